@@ -1,75 +1,68 @@
 """The index of a project on the disk: which file holds which word, and which past
 commit changed which file.
 
-It is a cache in `.cdd/cache`. One that is damaged is made anew, and one that came along
-with a repository is not even opened: the name of this person's own is a secret's.
+It is a cache in `.cdd/cache`. A damaged one is made again. One that came with a
+repository is not opened: the user's key is in its name.
 """
 
 import os
 import sqlite3
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from cdd_agent.context.terms import IN_TERMS, taken_apart, term_of
+from cdd_agent.context.terms import TERM_SIGNS, find_only_term, quote_terms
 from cdd_agent.errors import BadInput
 from cdd_agent.user_key import sign
 
 _FOLDER = Path(".cdd") / "cache"
-_VERSION = 2
-"""Of the tables, and of how words are read: a file of another version is made anew."""
+_VERSION = 3
+"""The version of the tables and of the terms. A file of another version is made again.
+"""
 _BUSY_SECONDS = 10.0
 _TABLES = """
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL,
     size INTEGER, modified INTEGER, changed INTEGER, inode INTEGER, digest BLOB,
     length INTEGER, imported TEXT);
-CREATE TABLE words (word TEXT PRIMARY KEY, terms TEXT);
+CREATE TABLE words (word TEXT, term TEXT, PRIMARY KEY (word, term)) WITHOUT ROWID;
 CREATE TABLE commits (number INTEGER PRIMARY KEY, paths TEXT);
-CREATE TABLE past (word TEXT, part INTEGER, holders BLOB, PRIMARY KEY (word, part));
+CREATE TABLE past (term TEXT, part INTEGER, holders BLOB, PRIMARY KEY (term, part))
+    WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT)"""
-_SEARCH = """
-CREATE VIRTUAL TABLE texts USING
-    fts5(text, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '@'");
-INSERT INTO texts (texts, rank) VALUES ('hashsize', 8000000);
-CREATE VIRTUAL TABLE terms USING fts5vocab(texts, row)""".replace("@", IN_TERMS)
-"""SQLite's full-text search takes a tenth of the time of what Python could do in its
-place.
-"""
-_WITHOUT_SEARCH = """
-CREATE TABLE texts (word TEXT, part INTEGER, holders BLOB, PRIMARY KEY (word, part));
-CREATE VIEW terms AS SELECT DISTINCT word AS term FROM texts"""
-"""For an SQLite that was built without it."""
-_AT_ONCE = 100
-"""Terms that are looked for together: of each some pages are held in memory."""
+_SEARCH = (
+    "CREATE VIRTUAL TABLE texts USING fts5(text, content='', columnsize=0, detail=none,"
+    f" tokenize=\"ascii tokenchars '{TERM_SIGNS}'\")"
+)
+_WITHOUT_SEARCH = "CREATE TABLE texts (rowid INTEGER PRIMARY KEY, text TEXT)"
+"""For an SQLite without full-text search."""
+_TERMS_AT_ONCE = 100
+"""Terms of one search. It holds some pages of each in memory."""
 
 Holders = dict[str, "array[int]"]
-"""For each word the numbers of the files, or commits, that hold it."""
-
-
+"""For each term the numbers of the files or commits that hold it."""
 Stamp = tuple[int, int, int, int]
-"""By which one sees that a file has not changed: its size, its two times, modified and
-changed, and its inode.
+"""Size, time of modification, time of change and inode of a file. Another stamp means
+that the file may have changed.
 """
 
 
 class FileRow(NamedTuple):
-    """A file as it is put in."""
+    """A file in the index."""
 
     number: int
     path: str
     stamp: Stamp
     digest: bytes
     length: int
-    """In bytes, and one more; 0 for one that is not searched."""
+    """In bytes, plus one; 0 for a file that is not searched."""
     imported: Iterable[str]
 
 
 class Cache:
     """The tables. Any method may raise `sqlite3.Error`, and `ValueError` or `TypeError`
-    for what nobody would have put in: then the cache is of no use any more, unless it
+    for content that this program never writes. Then the cache is useless, unless it
     `is_busy`.
     """
 
@@ -83,37 +76,17 @@ class Cache:
             check_same_thread=False,
         )
         try:
-            for setting in (
-                "trusted_schema = OFF",
-                "synchronous = NORMAL",
-                "cache_size = -4000",
-            ):
-                self._db.execute(f"PRAGMA {setting}")
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.Error as error:
-                # it does not wait for somebody else who is doing just that
-                if not is_busy(error):
-                    raise
-            with self.writing():
-                if self._version() == 0:
-                    self._make()
-            if self._version() != _VERSION:
-                raise sqlite3.DatabaseError("the tables are of another version")
-            made = self._db.execute(
-                "SELECT sql FROM sqlite_master WHERE name = 'texts'"
-            ).fetchone()
-            self._has_search = made is not None and "fts5" in made[0]
+            self._prepare()
         except BaseException:
             self._db.close()
             raise
 
     @classmethod
-    def of(cls, root: Path) -> Self:
-        """The project's; in memory where it has no `.cdd`, or where nothing can be
-        written.
+    def open(cls, root: Path) -> Self:
+        """Open the project's cache. It is in memory if the project has no `.cdd`, or if
+        nothing can be written.
         """
-        place = _place(root)
+        place = _find_place(root)
         for _ in range(2):
             if place is not None:
                 try:
@@ -124,7 +97,7 @@ class Cache:
         return cls(None)
 
     def remove(self) -> None:
-        """Take it away: it is damaged."""
+        """Delete a damaged cache."""
         self.close()
         if self.place is not None:
             _remove(self.place)
@@ -132,17 +105,9 @@ class Cache:
     def close(self) -> None:
         self._db.close()
 
-    def settle(self) -> None:
-        """Put what was written where it stays, so that others who have it open leave no
-        second file as large.
-        """
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """All that is written is there as a whole, or not at all; nobody else writes
-        meanwhile.
-        """
+        """Write all or nothing. No other process writes at the same time."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -152,9 +117,7 @@ class Cache:
         self._db.execute("COMMIT")
 
     def fact(self, name: str) -> str:
-        row = self._db.execute(
-            "SELECT value FROM facts WHERE name = ?", (name,)
-        ).fetchone()
+        row = self._get("SELECT value FROM facts WHERE name = ?", name)
         return row[0] if row else ""
 
     def set_fact(self, name: str, value: str) -> None:
@@ -164,41 +127,52 @@ class Cache:
         return int(self._db.execute("SELECT count(*) FROM files").fetchone()[0])
 
     def stamps(self) -> dict[str, Stamp]:
-        """Of all files, by their paths."""
+        """Return the stamps of all files, by path."""
         rows = self._db.execute(
             "SELECT path, size, modified, changed, inode FROM files"
         )
         return {row[0]: row[1:] for row in rows}
 
     def digest(self, path: str) -> bytes | None:
-        row = self._db.execute(
-            "SELECT digest FROM files WHERE path = ?", (path,)
-        ).fetchone()
+        row = self._get("SELECT digest FROM files WHERE path = ?", path)
         return row[0] if row else None
 
-    def searched(self) -> list[tuple[str, int, int]]:
-        """The path, the number and the length of each file that is searched."""
+    def searched_files(self) -> list[tuple[str, int, int]]:
+        """Return the path, the number and the length of each file that is searched."""
         return self._db.execute(
             "SELECT path, number, length FROM files WHERE length > 0"
         ).fetchall()
 
     def imported(self, number: int) -> list[str]:
-        row = self._db.execute(
-            "SELECT imported FROM files WHERE number = ?", (number,)
-        ).fetchone()
+        """Return what a file imports, as it is written."""
+        row = self._get("SELECT imported FROM files WHERE number = ?", number)
         return row[0].split("\n") if row and row[0] else []
 
-    def put(self, rows: Iterable[FileRow]) -> None:
+    def add_files(
+        self,
+        rows: Iterable[FileRow],
+        texts: Mapping[int, str],
+        words: Iterable[tuple[str, str]],
+    ) -> None:
+        """Add files with their terms, by their numbers, and words with terms that have
+        them.
+        """
+        values = []
+        for row in rows:
+            imported = "\n".join(row.imported)
+            values.append(
+                (row.number, row.path, *row.stamp, row.digest, row.length, imported)
+            )
         self._db.executemany(
-            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (number, path, *stamp, digest, length, "\n".join(imported))
-                for number, path, stamp, digest, length, imported in rows
-            ),
+            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values
         )
+        self._db.executemany(
+            "INSERT INTO texts (rowid, text) VALUES (?, ?)", texts.items()
+        )
+        self._db.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(words))
 
     def restamp(self, stamps: Mapping[str, Stamp]) -> None:
-        """These files have new times, and what they had in them."""
+        """Set new stamps of files whose content is the same."""
         self._db.executemany(
             "UPDATE files SET size = ?, modified = ?, changed = ?, inode = ? WHERE"
             " path = ?",
@@ -212,176 +186,140 @@ class Cache:
 
     def clear_files(self) -> None:
         self._db.execute("DELETE FROM files")
-        self._db.execute(
-            "INSERT INTO texts (texts) VALUES ('delete-all')"
-            if self._has_search
-            else "DELETE FROM texts"
-        )
         self._db.execute("DELETE FROM words")
-
-    def add_texts(self, texts: Mapping[int, str]) -> None:
-        """Add the terms of files, by their numbers. Words are found in them when they
-        are `learned`.
-        """
-        if self._has_search:
-            self._db.executemany(
-                "INSERT INTO texts (rowid, text) VALUES (?, ?)", texts.items()
-            )
-        elif texts:
-            holders: Holders = defaultdict(lambda: array("I"))
-            for number, text in texts.items():
-                for term in set(text.split(" ")):
-                    holders[term].append(number)
-            self._add("texts", holders, part=min(texts))
-
-    def learn(self, texts: Iterable[str]) -> None:
-        """Take in the words of the terms of these texts."""
-        meant = defaultdict[str, set[str]](set)
-        for word, term in taken_apart(
-            {term for text in texts for term in text.split(" ")}
-        ):
-            meant[word].add(term)
-        for word, terms in meant.items():
-            known = self._terms(word)
-            if not terms.issubset(known):
-                joined = " ".join(terms.union(known))
-                self._db.execute(
-                    "INSERT OR REPLACE INTO words VALUES (?, ?)", (word, joined)
-                )
-
-    def learn_anew(self) -> None:
-        """Take in the words of all terms that there are."""
-        meant = defaultdict[str, list[str]](list)
-        for word, term in taken_apart(
-            term for (term,) in self._db.execute("SELECT term FROM terms")
-        ):
-            meant[word].append(term)
-        self._db.execute("DELETE FROM words")
-        rows = ((word, " ".join(dict.fromkeys(terms))) for word, terms in meant.items())
-        self._db.executemany("INSERT INTO words VALUES (?, ?)", rows)
+        self._db.execute("DROP TABLE texts")
+        self._make_texts()
 
     def holders(self, words: Iterable[str]) -> Holders:
-        """The files that hold each of these words; also those that are there no
-        more.
-        """
-        found: Holders = {}
+        """Return the files that hold each of these words. Some may be gone."""
+        holders: Holders = {}
         for word in dict.fromkeys(words):
-            term = term_of(word)
-            terms = self._terms(word) if term is None else [term]
-            numbers = set[int]()
-            if self._has_search:
-                for begin in range(0, len(terms), _AT_ONCE):
-                    asked = " OR ".join(
-                        f'"{each}"' for each in terms[begin : begin + _AT_ONCE]
-                    )
-                    rows = self._db.execute(
-                        "SELECT rowid FROM texts WHERE texts MATCH ?", (asked,)
-                    )
-                    numbers.update(number for (number,) in rows)
-            else:
-                numbers.update(*self._holders("texts", terms).values())
+            term = find_only_term(word)
+            terms = [term] if term is not None else self._terms(word)
+            numbers = self._search(terms)
             if term is None and terms and not numbers:
                 raise ValueError(f"the terms of {word!r} are in no file")
             if numbers:
-                found[word] = array("I", sorted(numbers))
-        return found
+                holders[word] = array("I", sorted(numbers))
+        return holders
+
+    def _terms(self, word: str) -> list[str]:
+        """Return the terms that have a word."""
+        rows = self._db.execute(
+            "SELECT term FROM words WHERE word = ?", (_make_storable(word),)
+        )
+        terms = [term for (term,) in rows]
+        if not all(isinstance(term, str) for term in terms):
+            raise ValueError(f"the terms of {word!r} are no text")
+        return terms
+
+    def _search(self, terms: Sequence[str]) -> set[int]:
+        """Return the numbers of the files with any of these terms."""
+        numbers: set[int] = set()
+        for start in range(0, len(terms), _TERMS_AT_ONCE):
+            some = terms[start : start + _TERMS_AT_ONCE]
+            if self._has_search:
+                query = "SELECT rowid FROM texts WHERE texts MATCH ?"
+                rows = self._db.execute(query, (quote_terms(some),)).fetchall()
+            else:
+                query = "SELECT rowid FROM texts WHERE instr(' ' || text || ' ', ?)"
+                rows = []
+                for term in some:
+                    rows += self._db.execute(query, (f" {term} ",)).fetchall()
+            numbers.update(number for (number,) in rows)
+        return numbers
 
     def add_commits(self, paths: Mapping[int, Sequence[str]], holders: Holders) -> None:
         self._db.executemany(
             "INSERT INTO commits VALUES (?, ?)",
             ((number, "\0".join(named)) for number, named in paths.items()),
         )
-        self._add("past", holders, part=min(paths, default=0))
+        part = min(paths, default=0)
+        values = []
+        for term, numbers in holders.items():
+            values.append((_make_storable(term), part, numbers.tobytes()))
+        self._db.executemany("INSERT INTO past VALUES (?, ?, ?)", values)
 
     def last_commit(self) -> int:
-        return int(
-            self._db.execute("SELECT coalesce(max(number), 0) FROM commits").fetchone()[
-                0
-            ]
-        )
+        row = self._get("SELECT coalesce(max(number), 0) FROM commits")
+        return int(row[0]) if row else 0
 
     def clear_commits(self) -> None:
         self._db.execute("DELETE FROM commits")
         self._db.execute("DELETE FROM past")
 
-    def commits(self, words: Iterable[str]) -> Holders:
-        """The commits whose messages hold each of these words; those that changed a
-        file, for its path after `@`.
+    def commits(self, terms: Iterable[str]) -> Holders:
+        """Return the commits whose messages hold each of these words. The term for a
+        changed file is `@` and its path.
         """
-        return self._holders("past", words)
+        query = "SELECT holders FROM past WHERE term = ?"
+        commits: Holders = {}
+        for term in dict.fromkeys(terms):
+            for (data,) in self._db.execute(query, (_make_storable(term),)):
+                commits.setdefault(term, array("I")).frombytes(data)
+        return commits
 
     def changed_in(self, commit: int) -> list[str]:
-        row = self._db.execute(
-            "SELECT paths FROM commits WHERE number = ?", (commit,)
-        ).fetchone()
+        row = self._get("SELECT paths FROM commits WHERE number = ?", commit)
         return row[0].split("\0") if row and row[0] else []
+
+    def _prepare(self) -> None:
+        for setting in (
+            "trusted_schema = OFF",
+            "synchronous = NORMAL",
+            "cache_size = -4000",
+        ):
+            self._db.execute(f"PRAGMA {setting}")
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            # it does not wait for another process that does the same
+            if not is_busy(error):
+                raise
+        with self.writing():
+            if self._version() == 0:
+                for statement in _TABLES.split(";"):
+                    self._db.execute(statement)
+                self._make_texts()
+                self._db.execute(f"PRAGMA user_version = {_VERSION}")
+        if self._version() != _VERSION:
+            raise sqlite3.DatabaseError("the tables are of another version")
+        row = self._get("SELECT sql FROM sqlite_master WHERE name = 'texts'")
+        self._has_search = row is not None and "fts5" in row[0]
+
+    def _make_texts(self) -> None:
+        try:
+            self._db.execute(_SEARCH)
+        except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):
+                raise
+            self._db.execute(_WITHOUT_SEARCH)
 
     def _version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
-    def _make(self) -> None:
-        for statement in _TABLES.split(";"):
-            self._db.execute(statement)
-        for tables in (_SEARCH, _WITHOUT_SEARCH):
-            try:
-                for statement in tables.split(";"):
-                    self._db.execute(statement)
-                break
-            except sqlite3.OperationalError as error:
-                if tables is _WITHOUT_SEARCH or "no such module" not in str(error):
-                    raise
-        self._db.execute(f"PRAGMA user_version = {_VERSION}")
-
-    def _terms(self, word: str) -> list[str]:
-        """The terms that have a word in them."""
-        row = self._db.execute(
-            "SELECT terms FROM words WHERE word = ?", (_stored(word),)
-        ).fetchone()
-        if row and not isinstance(row[0], str):
-            raise ValueError(f"the terms of {word!r} are no text")
-        return row[0].split(" ") if row else []
-
-    def _add(self, table: str, holders: Holders, part: int) -> None:
-        self._db.executemany(
-            # both are this module's own
-            f"INSERT INTO {table} VALUES (?, {part}, ?)",  # noqa: S608
-            ((_stored(word), numbers.tobytes()) for word, numbers in holders.items()),
-        )
-
-    def _holders(self, table: str, words: Iterable[str]) -> Holders:
-        found: Holders = {}
-        for word in dict.fromkeys(words):
-            for (data,) in self._db.execute(
-                # the table is one of this module's own
-                f"SELECT holders FROM {table} WHERE word = ?",  # noqa: S608
-                (_stored(word),),
-            ):
-                found.setdefault(word, array("I")).frombytes(data)
-        return found
+    def _get(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = self._db.execute(query, values).fetchone()
+        return row
 
 
-def _stored(word: str) -> str:
-    return word.encode("utf-8", "replace").decode()
+def _make_storable(term: str) -> str:
+    return term.encode("utf-8", "replace").decode()
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether the cache is well, and somebody else has been writing to it for too
-    long.
-    """
-    return getattr(error, "sqlite_errorname", "").startswith(
-        ("SQLITE_BUSY", "SQLITE_LOCKED")
-    )
+    """True if the cache is well, and another process has written to it for too long."""
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def _place(root: Path) -> Path | None:
-    """Where this person's cache of the project is; None where there cannot be one."""
+def _find_place(root: Path) -> Path | None:
+    """Return the file of the user's cache; None if there cannot be one."""
     folder = root.resolve() / _FOLDER
     try:
-        if (
-            not folder.parent.is_dir()
-            or folder.parent.is_symlink()
-            or folder.is_symlink()
-        ):
+        if not folder.parent.is_dir() or folder.parent.is_symlink():
+            return None
+        if folder.is_symlink():
             return None
         folder.mkdir(exist_ok=True)
         with suppress(FileExistsError), (folder / ".gitignore").open("x") as ignore:

@@ -111,11 +111,9 @@ def judged(
     ]
     asked = dict[bytes, list[str]]()
     for identifier in set[bytes]().union(*(there for _, there in parts)):
-        words, name = vocabulary[identifier], identifier.decode("utf-8", "replace")
-        if name in rarity or not rarity.keys().isdisjoint(words):
-            asked[identifier] = [
-                word for word in dict.fromkeys((*words, name)) if word in rarity
-            ]
+        words = vocabulary[identifier]
+        if not rarity.keys().isdisjoint(words):
+            asked[identifier] = [word for word in words if word in rarity]
     plain: list[tuple[Piece, float, Counter[str]]] = []
     for piece, there in parts:
         counts = Counter(word for word in words_in(piece.name) if word in rarity)

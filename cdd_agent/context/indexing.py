@@ -1,111 +1,152 @@
-"""Bringing the index up to date: what has changed since the last time is found by its
-times, and only that is read.
-"""
+"""Bringing the index up to date. Only files with another stamp are read."""
 
+import hashlib
 import os
-import sys
-from collections.abc import Collection
-from json import dump
-from pathlib import Path
-from tempfile import TemporaryDirectory
+import time
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePosixPath
 
-from cdd_agent.context.cache import Cache, Stamp
-from cdd_agent.context.intake import NUMBER, take_over
-from cdd_agent.context.source import LARGEST, Handwritten
-from cdd_agent.files.hidden_from_models import is_secret_path
-from cdd_agent.files.regular_files import read_small
+from cdd_agent.context.cache import Cache, FileRow, Stamp
+from cdd_agent.context.source import LARGEST, Handwritten, read_as_source
+from cdd_agent.context.terms import TermWriter
+from cdd_agent.files.charsets import Charsets
+from cdd_agent.files.hidden_from_models import is_secret_path, secret_in
+from cdd_agent.files.regular_files import read_beginning, read_small
+from cdd_agent.files.text import as_utf8
 from cdd_agent.files.walk import Kind, walk
-from cdd_agent.process.run import run_command
-from cdd_agent.threads import stop_if_left, waited_for
+from cdd_agent.threads import stop_if_left
 
-_MANY = 500
-"""Files that have changed from which on a process of its own reads them."""
-_SECONDS = 600.0
-_PACKAGE = Path(__file__).resolve().parents[2]
-"""The folder that this package is imported from."""
-_CHILD = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from cdd_agent.context.intake import"
-    " take_over_aside as t; t()"
-)
+_RACY = 1_000_000_000
+"""Nanoseconds. A file that changed just before it is read may change again within the
+same time stamp.
+"""
+_MOST_TOGETHER = 2_000
+"""Files that are read before they are written to the cache."""
+_MOST_BYTES = 16_000_000
+"""Bytes of these files."""
+_NUMBER = "number"
+"""The fact that is the highest number of a file."""
 _ALLOWED_DEAD = 1_000
+"""Files that are gone, or were read again. The index is made again if it has more."""
 
 
 def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
-    """See that the cache knows the files of a project as they are now."""
+    """Bring the cache up to date with the files of a project."""
     with cache.writing():
-        last, known = int(cache.fact(NUMBER) or 0), cache.count_files()
-        # most that the index holds is of files that are no more
-        if last - known > known + _ALLOWED_DEAD:
+        last = int(cache.fact(_NUMBER) or 0)
+        count = cache.count_files()
+        if last - count > count + _ALLOWED_DEAD:
             cache.clear_files()
-            cache.set_fact(NUMBER, "0")
-    changed, gone = _compared(root, own, cache)
-    if len(changed) > _MANY and cache.place is not None:
-        if _is_taken_over_aside(root, changed, gone, cache.place):
-            return
-        changed, gone = _compared(root, own, cache)  # what it could not do is done here
-    take_over(root, changed, gone, cache, stop_if_left)
-
-
-def _is_taken_over_aside(
-    root: Path, changed: dict[str, Stamp], gone: set[str], place: Path
-) -> bool:
-    """Whether a process of its own could do it."""
-    argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE)]
-    try:
-        with TemporaryDirectory() as folder:
-            work = Path(folder, "work.json")
-            with work.open("w") as file:
-                dump([str(root), str(place), changed, list(gone)], file)
-            return (
-                waited_for(
-                    run_command(argv, cwd=_PACKAGE, limit=_SECONDS, stdin=work)
-                ).return_code
-                == 0
-            )
-    except OSError:  # there is no room for what it would be told
-        return False
-
-
-def _compared(
-    root: Path, own: Collection[str], cache: Cache
-) -> tuple[dict[str, Stamp], set[str]]:
-    """The files that are new or have other times than the cache knows, and those that
-    are no more.
-    """
-    known, present = cache.stamps(), _present(root, own)
+            cache.set_fact(_NUMBER, "0")
+    indexed = cache.stamps()
+    present = _find_files(root, own)
+    gone = indexed.keys() - present.keys()
+    if gone:
+        with cache.writing():
+            cache.drop(gone)
     changed = {
-        path: stamp for path, stamp in present.items() if known.get(path) != stamp
+        path: stamp for path, stamp in present.items() if indexed.get(path) != stamp
     }
-    return changed, known.keys() - present.keys()
+    writer = TermWriter()
+    for some in portions(changed):
+        _index(root, some, cache, writer)
 
 
-def _present(root: Path, own: Collection[str]) -> dict[str, Stamp]:
-    """All files of the project that may be looked into."""
-    by_hand, top, found = (
-        Handwritten(read_small(root / ".gitattributes", LARGEST)),
-        f"{root}/",
-        dict[str, Stamp](),
-    )
-    others = tuple(f"{place.rstrip('/')}/" for place in own)
+def _find_files(root: Path, own: Collection[str]) -> dict[str, Stamp]:
+    """Return the stamps of all files of the project that may be searched."""
+    is_by_hand = Handwritten(read_small(root / ".gitattributes", LARGEST))
+    own_folders = tuple(f"{place.rstrip('/')}/" for place in own)
+    top = f"{root}/"
+    stamps: dict[str, Stamp] = {}
     for entry in walk(root):
         stop_if_left()
         path = entry.text
-        if not path.isprintable():  # no prompt could name it, and no reply
+        # no prompt and no reply could name a path that is not printable
+        if entry.kind is not Kind.FILE or not path.isprintable():
             continue
-        if (
-            entry.kind is Kind.FILE
-            and not f"{path}/".startswith(others)
-            and not is_secret_path(path)
-            and by_hand(path)
-        ):
-            try:
-                about = os.lstat(top + path)
-            except OSError:  # gone meanwhile
-                continue
-            found[path] = (
-                about.st_size,
-                about.st_mtime_ns,
-                about.st_ctime_ns,
-                about.st_ino,
-            )
-    return found
+        if f"{path}/".startswith(own_folders) or is_secret_path(path):
+            continue
+        if not is_by_hand(path):
+            continue
+        try:
+            status = os.lstat(top + path)
+        except OSError:
+            # it was deleted
+            continue
+        stamps[path] = (
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            status.st_ino,
+        )
+    return stamps
+
+
+def portions(changed: dict[str, Stamp]) -> Iterator[dict[str, Stamp]]:
+    """Yield the files in portions that fit into memory."""
+    some: dict[str, Stamp] = {}
+    size = 0
+    for path, stamp in changed.items():
+        size += min(stamp[0], LARGEST)
+        if some and (size > _MOST_BYTES or len(some) == _MOST_TOGETHER):
+            yield some
+            some = {}
+            size = min(stamp[0], LARGEST)
+        some[path] = stamp
+    if some:
+        yield some
+
+
+def read_source_file(root: Path, path: str, charsets: Charsets) -> bytes | None:
+    """Return the text of a file in UTF-8. Of a file that is too large it is the
+    beginning, with one byte too many. None if the file cannot be read or its content is
+    secret.
+    """
+    try:
+        data = read_beginning(f"{root}/{path}", LARGEST + 1)
+    except (OSError, ValueError):
+        return None
+    if secret_in(path, data):
+        return None
+    if len(data) > LARGEST:
+        return data
+    return as_utf8(PurePosixPath(path), data, charsets)
+
+
+def _index(
+    root: Path, stamps: dict[str, Stamp], cache: Cache, writer: TermWriter
+) -> None:
+    """Read files and write their terms to the cache. Of files whose content is the same
+    only the stamps are written.
+    """
+    rows: list[FileRow] = []
+    texts: dict[int, str] = {}
+    restamped: dict[str, Stamp] = {}
+    charsets = Charsets(root)
+    now = time.time_ns()
+    # no other process takes these numbers
+    with cache.writing():
+        number = int(cache.fact(_NUMBER) or 0)
+        cache.set_fact(_NUMBER, str(number + len(stamps)))
+    for path, new_stamp in stamps.items():
+        stop_if_left()
+        data = read_source_file(root, path, charsets) or b""
+        digest = hashlib.sha1(data, usedforsecurity=False).digest()
+        stamp = new_stamp
+        if max(stamp[1:3]) > now - _RACY:
+            # no file has this stamp, so the file is read again the next time
+            stamp = (-1, *stamp[1:])
+        if cache.digest(path) == digest:
+            restamped[path] = stamp
+            continue
+        number += 1
+        source = read_as_source(path, data)
+        if source is None:
+            rows.append(FileRow(number, path, stamp, digest, 0, ()))
+            continue
+        texts[number] = writer.write_terms(path, data, source)
+        imported = sorted(source.imported)
+        rows.append(FileRow(number, path, stamp, digest, len(data) + 1, imported))
+    with cache.writing():
+        cache.add_files(rows, texts, writer.take_words())
+        cache.restamp(restamped)

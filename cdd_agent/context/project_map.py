@@ -12,8 +12,7 @@ from typing import TypeVar
 from cdd_agent.context.cache import Cache, is_busy
 from cdd_agent.context.definitions import definitions
 from cdd_agent.context.history import read_past
-from cdd_agent.context.indexing import bring_up_to_date
-from cdd_agent.context.intake import read_source_file
+from cdd_agent.context.indexing import bring_up_to_date, read_source_file
 from cdd_agent.context.links import Links
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
@@ -109,7 +108,7 @@ class ProjectMap:
         for _ in range(2):
             try:
                 if self._cache is None:
-                    self._cache = Cache.of(self._root)
+                    self._cache = Cache.open(self._root)
                 return work(self._cache)
             except (sqlite3.Error, ValueError, TypeError) as error:
                 # it may hold anything; our own fault comes again
@@ -122,7 +121,7 @@ class ProjectMap:
     def _update(self, cache: Cache) -> Searched:
         bring_up_to_date(self._root, self._own, cache)
         waited_for(read_past(self._root, cache))
-        rows = cache.searched()
+        rows = cache.searched_files()
         numbers = {path: number for path, number, _ in rows}
         before = self._searched
         self._texts = {

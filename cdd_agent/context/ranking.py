@@ -217,6 +217,7 @@ class Ranking:
         first = {path: at for at, path in enumerate([*named, *traced])}
         read = {path: self._judged(path) for path in self._order(first)[:_READ]}
         self._by_reading(read)
+        self._drop_other_case(read)
         order = self._order(first)[:most]
         return [
             RankedFile(
@@ -452,6 +453,16 @@ class Ranking:
                 text.scores[path] = relevance(
                     each.counts, each.length / average, self._rarity
                 )
+
+    def _drop_other_case(self, read: Mapping[str, Judged]) -> None:
+        """Of the files that were read, drop those that use the names of the question
+        only with other capitals. The index ignores the case.
+        """
+        uses = self._signs["uses"]
+        for path, judged_text in read.items():
+            if judged_text.counts.keys().isdisjoint(self._names):
+                uses.scores.pop(path, None)
+                uses.reasons.pop(path, None)
 
     def _reasons(self, path: str) -> tuple[str, ...]:
         """At most four, those of the strongest kinds."""

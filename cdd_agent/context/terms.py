@@ -1,61 +1,78 @@
-"""Texts as the index takes them in: as terms, for the full-text search of the database.
+"""The terms of files, for the full-text search of the database.
 
-A term is an identifier of a text as it is written, or a name after a mark:
-`=parse_range` is defined there, `/mail` is in the path, `<http` is imported. That
-search knows no case, but words are told apart by it: so a term has control characters
-in the place of capital letters. Such characters are in no text when its terms are made.
+A term is an identifier of a text, or a name after a mark: `=parse_range` is defined
+there, `/mail` is in the path, `<http` is imported. The search ignores the case of
+letters, and so do terms. The ranking reads the best files, and then compares the case.
 """
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable
 
+from cdd_agent.context.links import last_name
+from cdd_agent.context.source import Source
 from cdd_agent.context.words import BETWEEN, is_code, words_of
 
-DEFINED, PLACED, IMPORTED = "=", "/", "<"
+DEFINED, IN_PATH, IMPORTED = "=", "/", "<"
 """Marks."""
-_CAPITALS = bytes(range(ord("A"), ord("Z") + 1))
-_CODES = bytes([*range(1, 9), *range(14, 32)])
-"""One for each capital letter; none of them is a blank."""
-IN_TERMS = f"_{DEFINED}{PLACED}{IMPORTED}{_CODES.decode()}"
-"""All characters of terms besides small letters, digits, and what is not ASCII."""
-_WRITTEN = BETWEEN.translate(bytes.maketrans(_CAPITALS, _CODES))
-_READ = str.maketrans(_CODES.decode(), _CAPITALS.decode())
+TERM_SIGNS = "_=/<"
+"""All ASCII signs of terms except for letters and digits."""
 
 
-def as_terms(data: bytes) -> str:
-    """All identifiers and words of a text, with spaces between them."""
-    return data.translate(_WRITTEN).decode("utf-8", "replace")
+class TermWriter:
+    """Writes the terms of files, and collects the words of those that are new."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, set[bytes]] = {"": set(), DEFINED: set(), IN_PATH: set()}
+        self._words: list[tuple[str, str]] = []
+
+    def write_terms(self, path: str, data: bytes, source: Source) -> str:
+        """Return all terms of a file with spaces between them."""
+        plain = data.translate(BETWEEN)
+        self._collect("", set(plain.split()))
+        terms = [plain.lower().decode("utf-8", "replace")]
+        for mark, text in ((IN_PATH, path), (DEFINED, " ".join(source.defined))):
+            names = text.encode("utf-8", "replace").translate(BETWEEN).split()
+            self._collect(mark, set(names))
+            terms += [mark + _fold(name) for name in names]
+        for name in source.imported:
+            terms.append(mark_import(name))
+        return " ".join(terms)
+
+    def take_words(self) -> list[tuple[str, str]]:
+        """Return the new words, each with a term that has it."""
+        words = self._words
+        self._words = []
+        return words
+
+    def _collect(self, mark: str, names: set[bytes]) -> None:
+        new = names.difference(self._seen[mark])
+        self._seen[mark].update(new)
+        for name in new:
+            term = mark + _fold(name)
+            for word in words_of(name.decode("utf-8", "replace")):
+                self._words.append((mark + word, term))
 
 
-def marked(mark: str, names: Iterable[str]) -> str:
-    """The terms of names after a mark, each led by a space."""
-    written = as_terms(" ".join(names).encode("utf-8", "replace"))
-    return "".join([f" {mark}{name}" for name in written.split(" ") if name])
+def mark_import(name: str) -> str:
+    """Return the term of an import. Its name is not split into words."""
+    parts = last_name(name).encode("utf-8", "replace").translate(BETWEEN).split()
+    return IMPORTED + "".join(map(_fold, parts))
 
 
-def imported(name: str) -> str:
-    """The term of a module's name, as it is looked up: it is not taken apart."""
-    return IMPORTED + as_terms(name.encode("utf-8", "replace")).replace(" ", "")
-
-
-def term_of(word: str) -> str | None:
-    """The only term in which a word, that may have a mark, can be; None where words of
-    many terms are meant.
+def find_only_term(word: str) -> str | None:
+    """Return the only term that can have a word, which may have a mark. None if several
+    terms can have it.
     """
-    mark = word[:1] if word[:1] in (DEFINED, PLACED, IMPORTED) else ""
+    mark = word[:1] if word[:1] in (DEFINED, IN_PATH, IMPORTED) else ""
     name = word.removeprefix(mark)
-    if mark == IMPORTED:
-        return imported(name)
-    return mark + as_terms(name.encode("utf-8", "replace")) if is_code(name) else None
+    if mark == IMPORTED or is_code(name):
+        return mark + _fold(name.encode("utf-8", "replace"))
+    return None
 
 
-def taken_apart(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each of the words of these terms, with the mark of its term, and the term."""
-    words = lru_cache(maxsize=50_000)(words_of)
-    for term in terms:
-        name = term.translate(_READ)
-        if not name.startswith(IMPORTED):
-            bare = name.lstrip(DEFINED + PLACED)
-            mark = name[: len(name) - len(bare)]
-            for word in words(bare):
-                yield mark + word, term
+def quote_terms(terms: Iterable[str]) -> str:
+    """Return a query for files with any of the terms."""
+    return " OR ".join(f'"{term}"' for term in terms)
+
+
+def _fold(name: bytes) -> str:
+    return name.lower().decode("utf-8", "replace")

@@ -20,10 +20,16 @@ _ENDINGS = ("ing", "ed", "es", "s", "e")
 
 
 class Vocabulary(dict[bytes, tuple[str, ...]]):
-    """The words of identifiers, each taken apart once."""
+    """The words of identifiers, and the identifier itself if it is a name in code. Each
+    identifier is split once.
+    """
 
     def __missing__(self, identifier: bytes) -> tuple[str, ...]:
-        words = self[identifier] = words_of(identifier.decode("utf-8", "replace"))
+        name = identifier.decode("utf-8", "replace")
+        words = words_of(name)
+        if is_code(name):
+            words = (*words, name)
+        self[identifier] = words
         return words
 
 

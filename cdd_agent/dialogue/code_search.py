@@ -11,7 +11,7 @@ from cdd_agent.threads import in_thread
 NOTICE_DELAY = 1.0
 """Seconds after which a notice reports that the search takes long."""
 STOP_PATIENCE = 1.0
-"""Seconds in which a cancelled search may end, with the process that reads files."""
+"""Seconds in which a cancelled search may end."""
 T = TypeVar("T")
 
 

@@ -8,17 +8,14 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
-from cdd_agent.context import cache, indexing, intake, project_map
+from cdd_agent.context import cache, indexing, project_map
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
-from cdd_agent.dialogue import code_search
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.walk import walk
 from cdd_agent.threads import in_thread
@@ -71,12 +68,12 @@ def test_what_is_read_once_is_not_read_again(
 ) -> None:
     for path in ("a.py", "b.py"):
         os.utime(root / path, (1, 1))
-    monkeypatch.setattr(intake, "_RACY", 0)
+    monkeypatch.setattr(indexing, "_RACY", 0)
     ProjectMap(root).update()
     read: list[str] = []
-    plain = intake.read_source_file
+    plain = indexing.read_source_file
     monkeypatch.setattr(
-        intake,
+        indexing,
         "read_source_file",
         lambda top, path, sets: read.append(path) or plain(top, path, sets),
     )
@@ -138,28 +135,16 @@ def test_the_cache_stays_the_same_file_whatever_changes(root: Path) -> None:
     assert [place.stat().st_ino for place in caches(root)] == [before]
 
 
-def test_many_files_are_read_by_another_process(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "_MANY", 1)
-    read: list[str] = []
-    monkeypatch.setattr(intake, "read_as_source", lambda path, *_: read.append(path))
-
-    assert found(ProjectMap(root)) == {"a.py"}
-
-    assert read == []
-
-
 def test_never_more_is_held_at_once_than_memory_has_room_for(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "_TOGETHER", 3)
-    monkeypatch.setattr(intake, "_BYTES", 2_000_000)
+    monkeypatch.setattr(indexing, "_MOST_TOGETHER", 3)
+    monkeypatch.setattr(indexing, "_MOST_BYTES", 2_000_000)
     sizes = [1, 1, 1, 1, 900_000, 900_000, 900_000, 50_000_000, 900_000, 3_000_000]
 
     held = [
         [stamp[0] for stamp in some.values()]
-        for some in intake.portions(
+        for some in indexing.portions(
             {f"{n}.py": (size, 0, 0, 0) for n, size in enumerate(sizes)}
         )
     ]
@@ -174,33 +159,11 @@ def test_never_more_is_held_at_once_than_memory_has_room_for(
     assert len(found(ProjectMap(root))) == 8
 
 
-def test_where_that_process_cannot_be_told_it_is_done_here(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "_MANY", 1)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
-
-    assert found(ProjectMap(root)) == {"a.py"}
-
-
-def test_what_that_process_does_not_do_is_done_here(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "_MANY", 1)
-    monkeypatch.setattr(indexing, "_CHILD", "import sys; sys.exit(3)")
-
-    assert found(ProjectMap(root)) == {"a.py"}
-
-
-@pytest.mark.parametrize("few", [0, 500])
 @pytest.mark.parametrize("module", ["fts5", "fts0"])
 def test_words_are_found_in_names_of_all_kinds(
-    root: Path, monkeypatch: pytest.MonkeyPatch, few: int, module: str
+    root: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
-    """However many files come at once, and also where SQLite was built without
-    full-text search.
-    """
-    monkeypatch.setattr(intake, "_FEW", few)
+    """Also if SQLite was built without full-text search."""
     monkeypatch.setattr(cache, "_SEARCH", cache._SEARCH.replace("fts5", module))
     project = ProjectMap(root)
     assert found(project) == {"a.py"}
@@ -243,19 +206,6 @@ def test_a_name_in_code_is_not_the_same_with_other_capitals(root: Path) -> None:
     assert uses == "one.py"
 
 
-def test_words_that_a_process_which_was_killed_did_not_learn_are_learned_later(
-    root: Path,
-) -> None:
-    found(ProjectMap(root))
-    other = sqlite3.connect(caches(root)[0])
-    other.execute("DELETE FROM words")
-    other.execute("INSERT OR REPLACE INTO facts VALUES ('unlearned', '1')")
-    other.commit()
-    other.close()
-
-    assert found(ProjectMap(root)) == {"a.py"}
-
-
 def test_an_index_of_files_that_are_mostly_gone_is_made_anew(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,12 +217,12 @@ def test_an_index_of_files_that_are_mostly_gone_is_made_anew(
     (cache,) = caches(root)
     project.close()
 
-    ((holders,),) = (
+    ((last,),) = (
         sqlite3.connect(cache)
-        .execute("SELECT doc FROM terms WHERE term = 'range'")
+        .execute("SELECT value FROM facts WHERE name = 'number'")
         .fetchall()
     )
-    assert holders < 12
+    assert int(last) < 12
 
 
 def test_what_is_not_looked_into(root: Path) -> None:
@@ -408,8 +358,9 @@ def test_a_cache_that_fails_under_way_is_made_anew(root: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE words SET terms = x'010203'",
-        "UPDATE words SET terms = NULL",
+        "UPDATE words SET term = x'010203' WHERE term = 'range'",
+        "UPDATE words SET term = 'other' WHERE term = 'range'",
+        "UPDATE files SET imported = 42, length = 'long'",
         "UPDATE texts_data SET block = x'010203'",
         "UPDATE files SET path = 42 WHERE number = 1",
         "INSERT OR REPLACE INTO facts VALUES ('number', 'many')",
@@ -644,7 +595,7 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(
         go_on.wait(60)
         return b"range\n"
 
-    monkeypatch.setattr(intake, "read_source_file", slow)
+    monkeypatch.setattr(indexing, "read_source_file", slow)
     project = ProjectMap(root)
     look = asyncio.ensure_future(in_thread(project.update, name="a look"))
     await asyncio.wait_for(has_begun.wait(), 60)
@@ -658,30 +609,3 @@ async def test_a_look_that_nobody_waits_for_any_more_stops(
     assert read == ["a.py"]
     monkeypatch.undo()
     assert found(project) == {"a.py"}
-
-
-async def test_the_process_that_reads_for_it_ends_with_it(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(code_search, "STOP_PATIENCE", 60)
-    monkeypatch.setattr(indexing, "_MANY", 1)
-    child = (
-        f"import os, time; open({str(root / 'number')!r}, 'w').write(str(os.getpid()) +"
-        " '.'); time.sleep(600)"
-    )
-    monkeypatch.setattr(indexing, "_CHILD", child)
-    look = asyncio.ensure_future(
-        code_search.search_in_thread(
-            ProjectMap(root).update, lambda event: None, "Looking"
-        )
-    )
-    number = ""
-    while not number.endswith("."):
-        await asyncio.sleep(0.01)
-        number = (root / "number").read_text() if (root / "number").exists() else ""
-
-    look.cancel()
-    await asyncio.wait([look])
-
-    assert look.cancelled()
-    assert not psutil.pid_exists(int(number[:-1]))

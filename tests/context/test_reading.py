@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from cdd_agent.context.definitions import Definition, definitions
 from cdd_agent.context.excerpts import judged, pieces
 from cdd_agent.context.links import Links
-from cdd_agent.context.source import Handwritten, read_as_source
-from cdd_agent.context.terms import as_terms, taken_apart
+from cdd_agent.context.source import Handwritten, Source, read_as_source
+from cdd_agent.context.terms import TermWriter, mark_import
 from cdd_agent.context.traces import Frame, error_lines, frames
 from cdd_agent.context.words import Vocabulary, names_in_code, words_in, words_of
 from tests.support.tables import each_row
@@ -148,12 +148,19 @@ def test_pieces_cover_each_line_once_and_are_small(
     assert all(0 < piece.last - piece.first + 1 <= 30 for piece in result)
 
 
-@each_row("text", ["", "parse_range", "HTTPServer x9"])
-def test_terms_are_taken_apart_into_their_words(text: str) -> None:
-    terms = as_terms(text.encode()).split()
-    assert {word for word, _ in taken_apart(terms)} == {
-        word for name in text.split() for word in words_of(name)
+@each_row("text", ["", "parse_range", "HTTPServer x9", "Größe ÄNDERN parse_range"])
+def test_each_word_of_a_text_leads_to_a_term_of_it(text: str) -> None:
+    writer = TermWriter()
+    source = Source(frozenset({"parseAll"}), frozenset({"net/http-kit"}))
+    terms = writer.write_terms("lib/mail.py", text.encode(), source).split()
+    words = writer.take_words()
+    assert {word for word, _ in words} == {
+        *(word for name in text.split() for word in words_of(name)),
+        *("=pars", "=all", "/lib", "/mail", "/py"),
     }
+    assert {term for _, term in words} <= set(terms)
+    assert mark_import("http-kit") in terms
+    assert writer.take_words() == []
 
 
 def test_a_piece_is_a_definition_where_that_is_small_enough() -> None:

@@ -354,7 +354,7 @@ MUTATIONS = [
             ),
             (
                 "definitions are read in the file's encoding",
-                "context/intake.py",
+                "context/indexing.py",
                 "return as_utf8(PurePosixPath(path), data, charsets)",
                 "return data",
                 "tests/context/test_index.py",
@@ -2126,6 +2126,13 @@ MUTATIONS = [
         "    sharing.show_parts(Priority.STEP, sharing.free // 2)\n",
         "",
         "tests/context/test_sharing.py",
+    ),
+    Mutation(
+        "a name with other capitals is not used by a file",
+        "context/ranking.py",
+        "        self._drop_other_case(read)\n",
+        "",
+        "tests/context/test_index.py",
     ),
     Mutation(
         "a part that does not fit is shortened",
