@@ -305,6 +305,24 @@ def post(
     )
 
 
+TEXT = {"type": "text", "text": "Look."}
+MARKED = {**TEXT, "cache_control": {"type": "ephemeral"}}
+THINKING = {"type": "thinking", "thinking": "", "signature": "made up"}
+CALLS = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "There."}
+
+
+def looked(
+    first: dict[str, object], second: dict[str, object], answer: list[dict[str, object]]
+) -> list[dict[str, object]]:
+    """A round with one call."""
+    return [
+        {"role": "user", "content": [TEXT]},
+        {"role": "assistant", "content": [first, second]},
+        {"role": "user", "content": answer},
+    ]
+
+
 def test_a_naive_client_is_refused_by_anthropic() -> None:
     plain = {
         "model": "claude-opus-5",
@@ -326,6 +344,18 @@ def test_a_naive_client_is_refused_by_anthropic() -> None:
             "max_tokens": 9,
             "thinking": {"type": "enabled", "budget_tokens": 1024},
         },
+        {
+            **plain,
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": [MARKED] * 5}],
+        },
+        {
+            **plain,
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": [{**MARKED, "text": ""}]}],
+        },
+        {**plain, "max_tokens": 9, "messages": looked(TEXT, CALLS, [TEXT, RESULT])},
+        {**plain, "max_tokens": 9, "messages": looked(THINKING, CALLS, [RESULT])},
     ]
     with Anthropic([Said("Hello.")]) as simulator:
         statuses = [
