@@ -3421,6 +3421,13 @@ MUTATIONS = [
                 "tests/llm/test_silent_cut.py",
             ),
             (
+                "a cloud has the rows of all its APIs",
+                "known_models",
+                "return row if provider in (owner, row.provider) else None",
+                "return row if provider == row.provider else None",
+                "tests/llm/test_known_models.py",
+            ),
+            (
                 "a model behind OpenRouter has the abilities of its vendor's row",
                 "known_models",
                 "        if row is not None and row.provider == provider:\n",

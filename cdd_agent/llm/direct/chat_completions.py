@@ -229,7 +229,7 @@ class ChatCompletions:
         return written
 
     def _add_provider_data(self, written: _Json, message: Message) -> None:
-        """Add all data of the provider; thoughts as text only to messages with calls."""
+        """Add the data of the provider. Thoughts as text belong to calls alone."""
         calls = written.get("tool_calls", [])
         data = as_dict(read_json(message.data_from(self._origin)))
         for name, value in as_dict(data.get("message")).items():
