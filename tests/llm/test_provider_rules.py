@@ -21,7 +21,7 @@ from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import Effort, ModelOptions
-from cdd_agent.llm.port import Message, Price, Usage
+from cdd_agent.llm.port import Message, Price, RequestRejected, Usage
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.sanitize import fenced
 from cdd_agent.tools.read_only import read_only_tools
@@ -458,6 +458,28 @@ async def test_a_gateway_s_gpt_thinks_with_tools_by_responses(root: Path) -> Non
     paths = [sent.path for sent in simulator.sent]
     assert paths == ["/v1/chat/completions"] * 2 + ["/v1/responses"] * 6
     assert all(bill.reasoning for bill in simulator.bills[1:])
+
+
+async def test_a_gateway_whose_responses_lack_the_model_is_asked_by_chat(
+    root: Path,
+) -> None:
+    with Gateway(SIX_ROUNDS, has_model=lambda number: False) as simulator:
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url)
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
+
+    assert (result.turn.text, len(simulator.refusals)) == (LAST, 2)
+    assert simulator.sent[-1].path == "/v1/chat/completions"
+
+
+async def test_a_later_refusal_of_responses_does_not_end_thinking(root: Path) -> None:
+    with Gateway(SIX_ROUNDS, has_model=lambda number: number != 2) as simulator:
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url)
+        talk = Dialogue(model, read_only_tools(root), "on")
+        with pytest.raises(RequestRejected):
+            await heard(talk)
+        await after_rounds(talk, 1)
+
+    assert simulator.sent[-1].path == "/v1/responses"
 
 
 async def test_a_gateway_s_gpt_that_was_told_not_to_think_stays_with_chat(

@@ -3395,7 +3395,7 @@ MUTATIONS = [
             (
                 "a gateway without Responses is asked by chat completions again",
                 "direct/chat_or_responses",
-                "        if is_responses and failure.status in _NO_SUCH_ADDRESS:\n",
+                "        if is_trial and failure.status in _NOT_OFFERED:\n",
                 "        if False:\n",
                 "tests/llm/test_provider_rules.py",
             ),
