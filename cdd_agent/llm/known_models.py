@@ -145,7 +145,9 @@ def _find_row(model: str) -> "_Row | None":
     provider, _, name = model.partition("/")
     if name in models:
         row = _row(models[name])
-        return row if row.provider == provider else None
+        # such as `bedrock_converse` and `vertex_ai-language-models`
+        owner = row.provider.removesuffix("_converse").partition("-")[0]
+        return row if provider in (owner, row.provider) else None
     return None
 
 

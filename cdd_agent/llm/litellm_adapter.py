@@ -196,7 +196,7 @@ class LitellmModel:
             if answered in signed_ids:
                 content["tool_call_id"] = signed_ids[answered]
             messages.append(content)
-        if _is_claude(self.name):
+        if _takes_cache_marks(self.name):
             mark_for_litellm(messages)
         return messages
 
@@ -283,10 +283,14 @@ def expect_provider(name: str, api_base: str | None) -> None:
         raise BadInput(refusal.message.rstrip("."), hint=refusal.hint) from error
 
 
-def _is_claude(name: str) -> bool:
-    """True for Claude at a provider that takes marks for the cache."""
+def _takes_cache_marks(name: str) -> bool:
+    """True for Claude. Bedrock refuses marks for a model that it does not cache."""
     provider, slash, _ = name.partition("/")
-    return "claude" in name and (not slash or provider in _HOSTS_OF_CLAUDE)
+    if "claude" not in name or (slash and provider not in _HOSTS_OF_CLAUDE):
+        return False
+    price = known_model(name).price
+    is_cached = price is not None and price.cache_read is not None
+    return is_cached or provider != "bedrock"
 
 
 def _needs_responses(name: str, api_base: str | None) -> bool:

@@ -82,6 +82,23 @@ def test_a_model_behind_openrouter_has_the_abilities_of_its_vendor_s_row(
     assert (known.window, known.price) == (None, None)
 
 
+@each_row(
+    "model",
+    [
+        "bedrock/us.anthropic.claude-opus-5",
+        "bedrock/anthropic.claude-sonnet-4-6",
+        "vertex_ai/gemini-2.5-pro",
+        "vertex_ai/claude-opus-5",
+    ],
+)
+def test_a_cloud_has_the_rows_of_all_its_apis(model: str) -> None:
+    known = known_model(model)
+
+    assert known.calls_tools
+    assert known.window
+    assert known.price
+
+
 CALL_TOOLS = [
     "anthropic/claude-opus-9",
     "claude-opus-9",

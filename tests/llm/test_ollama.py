@@ -1,6 +1,4 @@
-"""Ollama cuts what is longer than its window without a word: that is said, and the
-reply is no good one.
-"""
+"""A request that Ollama cut is an error, by chat completions too."""
 
 from typing import Any
 
@@ -89,25 +87,6 @@ async def test_a_request_that_ollama_read_completely_is_answered(tokens: int) ->
         "".join(event.text for event in events if isinstance(event, TextDelta))
         == "ANANAS"
     )
-
-
-SPARSE = {
-    "blanks": " " * 60_000,
-    "a rule": "=" * 60_000,
-    "indented": ("\n" + " " * 40 + "x = 1") * 1_000,
-}
-
-
-@each_row("text", SPARSE.values(), ids=SPARSE)
-async def test_few_tokens_for_a_long_text_are_not_a_cut(text: str) -> None:
-    """The real tokens of such a text are far fewer than its characters suggest."""
-
-    class Frugal(Ollama):
-        def usage(self, bill):  # type: ignore[no-untyped-def]
-            return {**super().usage(bill), "prompt_tokens": 3_000}
-
-    with Frugal([Said("Yes.")], window=32_768) as simulator:
-        assert await heard(model_at(simulator), asking(text))
 
 
 async def test_without_a_window_the_token_count_alone_shows_a_cut() -> None:

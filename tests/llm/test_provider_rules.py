@@ -21,7 +21,7 @@ from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import Effort, ModelOptions
-from cdd_agent.llm.port import Message, Price, Usage
+from cdd_agent.llm.port import Message, Price, RequestRejected, Usage
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.sanitize import fenced
 from cdd_agent.tools.read_only import read_only_tools
@@ -305,6 +305,24 @@ def post(
     )
 
 
+TEXT = {"type": "text", "text": "Look."}
+MARKED = {**TEXT, "cache_control": {"type": "ephemeral"}}
+THINKING = {"type": "thinking", "thinking": "", "signature": "made up"}
+CALLS = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "There."}
+
+
+def looked(
+    first: dict[str, object], second: dict[str, object], answer: list[dict[str, object]]
+) -> list[dict[str, object]]:
+    """A round with one call."""
+    return [
+        {"role": "user", "content": [TEXT]},
+        {"role": "assistant", "content": [first, second]},
+        {"role": "user", "content": answer},
+    ]
+
+
 def test_a_naive_client_is_refused_by_anthropic() -> None:
     plain = {
         "model": "claude-opus-5",
@@ -326,6 +344,18 @@ def test_a_naive_client_is_refused_by_anthropic() -> None:
             "max_tokens": 9,
             "thinking": {"type": "enabled", "budget_tokens": 1024},
         },
+        {
+            **plain,
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": [MARKED] * 5}],
+        },
+        {
+            **plain,
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": [{**MARKED, "text": ""}]}],
+        },
+        {**plain, "max_tokens": 9, "messages": looked(TEXT, CALLS, [TEXT, RESULT])},
+        {**plain, "max_tokens": 9, "messages": looked(THINKING, CALLS, [RESULT])},
     ]
     with Anthropic([Said("Hello.")]) as simulator:
         statuses = [
@@ -428,6 +458,28 @@ async def test_a_gateway_s_gpt_thinks_with_tools_by_responses(root: Path) -> Non
     paths = [sent.path for sent in simulator.sent]
     assert paths == ["/v1/chat/completions"] * 2 + ["/v1/responses"] * 6
     assert all(bill.reasoning for bill in simulator.bills[1:])
+
+
+async def test_a_gateway_whose_responses_lack_the_model_is_asked_by_chat(
+    root: Path,
+) -> None:
+    with Gateway(SIX_ROUNDS, has_model=lambda number: False) as simulator:
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url)
+        result = await heard(Dialogue(model, read_only_tools(root), "on"))
+
+    assert (result.turn.text, len(simulator.refusals)) == (LAST, 2)
+    assert simulator.sent[-1].path == "/v1/chat/completions"
+
+
+async def test_a_later_refusal_of_responses_does_not_end_thinking(root: Path) -> None:
+    with Gateway(SIX_ROUNDS, has_model=lambda number: number != 2) as simulator:
+        model = GPT_AT_A_GATEWAY.asked_at(simulator.url)
+        talk = Dialogue(model, read_only_tools(root), "on")
+        with pytest.raises(RequestRejected):
+            await heard(talk)
+        await after_rounds(talk, 1)
+
+    assert simulator.sent[-1].path == "/v1/responses"
 
 
 async def test_a_gateway_s_gpt_that_was_told_not_to_think_stays_with_chat(

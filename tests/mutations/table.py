@@ -3402,7 +3402,7 @@ MUTATIONS = [
             (
                 "a gateway without Responses is asked by chat completions again",
                 "direct/chat_or_responses",
-                "        if is_responses and failure.status in _NO_SUCH_ADDRESS:\n",
+                "        if is_trial and failure.status in _NOT_OFFERED:\n",
                 "        if False:\n",
                 "tests/llm/test_provider_rules.py",
             ),
@@ -3426,6 +3426,13 @@ MUTATIONS = [
                 "    return is_full or usage.prompt_tokens < least\n",
                 "    return usage.prompt_tokens < least\n",
                 "tests/llm/test_silent_cut.py",
+            ),
+            (
+                "a cloud has the rows of all its APIs",
+                "known_models",
+                "return row if provider in (owner, row.provider) else None",
+                "return row if provider == row.provider else None",
+                "tests/llm/test_known_models.py",
             ),
             (
                 "a model behind OpenRouter has the abilities of its vendor's row",

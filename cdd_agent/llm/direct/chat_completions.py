@@ -217,27 +217,30 @@ class ChatCompletions:
         return messages
 
     def _message(self, message: Message) -> _Json:
-        """A message with the data of its provider: all of them with calls. Of other
-        messages thoughts as text stay out.
-        """
         written = write_message(message)
         if message.role != "assistant":
             return written
+        self._add_provider_data(written, message)
+        calls = written.get("tool_calls", [])
+        if calls and self._dialect.needs_thoughts:
+            written.setdefault("reasoning_content", "")
+        if calls and self._dialect.signs_calls:
+            calls[0].setdefault("extra_content", dict(_STAND_IN))
+        return written
+
+    def _add_provider_data(self, written: _Json, message: Message) -> None:
+        """Add the data of the provider. Thoughts as text belong to calls alone."""
         calls = written.get("tool_calls", [])
         data = as_dict(read_json(message.data_from(self._origin)))
         for name, value in as_dict(data.get("message")).items():
             is_taken = name not in THOUGHTS or (calls and self._dialect.takes_thoughts)
             if is_taken and name not in self._refused:
                 written[name] = value
-        if "extra_content" not in self._refused:
-            for call, extra in zip(calls, as_list(data.get("calls")), strict=False):
-                if extra is not None:
-                    call["extra_content"] = extra
-        if calls and self._dialect.needs_thoughts:
-            written.setdefault("reasoning_content", "")
-        if calls and self._dialect.signs_calls:
-            calls[0].setdefault("extra_content", dict(_STAND_IN))
-        return written
+        if "extra_content" in self._refused:
+            return
+        for call, extra in zip(calls, as_list(data.get("calls")), strict=False):
+            if extra is not None:
+                call["extra_content"] = extra
 
 
 def _calls_as_text(messages: list[_Json]) -> list[_Json]:

@@ -17,7 +17,7 @@ from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.port import Request
 from cdd_agent.llm.providers import Endpoint
 
-_NO_SUCH_ADDRESS = (403, 404, 405, 501)
+_NOT_OFFERED = (400, 403, 404, 405, 422, 501)
 _MOST_REFUSALS = 8
 """After more, Responses is only another address of chat completions."""
 
@@ -36,6 +36,10 @@ class ChatOrResponses:
         self._responses = OpenAIResponses(name, endpoint, options)
         self._protocol: WireProtocol = self._chat
         self._refusals = 0
+        self._latest: ReplyReader | None = None
+        """The reader of the latest call by Responses."""
+        self._has_responses = False
+        """True once Responses has replied."""
 
     @property
     def path(self) -> str:
@@ -45,7 +49,12 @@ class ChatOrResponses:
         return self._protocol.call(request)
 
     def reader(self, request: Request) -> ReplyReader:
-        return self._protocol.reader(request)
+        if self._latest is not None and self._latest.is_finished:
+            self._has_responses = True
+        reader = self._protocol.reader(request)
+        if self._protocol is self._responses:
+            self._latest = reader
+        return reader
 
     def adapts_to(self, failure: Failure) -> bool:
         if self._chat.thinks_with_tools and self._chat.refuses_thoughts(failure):
@@ -57,11 +66,13 @@ class ChatOrResponses:
             else:
                 self._protocol = self._responses
             return True
-        is_responses = self._protocol is self._responses
-        if is_responses and failure.status in _NO_SUCH_ADDRESS:
+        if self._protocol.adapts_to(failure):
+            return True
+        is_trial = self._protocol is self._responses and not self._has_responses
+        if is_trial and failure.status in _NOT_OFFERED:
             self._return_to_chat()
             return True
-        return self._protocol.adapts_to(failure)
+        return False
 
     def _return_to_chat(self) -> None:
         self._protocol = self._chat

@@ -1,9 +1,9 @@
 """A gateway to GPT-5.6 that passes on both of OpenAI's protocols."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tests.llm.simulators.base import Json, Refused, Said, Sent, Simulator
+from tests.llm.simulators.base import Json, Refused, Said, Sent, Simulator, expect
 from tests.llm.simulators.chat import OpenAIChatWithoutThoughts
 from tests.llm.simulators.openai_responses import OpenAIResponses
 
@@ -17,8 +17,16 @@ class Gateway(Simulator):
         default_factory=lambda: OpenAIChatWithoutThoughts([])
     )
 
+    has_model: Callable[[int], bool] = lambda number: True
+    """False for the call of Responses with this number: they refuse the model."""
+
     def check(self, sent: Sent) -> None:
-        self._asked(sent).check(sent)
+        asked = self._asked(sent)
+        asked.sent.append(sent)
+        if asked is self.responses:
+            has_model = self.has_model(len(asked.sent))
+            expect(has_model, "The model gpt-5.6 is not available by this API.")
+        asked.check(sent)
 
     def answer(self, sent: Sent, said: Said) -> Iterator[str]:
         asked = self._asked(sent)
