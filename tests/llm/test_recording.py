@@ -200,7 +200,7 @@ async def test_a_torn_line_is_skipped_and_later_lines_are_read(path: Path) -> No
         ('{"a": 1}\n', ":1: `a` is unknown"),
         (
             '{"request": {"messages": []}, "events": [], "error": null}\n',
-            ":1: `model` is missing",
+            ":1: a call ends with `done` or an error",
         ),
         (
             (
