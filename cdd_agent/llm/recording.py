@@ -40,38 +40,26 @@ class RecordingModel(ModelWrapper):
             events.append(TimedEvent(_seconds_since(began), event))
             hear(event)
 
+        done: Done | None = None
+        failure: ModelError | None = None
         try:
             done = await self.inner.reply(request, record)
         except ModelError as error:
-            self._append(request, events, began, error=error)
+            failure = copy(error)
+            failure.message = self._redactor.redact(error.message)
+            failure.hint = self._redactor.redact(error.hint)
             raise
-        self._append(request, events, began, done=done)
+        finally:
+            if done is not None or failure is not None:
+                recorded = ScriptedReply(
+                    request=as_recorded(request, self._redactor),
+                    events=tuple(self._redact(events)),
+                    seconds=_seconds_since(began),
+                    done=self._redactor.redacted(done),
+                    error=failure,
+                )
+                append_call(self._path, self.name, recorded)
         return done
-
-    def _append(
-        self,
-        request: Request,
-        events: list[TimedEvent],
-        began: float,
-        *,
-        done: Done | None = None,
-        error: ModelError | None = None,
-    ) -> None:
-        reply = ScriptedReply(
-            request=as_recorded(request, self._redactor),
-            events=tuple(self._redact(events)),
-            seconds=_seconds_since(began),
-            done=self._redactor.redacted(done),
-            error=self._redact_error(error),
-        )
-        append_call(self._path, self.name, reply)
-
-    def _redact_error(self, error: ModelError | None) -> ModelError | None:
-        redacted = copy(error)
-        if redacted is not None:
-            redacted.message = self._redactor.redact(redacted.message)
-            redacted.hint = self._redactor.redact(redacted.hint)
-        return redacted
 
     def _redact(self, events: list[TimedEvent]) -> list[TimedEvent]:
         """Return the events without secrets, which can lie across two pieces."""

@@ -23,33 +23,41 @@ _FOLDER_MARK = f"[redacted: {_FOLDER}]"
 """Stands in records for the folder of the project."""
 _MAX_QUOTE = 80
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_WEEKDAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?"
-_CHANGES_EACH_TIME = re.compile(
-    rf"""
-    # absolute paths; a name with a space in it must be followed by a slash
-      (?<![\w:/.\\<]) (?:file://|~)? (?:/(?:[\w.@+~%#=-]|\ (?=[\w.-]+/))+){{2,}} /?
-    | (?<!\w) [A-Za-z]:[\\/] [^\s"'`<>|:*?]+
-    # dates and times
-    | \b \d{{4}}-\d\d-\d\d (?:[T\ ]{_CLOCK} (?:\ ?Z|\ ?[+-]\d\d:?\d\d|\ UTC)?)?
-    | \b (?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?\ +)?
-      (?:{_MONTH}\.?\ +\d{{1,2}} | \d{{1,2}}[\ -]{_MONTH} (?!\ +\d{{1,2}}(?![\d:]))) \b
-      (?:,?[\ -]\d{{4}}\b)? (?:,?\ +{_CLOCK} (?:\ [A-Z]{{3,4}})? (?:\ \d{{4}}\b)?)?
-    | (?<![\w:.]) {_CLOCK} (?![\w:])
-    | \b 1\d{{9}} (?:\d{{3}}|\.\d+)? \b
-    # durations
-    | \b (?:\d+m\ ?)? \d+(?:[.,]\d+)? \ ?
-      (?:[nmµu]?s|secs?|seconds?|min(?:ute)?s?|hours?) \b
-    | \b (?:time|duration(?:_ms)?|elapsed|seconds|pid|process|port|seed|timestamp)
-      ["']? (?:\ ?[:=])? \ ? ["']? (?:{_CLOCK} | \d+(?:\.\d+)?)
-    # addresses of objects and servers, hashes, names of temporary files
-    | \b 0x[0-9a-f]{{4,}} \b
-    | (?:localhost|127\.0\.0\.1|\[::1\]):\d+
-    | \b [0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}} \b
-    | \b (?=[a-f]*\d)(?=\d*[a-f]) [0-9a-f]{{7,64}} \b
-    | \b tmp[a-z0-9_]{{8}} \b
-    """,
-    re.VERBOSE | re.IGNORECASE,
+_NUMBER = r"\d+(?:[.,]\d+)?"
+_DATE = (
+    rf"\b(?:{_WEEKDAY},? +)?"
+    rf"(?:{_MONTH}\.? +\d{{1,2}}|\d{{1,2}}[ -]{_MONTH}(?! +\d{{1,2}}(?![\d:])))\b"
+    rf"(?:,?[ -]\d{{4}}\b)?(?:,? +{_CLOCK}(?: [A-Z]{{3,4}})?(?: \d{{4}}\b)?)?"
 )
+"""As in `Fri Nov 27 08:10:38 UTC 2026` and `Fri, 27 Nov 2026 08:10:38`."""
+_NAMED_NUMBER = (
+    r"\b(?:time|duration(?:_ms)?|elapsed|seconds|pid|process|port|seed|timestamp)"
+    rf"""["']?(?: ?[:=])? ?["']?(?:{_CLOCK}|{_NUMBER})"""
+)
+_PATTERNS = (
+    # absolute paths; a folder with a blank in its name is followed by a slash
+    r"(?<![\w:/.\\<])(?:file://|~)?(?:/(?:[\w.@+~%#=-]| (?=[\w.-]+/))+){2,}/?",
+    r"""(?<!\w)[A-Z]:[\\/][^\s"'`<>|:*?]+""",
+    # 2026-11-27T08:10:38.123Z
+    rf"\b\d{{4}}-\d\d-\d\d(?:[T ]{_CLOCK}(?: ?Z| ?[+-]\d\d:?\d\d| UTC)?)?",
+    _DATE,
+    rf"(?<![\w:.]){_CLOCK}(?![\w:])",
+    # seconds or milliseconds since 1970
+    r"\b1\d{9}(?:\d{3}|\.\d+)?\b",
+    # durations
+    rf"\b(?:\d+m ?)?{_NUMBER} ?(?:[nmµu]?s|secs?|seconds?|min(?:ute)?s?|hours?)\b",
+    _NAMED_NUMBER,
+    # addresses of objects and of servers on this computer
+    r"\b0x[0-9a-f]{4,}\b",
+    r"(?:localhost|127\.0\.0\.1|\[::1\]):\d+",
+    # UUIDs, hashes and names of temporary files
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b",
+    r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b",
+    r"\btmp[a-z0-9_]{8}\b",
+)
+_CHANGES_EACH_TIME = re.compile("|".join(_PATTERNS), re.IGNORECASE)
 
 
 class ComparedRequest:
@@ -57,55 +65,45 @@ class ComparedRequest:
 
     def __init__(self, request: Request) -> None:
         self._roles = [message.role for message in request.messages]
-        self._messages = [_lines_of(message) for message in request.messages]
+        self._compared: list[list[str]] = []
+        """The lines of each message that must be equal."""
+        self._lines: list[str] = []
+        for message in request.messages:
+            lines = _lines_of(message)
+            self._lines += lines
+            # A tool that was interrupted, or whose lines come in another order, has
+            # another result. The call before it is the same.
+            self._compared.append([] if message.role == "tool" else lines)
 
     def matches(self, other: "ComparedRequest") -> bool:
         """True if the requests differ only in what changes each time."""
         if self._roles != other._roles:
             return False
-        pairs = zip(self._roles, self._messages, other._messages, strict=True)
-        return not any(_differs(role, old, new) for role, old, new in pairs)
+        pairs = zip(self._compared, other._compared, strict=True)
+        return not any(_find_difference(old, new) for old, new in pairs)
 
     def has_more_or_fewer_lines(self, other: "ComparedRequest") -> bool:
         """True if each message has all lines of the other request's, or the other
-        way round. Prompts of steps side by side tell of the steps that ended before.
+        way round. Prompts of steps side by side name the steps that ended before.
         """
         if self._roles != other._roles:
             return False
-        pairs = zip(self._roles, self._messages, other._messages, strict=True)
-        return all(
-            not _differs(role, old, new) or _is_part(old, new) or _is_part(new, old)
-            for role, old, new in pairs
-        )
+        pairs = zip(self._compared, other._compared, strict=True)
+        return all(_is_part(old, new) or _is_part(new, old) for old, new in pairs)
 
     def count_equal_lines(self, other: "ComparedRequest") -> int:
-        count = 0
-        for old, new in zip(self._messages, other._messages, strict=False):
-            count += sum(map(str.__eq__, old, new))
-        return count
+        return sum(map(str.__eq__, self._lines, other._lines))
 
     def describe_difference(self, new: "ComparedRequest") -> str:
         """Return the first place where a new request differs from this one."""
-        for index in range(min(len(self._roles), len(new._roles))):
-            role = new._roles[index]
-            if role != self._roles[index]:
-                old_role = self._roles[index]
-                return (
-                    f"message {index + 1} is of the {role}, and was of the {old_role}"
-                )
-            before, after = self._messages[index], new._messages[index]
-            if _differs(role, before, after):
-                place = _find_difference(before, after)
-                return f"in message {index + 1} ({role}), {place}"
+        for index, (was, role) in enumerate(zip(self._roles, new._roles, strict=False)):
+            message = f"message {index + 1}"
+            if role != was:
+                return f"{message} is of the {role}, and was of the {was}"
+            place = _find_difference(self._compared[index], new._compared[index])
+            if place:
+                return f"in {message} ({role}), {place}"
         return f"the messages are {len(new._roles)}, and were {len(self._roles)}"
-
-
-def _differs(role: str, old: list[str], new: list[str]) -> bool:
-    # A tool that was interrupted, or whose lines come in another order, has another
-    # result, and the same call before it.
-    if role == "tool":
-        return False
-    return old != new and bool(_find_difference(old, new))
 
 
 def _is_part(part: list[str], whole: list[str]) -> bool:

@@ -65,8 +65,6 @@ _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
 _HINT = "docs/scripted-model.md has all keys; a record is made again with --record."
 
-_Seconds = Annotated[float, Meta(ge=0, le=10**6)]
-
 
 class Script(Struct, frozen=True):
     """The content of a script's file."""
@@ -78,16 +76,23 @@ class Script(Struct, frozen=True):
 
 def read_script(path: Path) -> Script:
     """Raises `BadInput`, with all faults and their lines."""
-    data = _read_bytes(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        hint = "Check the path of the script, or record one with --record."
+        reason = f"cannot be read: {error.strerror or error}"
+        if isinstance(error, FileNotFoundError):
+            reason = "is not there"
+        raise BadInput(f"{path} {reason}.", hint=hint) from error
     faults: list[str] = []
     if _IS_LINES.match(data):
-        pace, numbered = 0.0, _read_lines(data)
+        pace, entries = 0.0, _read_lines(data)
     else:
-        pace, numbered = _read_yaml(data, str(path), faults)
+        pace, entries = _read_yaml(data, str(path), faults)
     replies = []
-    for line, entry in numbered:
+    for line, entry in entries:
         try:
-            replies.append(read(_form_of(entry), entry).reply_at(line))
+            replies.append(read(_Entry, entry).reply_at(line))
         except ValueError as error:
             faults.append(f"{path}:{line}: {error}.")
     if faults:
@@ -106,29 +111,14 @@ def append_call(path: Path, model: str, reply: ScriptedReply) -> None:
         events.append([timed.seconds, name, to_builtins(timed.event)])
     if reply.done is not None:
         events.append([reply.seconds, "done", to_builtins(reply.done)])
-    failure = None
-    if reply.error is not None:
-        failure = _Failure.from_error(reply.error)
     call = {
         "model": model,
         "request": to_builtins(reply.request),
         "events": events,
-        "error": to_builtins(failure),
+        "error": reply.error and to_builtins(_Failure.from_error(reply.error)),
     }
     line = json.dumps(call, ensure_ascii=False) + "\n"
     append_line(path, line.encode("utf-8", errors="replace"))
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise BadInput(
-            f"{path} is not there.",
-            hint="Check the path of the script, or record one with --record.",
-        ) from error
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _read_lines(data: bytes) -> list[tuple[int, Any]]:
@@ -163,18 +153,6 @@ def _read_yaml(
     return pace, list(zip(lines_of, entries, strict=True))
 
 
-def _form_of(entry: Any) -> "type[_Written | _RecordedCall]":
-    match entry:
-        case {"request": _}:
-            return _RecordedCall
-        case {"error": _}:
-            return _WrittenError
-        case {"empty": True}:
-            return _EmptyReply
-        case _:
-            return _WrittenReply
-
-
 class _Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
@@ -184,79 +162,21 @@ class _ScriptKeys(_Part, frozen=True, kw_only=True):
     pace: Annotated[float, Meta(ge=0)] = 0.0
 
 
-class _Written(_Part, frozen=True, kw_only=True):
-    when: str | None = None
-    slow: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
+class _Call(_Part, frozen=True, kw_only=True):
+    """A tool call of a written reply."""
 
-    def reply_at(self, line: int) -> ScriptedReply:
-        return ScriptedReply(when=self.when, slow=self.slow)
-
-
-class _EmptyReply(_Written, frozen=True, kw_only=True):
-    empty: bool
-
-
-class _WrittenCall(_Part, frozen=True, kw_only=True):
     name: str
     arguments: Any = {}
-
-    def call(self, id_: str) -> ToolCall:
-        """A text is played unchanged, so that a script can have broken JSON."""
-        arguments = self.arguments
-        if not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False, default=str)
-        return ToolCall(id_, self.name, arguments)
-
-
-class _WrittenReply(_Written, frozen=True, kw_only=True):
-    reply: str | None = None
-    thinking: str = ""
-    tool_calls: tuple[_WrittenCall, ...] = ()
-    stop: StopReason = StopReason.STOP
-    cut: Annotated[int, Meta(ge=0)] | None = None
-
-    def __post_init__(self) -> None:
-        if self.reply is None and not self.tool_calls:
-            raise RuleBroken(
-                "reply", "an entry has `reply`, `tool_calls`, `error` or `empty`"
-            )
-
-    def reply_at(self, line: int) -> ScriptedReply:
-        calls = []
-        for number, call in enumerate(self.tool_calls, 1):
-            calls.append(call.call(f"call_{line}_{number}"))
-        return ScriptedReply(
-            self.reply or "",
-            when=self.when,
-            stop=self.stop,
-            tool_calls=tuple(calls),
-            cut=self.cut,
-            slow=self.slow,
-            thinking=self.thinking,
-        )
-
-
-class _WrittenError(_Written, frozen=True, kw_only=True):
-    error: str
-    retry_after: _Seconds | None = None
-
-    def __post_init__(self) -> None:
-        if self.retry_after is not None and self.error != "rate_limited":
-            raise RuleBroken("retry_after", "belongs to `rate_limited` alone")
-
-    def reply_at(self, line: int) -> ScriptedReply:
-        message = f"Scripted error: {self.error}."
-        error = _make_error(self.error, message, retry_after=self.retry_after)
-        return ScriptedReply(when=self.when, error=error, slow=self.slow)
+    """A text is played unchanged, so that a script can have broken JSON."""
 
 
 class _Failure(_Part, frozen=True, kw_only=True):
-    """The error at the end of a recorded call."""
+    """The error at the end of a call."""
 
     kind: str
     message: str
-    hint: str
-    retry_after: _Seconds | None = None
+    hint: str = ""
+    retry_after: Annotated[float, Meta(ge=0, le=10**6)] | None = None
 
     @classmethod
     def from_error(cls, error: ModelError) -> "_Failure":
@@ -270,28 +190,69 @@ class _Failure(_Part, frozen=True, kw_only=True):
             retry_after=retry_after,
         )
 
+    def to_error(self) -> ModelError:
+        if self.kind not in ERRORS:
+            names = ", ".join(ERRORS)
+            raise ValueError(f"`error` is {self.kind!r:.60}; there are {names}")
+        error = ERRORS[self.kind](self.message, hint=self.hint)
+        if isinstance(error, RateLimited):
+            error.retry_after = self.retry_after
+        return error
 
-class _RecordedCall(_Part, frozen=True, kw_only=True):
-    model: str
-    request: Request
-    events: tuple[tuple[float, str, dict[str, Any]], ...]
-    error: _Failure | None
+
+class _Entry(_Part, frozen=True, kw_only=True):
+    """An entry, written or recorded. A recorded one has a request and events."""
+
+    when: str | None = None
+    slow: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
+    reply: str | None = None
+    thinking: str = ""
+    tool_calls: tuple[_Call, ...] = ()
+    stop: StopReason = StopReason.STOP
+    cut: Annotated[int, Meta(ge=0)] | None = None
+    empty: bool = False
+    error: str | _Failure | None = None
+    retry_after: Annotated[float, Meta(ge=0, le=10**6)] | None = None
+    model: str = ""
+    request: Request | None = None
+    events: tuple[tuple[float, str, dict[str, Any]], ...] = ()
+
+    def __post_init__(self) -> None:
+        has_reply = self.reply is not None or bool(self.tool_calls)
+        if self.empty and has_reply:
+            raise RuleBroken("empty", "an empty reply has no text and no calls")
+        if self.request is not None and (has_reply or self.when is not None):
+            raise RuleBroken("request", "a recorded call has `events` and no `reply`")
+        if not (has_reply or self.empty or self.error or self.request):
+            raise RuleBroken(
+                "reply", "an entry has `reply`, `tool_calls`, `error` or `empty`"
+            )
+        if self.retry_after is not None and self.error != "rate_limited":
+            raise RuleBroken("retry_after", "it belongs to `rate_limited` alone")
 
     def reply_at(self, line: int) -> ScriptedReply:
-        events, done, seconds = list[TimedEvent](), None, 0.0
+        """Return the reply. Raises `ValueError`."""
+        error = self._make_error()
+        if self.request is None:
+            return ScriptedReply(
+                self.reply or "",
+                when=self.when,
+                error=error,
+                stop=self.stop,
+                tool_calls=self._make_calls(line),
+                cut=self.cut,
+                slow=self.slow,
+                thinking=self.thinking,
+            )
+        events: list[TimedEvent] = []
+        done, seconds = None, 0.0
         for seconds, name, fields in self.events:
             event = _read_event(name, fields)
             if isinstance(event, Done):
                 done = event
             else:
                 events.append(TimedEvent(seconds, event))
-        error = None
-        if self.error is not None:
-            failure, done = self.error, None
-            error = _make_error(
-                failure.kind, failure.message, failure.hint, failure.retry_after
-            )
-        elif done is None:
+        if done is None and error is None:
             raise ValueError("a call ends with `done` or an error")
         return ScriptedReply(
             request=self.request,
@@ -300,6 +261,24 @@ class _RecordedCall(_Part, frozen=True, kw_only=True):
             done=done,
             error=error,
         )
+
+    def _make_calls(self, line: int) -> tuple[ToolCall, ...]:
+        calls = []
+        for number, call in enumerate(self.tool_calls, 1):
+            arguments = call.arguments
+            if not isinstance(arguments, str):
+                arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+            calls.append(ToolCall(f"call_{line}_{number}", call.name, arguments))
+        return tuple(calls)
+
+    def _make_error(self) -> ModelError | None:
+        failure = self.error
+        if isinstance(failure, str):
+            message = f"Scripted error: {failure}."
+            failure = _Failure(
+                kind=failure, message=message, retry_after=self.retry_after
+            )
+        return None if failure is None else failure.to_error()
 
 
 def _read_event(name: str, fields: dict[str, Any]) -> ModelEvent | Done:
@@ -311,14 +290,3 @@ def _read_event(name: str, fields: dict[str, Any]) -> ModelEvent | Done:
         usage = {**usage, "thinking_tokens": usage["reasoning_tokens"]}
         fields = {**fields, "usage": usage}
     return read(_EVENTS[name], fields)
-
-
-def _make_error(
-    name: str, message: str, hint: str = "", retry_after: float | None = None
-) -> ModelError:
-    if name not in ERRORS:
-        raise ValueError(f"`error` is {name!r:.60}; there are {', '.join(ERRORS)}")
-    error = ERRORS[name](message, hint=hint)
-    if isinstance(error, RateLimited):
-        error.retry_after = retry_after
-    return error

@@ -171,15 +171,13 @@ class ScriptedModel:
                 f"The script has no reply left for request {len(self.requests)}.",
                 hint="Add a reply to the script, or a `when` that fits the request.",
             )
-        count = sum(turn.fits(asked) for turn in recorded)
+        is_repeated = any(turn.fits(asked) for turn in recorded)
         unplayed = [turn.compared for turn in recorded if not turn.is_played]
-        if count:
-            times = "once" if count == 1 else f"{count} times"
-            why = f"it was recorded {times}, and is made once more"
+        why = "all that was recorded has been played"
+        if is_repeated:
+            why = "each recorded answer to it has been played"
         elif unplayed and unplayed[0] is not None:
             why = unplayed[0].describe_difference(asked.compared)
-        else:
-            why = "all that was recorded has been played"
         return NoReplyLeft(
             f"The record has no answer to this request: {why}.",
             hint=(

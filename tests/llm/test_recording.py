@@ -1,4 +1,4 @@
-"""Cassettes: a recorded run is the same run again, without a network and without
+"""A recorded run is the same run again, without a network and without
 anybody's secrets.
 """
 
@@ -42,7 +42,7 @@ from tests.support.replies import all_of, stopped
 from tests.support.tables import each_row
 from tests.support.time_of_loops import leap
 
-KEPT = Path(__file__).parent / "kept" / "cassette.jsonl"
+KEPT = Path(__file__).parent / "kept" / "record.jsonl"
 SECRET = "hunter2-hunter2-42"
 REDACTOR = Redactor({SECRET: "SERVICE_TOKEN"})
 
@@ -200,7 +200,7 @@ async def test_a_torn_line_is_skipped_and_later_lines_are_read(path: Path) -> No
         ('{"a": 1}\n', ":1: `a` is unknown"),
         (
             '{"request": {"messages": []}, "events": [], "error": null}\n',
-            ":1: `model` is missing",
+            ":1: a call ends with `done` or an error",
         ),
         (
             (
@@ -229,7 +229,7 @@ def test_a_file_that_is_no_script_is_refused(
     assert raised.value.hint
 
 
-def test_a_cassette_that_an_earlier_version_recorded_is_read() -> None:
+def test_a_record_that_an_earlier_version_recorded_is_read() -> None:
     calls = read_script(KEPT).replies
     assert [type(call.done or call.error) for call in calls] == [
         Done,
@@ -277,7 +277,7 @@ def damaged_calls(draw: st.DrawFn) -> str:
 
 
 @given(damaged_calls())
-def test_any_damaged_cassette_is_read_or_refused(
+def test_any_damaged_record_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, line: str
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "run.jsonl"

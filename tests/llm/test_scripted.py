@@ -14,6 +14,7 @@ import pytest
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.port import (
+    BadAnswer,
     ConnectionFailed,
     Done,
     Message,
@@ -239,6 +240,15 @@ replies:
     assert time.monotonic() - started >= 0.1
 
 
+async def test_an_error_may_follow_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text("replies:\n- reply: Hello\n  error: bad_answer\n")
+    pieces: list[ModelEvent] = []
+    with pytest.raises(BadAnswer):
+        await ScriptedModel.from_file(path).reply(ask("a"), pieces.append)
+    assert pieces == [TextDelta("Hello")]
+
+
 async def test_pace_is_in_characters_per_second() -> None:
     started = time.monotonic()
     await reply_to(ScriptedModel(["ten chars " * 5], pace=500), ask("a"))
@@ -296,7 +306,6 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
             2,
             "`tool_calls.0.args` is unknown",
         ),
-        ("replies:\n- error: rate_limited\n  reply: a", 2, "`reply` is unknown"),
         (
             "replies:\n- reply: a\n  cut: -1",
             2,
@@ -308,8 +317,8 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
             2,
             "`slow` is not a number (at",
         ),
-        ("replies:\n- empty: 1", 2, "`empty` is unknown"),
-        ("replies:\n- empty: true\n  reply: a", 2, "`reply` is unknown"),
+        ("replies:\n- empty: maybe", 2, "`empty` is not true or false"),
+        ("replies:\n- empty: true\n  reply: a", 2, "`empty`: an empty reply has no"),
         (
             "replies:\n- error: rate_limited\n  retry_after: soon",
             2,
@@ -318,7 +327,7 @@ async def test_a_script_can_name_every_error(tmp_path: Path, name: str) -> None:
         (
             "replies:\n- error: bad_answer\n  retry_after: 2",
             2,
-            "`retry_after`: belongs to `rate_limited` alone",
+            "`retry_after`: it belongs to `rate_limited` alone",
         ),
         ("replies:\n- reply: 'a", 2, "not YAML"),
         ("replies: [}", 1, "not YAML"),

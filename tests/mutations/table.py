@@ -4330,8 +4330,8 @@ MUTATIONS = [
             (
                 "results of tools are not compared",
                 "request_comparison.py",
-                '    if role == "tool":\n        return False\n',
-                "",
+                '[] if message.role == "tool" else lines',
+                "lines",
                 "tests/llm/test_request_comparison.py",
             ),
             (

@@ -318,7 +318,7 @@ async def test_a_record_that_is_used_up() -> None:
     model = ScriptedModel([ScriptedReply(request=ONE, done=Done())])
     await all_of(model, ONE)
     for request, why in (
-        (ONE, "it was recorded once, and is made once more"),
+        (ONE, "each recorded answer to it has been played"),
         (Request(ONE.messages[:1]), "all that was recorded has been played"),
     ):
         with pytest.raises(NoReplyLeft) as raised:
