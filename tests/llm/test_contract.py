@@ -92,16 +92,11 @@ SERVED = {
     "messages": by_messages,
     "ollama": by_ollama_chat,
 }
-LITELLM_MARKS = [
-    # one worker alone imports litellm, which takes seconds
-    pytest.mark.xdist_group("litellm"),
-    # litellm's and OpenAI's own warnings: litellm silences them itself, at import;
-    # pytest puts its own filters back for every test
-    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
-]
-SAMPLED_LITELLM = pytest.param("litellm", marks=LITELLM_MARKS)
-LITELLM = pytest.param("litellm", marks=[pytest.mark.adapters, *LITELLM_MARKS])
+# One worker alone imports litellm, which takes seconds.
+SAMPLED_LITELLM = pytest.param("litellm", marks=pytest.mark.xdist_group("litellm"))
+LITELLM = pytest.param(
+    "litellm", marks=[pytest.mark.adapters, pytest.mark.xdist_group("litellm")]
+)
 DIRECT = ["direct", "responses", "messages", "ollama"]
 ADAPTERS = [LITELLM, *DIRECT]
 sampled = pytest.mark.parametrize("served", [SAMPLED_LITELLM, *DIRECT], indirect=True)

@@ -35,15 +35,7 @@ from tests.support.tables import each_row
 
 REQUEST = Request((Message("user", "Say hello."),))
 HOST = "models.example"
-LITELLM = pytest.param(
-    "litellm",
-    marks=[
-        pytest.mark.xdist_group("litellm"),
-        # litellm's and OpenAI's own
-        pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
-        pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
-    ],
-)
+LITELLM = pytest.param("litellm", marks=pytest.mark.xdist_group("litellm"))
 
 
 def model_at(base: str, adapter: str = "direct") -> Model:
@@ -328,8 +320,6 @@ async def test_a_name_that_no_host_has_is_looked_up_once() -> None:
 
 
 @pytest.mark.xdist_group("litellm")
-@pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
 async def test_other_clients_of_litellm_know_authorities_and_ranges_in_no_proxy(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from cdd_agent.llm.port import (
     ModelError,
     ModelEvent,
     ModelNotFound,
+    NotReachable,
     QuotaUsedUp,
     RateLimited,
     Replaced,
@@ -31,6 +32,7 @@ from cdd_agent.llm.port import (
     StartedAgain,
     TextDelta,
     Usage,
+    WebPageAnswered,
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -103,7 +105,9 @@ async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
         RateLimited("busy"),
         QuotaUsedUp("no money"),
         ConnectionFailed("down"),
+        NotReachable("a certificate"),
         BadAnswer("broken"),
+        WebPageAnswered("a firewall"),
     ],
 )
 async def test_the_next_model_answers_if_a_provider_is_out_of_service(

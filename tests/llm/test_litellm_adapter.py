@@ -40,13 +40,8 @@ from tests.support.projects import SLUG, Sandbox
 from tests.support.replies import all_of
 from tests.support.tables import each_row
 
-# litellm silences this warning itself, at import; pytest puts its own filters back for
-# every test.
 pytestmark = [
     pytest.mark.xdist_group("litellm"),  # which takes seconds to import: once is enough
-    # litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
-    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
 ]
 
 MODEL = "openai/test-model"

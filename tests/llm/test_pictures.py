@@ -52,12 +52,6 @@ from tests.support.pictures import ALL, gif, jpeg, png, webp
 from tests.support.replies import all_of
 from tests.support.tables import each_row
 
-# litellm's and OpenAI's own; pytest forgets the adapter's filters with each test
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
-]
-
 SHOT = picture_of("shot.png", png(60, 40))
 ASKED = (
     Message("system", "Be brief."),

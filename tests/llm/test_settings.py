@@ -20,8 +20,6 @@ LITELLM = pytest.param(
     marks=[
         pytest.mark.adapters,
         pytest.mark.xdist_group("litellm"),
-        pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
-        pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
     ],
 )
 

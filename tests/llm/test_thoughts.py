@@ -41,10 +41,6 @@ from tests.llm.simulators.gemini_native import GeminiNative
 from tests.support.replies import all_of
 from tests.support.tables import each_row
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
-]
 MODEL = "openai/test-model"
 ASKED = (Message("system", "Be brief."), Message("user", "Say hello."))
 MakeServed = Callable[[str], Model]

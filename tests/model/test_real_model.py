@@ -32,11 +32,6 @@ from cdd_agent.llm.providers import endpoint_of
 from tests.model.conftest import Server
 from tests.support.replies import all_of
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning"),
-]
-
 NAME = "openai/smollm2"
 SLUG = "feature-add"
 SPEC = """\
