@@ -14,12 +14,14 @@ from cdd_agent.llm.port import (
     Model,
     ModelError,
     ModelEvent,
+    NotReachable,
     QuotaUsedUp,
     RateLimited,
     Replaced,
     Request,
     StartedAgain,
     Waiting,
+    WebPageAnswered,
 )
 from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.token_estimates import estimated_prompt
@@ -151,9 +153,9 @@ class WithFallbacks(ModelWrapper):
 
 
 def _is_out_of_service(error: ModelError) -> bool:
-    """True if the provider is down or has no quota left. An empty reply is the model's
-    fault, not the provider's.
+    """True if the provider is down, not reachable, or has no quota left. An empty reply
+    is the model's fault, not the provider's.
     """
-    if isinstance(error, QuotaUsedUp):
+    if isinstance(error, QuotaUsedUp | NotReachable | WebPageAnswered):
         return True
     return error.is_transient and not isinstance(error, EmptyReply)
