@@ -73,10 +73,18 @@ _NAME_WITH_LINES = re.compile(rf"(?P<name>.+?){_LINES.pattern}")
 _LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*[^\s.]\.[A-Za-z]\w{0,3}(?:\W.*)?")
 _CALL = re.compile(r"[\w.]+\([^()]*\)?")
 """A decorator with arguments."""
+_ASIDE = re.compile(r"\([^()]*(?:\)(?![\w/]|\.\w)|\Z)")
+"""Words in brackets directly behind a name."""
 _BARE_WORD = re.compile(r"[\w-]+")
 _END_OF_KEY = re.compile(r'"\s*:')
-_AT_RULE = re.compile(r"\s*@[\w-]+\b.*[{;]\s*")
-"""A line of a style sheet."""
+_AT_RULE = re.compile(
+    r"\s*@(?:charset|container|counter-style|font-face|font-feature-values|import"
+    r"|keyframes|layer|media|namespace|page|property|scope|starting-style|supports"
+    r"|apply|config|custom-variant|plugin|screen|tailwind|theme|utility|variant"
+    r"|at-root|each|else|extend|for|forward|function|if|include|mixin|return|use|while"
+    r"|-\w+-\w+)\b.*[{;]\s*"
+)
+"""A line of a style sheet: CSS, Tailwind, Sass, and names of one browser."""
 _DECORATED = re.compile(
     r"\s*(?:(?:async|export|default|public|private|protected|static|final|abstract|"
     r"internal|override|open)\s+)*"
@@ -204,14 +212,16 @@ class _ProjectNames:
         except OSError:
             return set()
 
-    def find(self, name: str) -> PurePosixPath | None:
-        """Return the path of an existing file or folder."""
+    def find(self, name: str, *, is_file: bool) -> PurePosixPath | None:
+        """Return the path of an existing file or folder, or only of a file."""
         top = next(_parts(name), "")
         if top and _fold(top) not in self._top_names:
             return None
         try:
             path = locate(self._root, name)
-            return path if (self._root / path).exists() else None
+            place = self._root / path
+            exists = place.is_file() if is_file else place.exists()
+            return path if exists else None
         except (CddError, OSError):
             return None
 
@@ -232,6 +242,8 @@ class _Candidate(Struct, frozen=True):
     text: str
     end: int
     """Its end in the text behind the at sign."""
+    is_file: bool = False
+    """True if it cannot be a folder: `src/(a)` may name another folder."""
 
     def readings(self) -> Iterator[tuple[str, LineRange | None]]:
         """Yield the names that the text may mean, with their lines."""
@@ -271,12 +283,14 @@ class _Typed(Struct, frozen=True):
         """Return the mention, and its length; None if the text is no mention."""
         for candidate in reversed(self.candidates):
             for name, lines in candidate.readings():
-                if (path := project.find(name)) is not None:
+                path = project.find(name, is_file=candidate.is_file)
+                if path is not None:
                     return Mention(name, path, lines), candidate.end
-        if not self.candidates or self.is_call:
+        complete = [each for each in self.candidates if not each.is_file]
+        if not complete or self.is_call:
             return None, 0
-        wanted = self.candidates[0]
-        for candidate in self.candidates:
+        wanted = complete[0]
+        for candidate in complete:
             if not self.is_quoted and _is_balanced(candidate.text):
                 wanted = candidate
                 break
@@ -305,8 +319,11 @@ def _read_plain(line: str, start: int) -> list[_Candidate]:
         blanks += line[place].isspace()
         if blanks > _MOST_BLANKS:
             break
-        if _may_end(line, place + 1):
-            candidates.append(_Candidate(line[start : place + 1], place + 1))
+        end = place + 1
+        if _may_end(line, end):
+            candidates.append(_Candidate(line[start:end], end))
+        elif _ASIDE.match(line, end):
+            candidates.append(_Candidate(line[start:end], end, is_file=True))
     return candidates
 
 

@@ -82,6 +82,9 @@ def read(root: Path, text: str) -> list[str]:
         ("[@a.py](link)", ["a.py"]),
         ("<b>@a.py</b>", ["a.py"]),
         ("@src/(auth)", ["src/(auth)"]),
+        ("@a.py(the old one), @README(all", ["a.py", "README"]),
+        ("@a.py (3) and @b.py(3).", ["a.py", "b.py"]),
+        ("@a.py(3).bak @src/(nothing)", ["?a.py(3).bak", "?src/(nothing)"]),
         ("@src/)", ["src"]),
         # Quotes.
         ('@"my notes.md" is', ["my notes.md"]),
@@ -104,6 +107,8 @@ def read(root: Path, text: str) -> list[str]:
         ("@a b/c d.txt, ok", ["a b/c d.txt"]),
         # Marks after and before it, also of full width.
         ("@a.py, @b.py; @README: x", ["a.py", "b.py", "README"]),
+        ("@README;", ["README"]),
+        ("@src explain it;", ["src"]),
         ("@a.py,@b.py;@README", ["a.py", "b.py", "README"]),
         ("is it @a.py?! or @b.py...", ["a.py", "b.py"]),
         ("**@a.py** |@b.py| @README—yes", ["a.py", "b.py", "README"]),
@@ -177,6 +182,7 @@ def test_a_mention_means_the_longest_name_that_exists(
         # The project has folders with these names.
         "@media (max-width: 30px) {\n  a { b: c }\n}",
         "  @media print;",
+        "@-webkit-keyframes x {",
         "@cache\ndef f(x):\n    pass",
         "@cache\n@property\nasync def f(x):\n    pass",
         "@cache\npublic final String name() {",
