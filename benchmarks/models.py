@@ -29,17 +29,17 @@ import asyncio, sys, time
 
 first = []
 
-def hear(piece):
+def on_event(piece):
     if not first:
         first.append(time.time())
 
 async def main():
-    await ask(hear)
+    await ask(on_event)
     print(first[0])
     times = []
     for _ in range({calls}):
         before = time.perf_counter()
-        await ask(hear)
+        await ask(on_event)
         times.append(time.perf_counter() - before)
     print(min(times))
     status = open("/proc/self/status")
@@ -51,7 +51,7 @@ _HTTPX = """
 import json, ssl
 import httpx
 
-async def ask(hear):
+async def ask(on_event):
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": "Hello."}],
@@ -66,13 +66,13 @@ async def ask(hear):
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):
                     choices = json.loads(line[6:])["choices"]
-                    hear(choices[0]["delta"].get("content") if choices else None)
+                    on_event(choices[0]["delta"].get("content") if choices else None)
 """
 _ADAPTER = """
 from cdd_agent.llm.port import Message, Request
 
-def ask(hear):
-    return model.reply(Request((Message("user", "Hello."),)), hear)
+def ask(on_event):
+    return model.reply(Request((Message("user", "Hello."),)), on_event)
 """
 _DIRECT = """
 from cdd_agent.llm.direct.model import DirectModel

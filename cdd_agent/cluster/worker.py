@@ -50,7 +50,7 @@ from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Limit
-from cdd_agent.llm.port import Done, Hear, Model, Request
+from cdd_agent.llm.port import Done, Model, OnEvent, Request
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.open_project import Project
 from cdd_agent.project.own_packages import own_packages
@@ -385,10 +385,10 @@ class AsksWhenKept(ModelWrapper):
         super().__init__(model)
         self._keep = keep
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         if any(message.role == "assistant" for message in request.messages):
             await self._keep()
-        return await self.inner.reply(request, hear)
+        return await self.inner.reply(request, on_event)
 
 
 def _folder_in(scratch: Path, slug: str) -> Path:

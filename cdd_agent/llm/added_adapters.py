@@ -8,7 +8,7 @@ from cdd_agent.extensions import Extensions, require_type
 from cdd_agent.llm.failures import Listener
 from cdd_agent.llm.model_adapter import ModelAdapter
 from cdd_agent.llm.options import ModelOptions
-from cdd_agent.llm.port import Done, Hear, Model, ModelError, Price, Request
+from cdd_agent.llm.port import Done, Model, ModelError, OnEvent, Price, Request
 
 _Value = TypeVar("_Value")
 _ADAPTERS = Extensions("cdd_agent.model_adapters", "model adapter")
@@ -81,8 +81,8 @@ class _GuardedModel:
         except Exception as error:
             raise self._failed(error) from error
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
-        listener = Listener(hear)
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
+        listener = Listener(on_event)
         try:
             return require_type(await self._reply(request, listener), Done)
         except CddError:

@@ -15,10 +15,10 @@ from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
-    Hear,
     Model,
     ModelError,
     ModelEvent,
+    OnEvent,
     Price,
     Request,
     TextDelta,
@@ -116,10 +116,10 @@ class TalliedModel(ModelWrapper):
         super().__init__(model)
         self._tally = tally
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         self._tally.running_calls += 1
         try:
-            return await self.inner.reply(request, hear)
+            return await self.inner.reply(request, on_event)
         finally:
             self._tally.running_calls -= 1
 
@@ -209,7 +209,7 @@ class Budgeted(ModelWrapper):
     def spent(self) -> Cost:
         return self._account.spent
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         call = _Call(request, await asyncio.to_thread(self._price))
 
         def check_room(spent: Cost) -> None:
@@ -223,16 +223,16 @@ class Budgeted(ModelWrapper):
                 if call.estimate.completion_tokens > CEILING:
                     reason = "a reply has grown to {}; it was stopped"
                     self.limit.check(spent_cost(), call.estimate.cost, reason)
-                hear(event)
+                on_event(event)
 
             return await self._ask(call, measure)
 
-    async def _ask(self, call: "_Call", hear: Hear) -> Done:
+    async def _ask(self, call: "_Call", on_event: OnEvent) -> Done:
         """Make a call, and count it whatever becomes of it."""
         reported: Usage | None = None
         is_lost = True
         try:
-            done = await self.inner.reply(call.request, hear)
+            done = await self.inner.reply(call.request, on_event)
             reported, is_lost = done.usage, False
         except EmptyReply as error:
             reported = error.usage

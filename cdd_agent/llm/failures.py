@@ -11,7 +11,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from cdd_agent.llm.port import Hear, ModelEvent
+from cdd_agent.llm.port import ModelEvent, OnEvent
 from cdd_agent.llm.retry_after import wait_in_headers, wait_in_words
 from cdd_agent.llm.web_page import title_of_page
 
@@ -86,17 +86,17 @@ class Failure(Struct, frozen=True):
 
 
 class Listener:
-    """Passes events on, and keeps what `hear` raised: that is no failure of the
+    """Passes events on, and keeps what `on_event` raised: that is no failure of the
     call.
     """
 
-    def __init__(self, hear: Hear) -> None:
-        self._hear = hear
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event = on_event
         self.raised: Exception | None = None
 
     def __call__(self, event: ModelEvent) -> None:
         try:
-            self._hear(event)
+            self._on_event(event)
         except Exception as error:
             self.raised = error
             raise

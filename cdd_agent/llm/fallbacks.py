@@ -10,11 +10,11 @@ from cdd_agent.llm.pictures import as_seen_by, has_pictures
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
-    Hear,
     Model,
     ModelError,
     ModelEvent,
     NotReachable,
+    OnEvent,
     QuotaUsedUp,
     RateLimited,
     Replaced,
@@ -83,16 +83,16 @@ class WithFallbacks(ModelWrapper):
                 if model is models[-1] or not _is_out_of_service(error):
                     raise
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         has_begun = False
 
         def note(event: ModelEvent) -> None:
             nonlocal has_begun
             has_begun = has_begun or not isinstance(event, Waiting)
-            hear(event)
+            on_event(event)
 
         model, *fallbacks = self._models_for(request)
-        self._report_return(model, hear)
+        self._report_return(model, on_event)
         while True:
             self._asked_last = model
             try:
@@ -107,9 +107,9 @@ class WithFallbacks(ModelWrapper):
             model = fallbacks.pop(0)
             if has_pictures(request) and model.sees is False:
                 reason += " It cannot see pictures, and continues without them."
-            hear(Replaced(model.name, failed.name, reason))
+            on_event(Replaced(model.name, failed.name, reason))
             if has_begun:
-                hear(StartedAgain())
+                on_event(StartedAgain())
                 has_begun = False
 
     @property
@@ -137,11 +137,11 @@ class WithFallbacks(ModelWrapper):
                 available.append(model)
         return available or models
 
-    def _report_return(self, model: Model, hear: Hear) -> None:
+    def _report_return(self, model: Model, on_event: OnEvent) -> None:
         """Report that a model is asked again whose rest is over."""
         last = self._asked_last
         if last is not None and innermost(last) is not innermost(model):
-            hear(Replaced(model.name, last.name, "It is its turn again."))
+            on_event(Replaced(model.name, last.name, "It is its turn again."))
 
     def _let_rest(self, model: Model, error: ModelError) -> None:
         now = self._clock.seconds()

@@ -34,10 +34,10 @@ from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     Done,
-    Hear,
     Message,
     ModelError,
     NotReachable,
+    OnEvent,
     Price,
     Request,
 )
@@ -110,12 +110,12 @@ class LitellmModel:
         if connect and self.api_base:
             await expect_server(self.name, self.api_base, self._key_hint)
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         outer = sys.exception()
         litellm = await asyncio.to_thread(load_litellm)
         forget_clients_of_other_loops(litellm)
         reply = ChatReply(self._origin, has_tools=bool(request.tools))
-        listener = Listener(hear)
+        listener = Listener(on_event)
         texts: list[JsonTexts] = []
         received_texts.set(texts)
         try:

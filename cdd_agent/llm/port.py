@@ -247,8 +247,8 @@ class Replaced(Struct, frozen=True):
 ModelEvent = (
     TextDelta | ThoughtDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
 )
-Hear = Callable[[ModelEvent], None]
-"""Is told what comes of a reply, as it comes. It returns at once."""
+OnEvent = Callable[[ModelEvent], None]
+"""Receives the events of a reply as they arrive. It returns at once."""
 
 
 class Model(Protocol):
@@ -297,13 +297,13 @@ class Model(Protocol):
         """
         ...
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
-        """Ask for a reply, and tell `hear` of its text, thoughts and calls as they
-        arrive, and of waits on the way.
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
+        """Ask for a reply. Pass its text, thoughts and tool calls to `on_event` as they
+        arrive, and the waits.
 
-        Raises `ModelError`, never a vendor's error. To cancel it ends the call and its
-        connection; so does what `hear` raises (`BudgetExhausted`, say), which comes out
-        as it is.
+        Raises `ModelError`, never a vendor's error. Cancelling ends the call and its
+        connection. So does an exception of `on_event` (`BudgetExhausted`, for example),
+        which is raised unchanged.
         """
         ...
 

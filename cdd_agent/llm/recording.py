@@ -6,10 +6,10 @@ from pathlib import Path
 
 from cdd_agent.llm.port import (
     Done,
-    Hear,
     Model,
     ModelError,
     ModelEvent,
+    OnEvent,
     Request,
     TextDelta,
     ThoughtDelta,
@@ -32,13 +32,13 @@ class RecordingModel(ModelWrapper):
         super().__init__(model)
         self._path, self._redactor = path, redactor
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         began = time.monotonic()
         events: list[TimedEvent] = []
 
         def record(event: ModelEvent) -> None:
             events.append(TimedEvent(_seconds_since(began), event))
-            hear(event)
+            on_event(event)
 
         done: Done | None = None
         failure: ModelError | None = None

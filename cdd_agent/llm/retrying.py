@@ -13,10 +13,10 @@ from msgspec import Struct
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
-    Hear,
     Model,
     ModelError,
     ModelEvent,
+    OnEvent,
     RateLimited,
     Request,
     StartedAgain,
@@ -67,17 +67,17 @@ class Retrying(ModelWrapper):
         self._clock = clock or Clock()
         self._shared = shared
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         failures: Counter[type[ModelError]] = Counter()
         has_begun = False
 
         def pass_on(event: ModelEvent) -> None:
             nonlocal has_begun
             has_begun = True
-            hear(event)
+            on_event(event)
 
         while True:
-            await self._wait_with_others(hear)
+            await self._wait_with_others(on_event)
             try:
                 return await self.inner.reply(request, pass_on)
             except ModelError as error:
@@ -87,9 +87,9 @@ class Retrying(ModelWrapper):
                 reason = error.message
             if not reason.endswith((".", "!", "?", "…")):
                 reason += "."
-            await self._wait(seconds, reason, hear)
+            await self._wait(seconds, reason, on_event)
             if has_begun:
-                hear(StartedAgain())
+                on_event(StartedAgain())
                 has_begun = False
 
     def _wait_after(self, error: ModelError, calls: int) -> float:
@@ -112,13 +112,13 @@ class Retrying(ModelWrapper):
             raise error
         return doubled * (0.75 + chance / 2)
 
-    async def _wait(self, seconds: float, reason: str, hear: Hear) -> None:
+    async def _wait(self, seconds: float, reason: str, on_event: OnEvent) -> None:
         end = self._clock.seconds() + seconds
         while (remaining := end - self._clock.seconds()) > 0:
-            hear(Waiting(math.ceil(remaining), reason))
+            on_event(Waiting(math.ceil(remaining), reason))
             await self._clock.sleep(min(remaining, 1.0))
 
-    async def _wait_with_others(self, hear: Hear) -> None:
+    async def _wait_with_others(self, on_event: OnEvent) -> None:
         """Wait as long as the provider asked any of the processes to, and a little
         longer by chance. Raises `RateLimited` if that is too long.
         """
@@ -131,7 +131,7 @@ class Retrying(ModelWrapper):
                 raise self._come_back_later(
                     RateLimited(reason, retry_after=remaining), 1
                 )
-            await self._wait(remaining + self._clock.chance(), reason, hear)
+            await self._wait(remaining + self._clock.chance(), reason, on_event)
 
     def _expect_worth_waiting(self, error: RateLimited, calls: int) -> None:
         wait = error.retry_after or 0.0

@@ -10,9 +10,9 @@ from cdd_agent.llm.port import (
     FREE,
     BadAnswer,
     Done,
-    Hear,
     ModelError,
     ModelEvent,
+    OnEvent,
     Price,
     Request,
 )
@@ -109,7 +109,7 @@ class ScriptedModel:
     async def check(self, *, connect: bool) -> None:
         """A script needs no key and no server."""
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         turn, place = self._choose(request)
         reply = turn.replies[place]
         is_complete = False
@@ -118,7 +118,7 @@ class ScriptedModel:
             for seconds, event in reply.timeline(lambda: self.pace):
                 await asyncio.sleep(seconds)
                 if event is not None:
-                    hear(self._show(event))
+                    on_event(self._show(event))
             is_complete = True
         finally:
             # a reply that was interrupted is given again

@@ -1,6 +1,6 @@
 """A model whose context window the user has set."""
 
-from cdd_agent.llm.port import ContextTooLong, Done, Hear, Model, NotAReply, Request
+from cdd_agent.llm.port import ContextTooLong, Done, Model, NotAReply, OnEvent, Request
 from cdd_agent.llm.token_estimates import estimated_prompt
 from cdd_agent.llm.wrapper import ModelWrapper
 
@@ -18,9 +18,9 @@ class WindowLimited(ModelWrapper):
     def window(self) -> int:
         return self._window
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         try:
-            return await self.inner.reply(request, hear)
+            return await self.inner.reply(request, on_event)
         except NotAReply as error:
             size = estimated_prompt(request)
             if size <= self._window:

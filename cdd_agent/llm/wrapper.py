@@ -3,9 +3,9 @@
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
-    Hear,
     Model,
     ModelEvent,
+    OnEvent,
     Price,
     Request,
     StopReason,
@@ -51,8 +51,8 @@ class ModelWrapper:
 class SwappableModel(ModelWrapper):
     """A model whose `inner` can be exchanged. The next call goes to the new one."""
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
-        return await self.inner.reply(request, hear)
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
+        return await self.inner.reply(request, on_event)
 
 
 class RejectEmpty(ModelWrapper):
@@ -60,7 +60,7 @@ class RejectEmpty(ModelWrapper):
     was cut stays a cut reply.
     """
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         is_empty = True
 
         def note(event: ModelEvent) -> None:
@@ -74,7 +74,7 @@ class RejectEmpty(ModelWrapper):
                     is_empty = True
                 case _:
                     pass
-            hear(event)
+            on_event(event)
 
         done = await self.inner.reply(request, note)
         if is_empty and done.stop_reason is StopReason.STOP:

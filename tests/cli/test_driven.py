@@ -41,7 +41,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.fleet.answers import NOBODY
 from cdd_agent.frontend import NobodyHere
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit
-from cdd_agent.llm.port import Done, Hear, Message, Request, Usage
+from cdd_agent.llm.port import Done, Message, OnEvent, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.open_project import (
@@ -289,7 +289,7 @@ class Counting(ModelWrapper):
         super().__init__(ScriptedModel(["x"] * 20))
         self.asked = 0
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         self.asked += 1
         return Done(usage=Usage(90, 10))
 

@@ -11,7 +11,7 @@ from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
-from cdd_agent.llm.port import Done, Hear, Price, Request, Usage
+from cdd_agent.llm.port import Done, OnEvent, Price, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.printer import TextPrinter
@@ -103,11 +103,11 @@ class Caching(ModelWrapper):
     def price(self) -> Price | None:
         return self._price
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         usage = Usage(
             5_000, 100, cached_tokens=4_500, cache_write_tokens=250, thinking_tokens=50
         )
-        return replace(await self.inner.reply(request, hear), usage=usage)
+        return replace(await self.inner.reply(request, on_event), usage=usage)
 
 
 @each_row(

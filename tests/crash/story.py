@@ -20,8 +20,8 @@ from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import (
     FREE,
     Done,
-    Hear,
     Message,
+    OnEvent,
     Price,
     Request,
     TextDelta,
@@ -124,7 +124,7 @@ class Storyteller:
     def warm_up(self) -> None:
         """Nothing is slow here."""
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         question = next(
             message.content for message in request.messages if message.role == "user"
         )
@@ -140,12 +140,12 @@ class Storyteller:
         if calls:
             sys.audit(MODEL_HALFWAY, call)
             for tool_call in calls:
-                hear(tool_call)
+                on_event(tool_call)
             return Done()
         text = self.story.answer(step, is_repair=is_repair)
-        hear(TextDelta(text[: len(text) // 2]))
+        on_event(TextDelta(text[: len(text) // 2]))
         sys.audit(MODEL_HALFWAY, call)
-        hear(TextDelta(text[len(text) // 2 :]))
+        on_event(TextDelta(text[len(text) // 2 :]))
         return Done()
 
 

@@ -25,9 +25,9 @@ from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
     Done,
-    Hear,
     Message,
     ModelError,
+    OnEvent,
     ProviderData,
     Request,
     RequestRejected,
@@ -298,7 +298,7 @@ async def test_the_caller_receives_all_added_messages(
     (root / "big.txt").write_text("x" * 2 * LONGEST_ANSWER)
     told: list[str] = []
 
-    async def hear(call: ToolCall, answer: str) -> None:
+    async def record_answer(call: ToolCall, answer: str) -> None:
         told.append(answer)
 
     talk, model = dialogue(
@@ -306,7 +306,7 @@ async def test_the_caller_receives_all_added_messages(
         calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "big.txt"})),
         "Seen.",
     )
-    await heard(replace(talk, on_answer=hear))
+    await heard(replace(talk, on_answer=record_answer))
     assert told == [
         message.content
         for message in model.requests[1].messages
@@ -426,10 +426,10 @@ class _Breaks:
     def warm_up(self) -> None:
         pass
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         if len(request.messages) > len(ASKED):
             raise ConnectionFailed("gone")
-        return await self._inner.reply(request, hear)
+        return await self._inner.reply(request, on_event)
 
 
 async def test_a_stopped_turn_keeps_its_messages_and_can_resume(
@@ -624,13 +624,13 @@ async def test_text_replaced_as_a_thought_is_neither_shown_nor_executed(
     root: Path,
 ) -> None:
     class LateToTell(ScriptedModel):
-        async def reply(self, request: Request, hear: Hear) -> Done:
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
             for event in (
                 TextDelta("Look:\n```tool\n{}\n```\n"),
                 WasThought(),
                 TextDelta("Done."),
             ):
-                hear(event)
+                on_event(event)
             return Done()
 
     result = await heard(Dialogue(LateToTell([]), read_only_tools(root), "off"))
@@ -648,14 +648,14 @@ async def test_the_provider_s_count_of_thoughts_overrides_the_estimate(
     class Thinker(ScriptedModel):
         usage: Usage | None = None
 
-        async def reply(self, request: Request, hear: Hear) -> Done:
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
             for event in (
                 port.ThoughtDelta("Hm, so. "),
                 TextDelta("Well: "),
                 port.ThoughtDelta("Yes."),
                 TextDelta("1"),
             ):
-                hear(event)
+                on_event(event)
             return Done(usage=self.usage)
 
     model, ticks = Thinker([]), count()
@@ -681,8 +681,8 @@ async def test_counted_thoughts_are_reported_even_if_hidden(
     class Hidden(ScriptedModel):
         thoughts = 80
 
-        async def reply(self, request: Request, hear: Hear) -> Done:
-            hear(TextDelta("1"))
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
+            on_event(TextDelta("1"))
             return Done(usage=Usage(10, 90, thinking_tokens=self.thoughts))
 
     model = Hidden([])

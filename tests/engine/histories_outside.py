@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cdd_agent.llm.port import FREE, Done, Hear, Price, Request, TextDelta, Usage
+from cdd_agent.llm.port import FREE, Done, OnEvent, Price, Request, TextDelta, Usage
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.run import CommandResult
 from tests.engine.histories_project import Variant
@@ -38,14 +38,14 @@ class PlayedModel:
     async def check(self, *, connect: bool) -> None:
         """Nothing is missing."""
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         scripted = await self.answer(request)
         if scripted.error is not None:
             raise scripted.error
         if scripted.text:
-            hear(TextDelta(scripted.text))
+            on_event(TextDelta(scripted.text))
         for call in scripted.tool_calls:
-            hear(call)
+            on_event(call)
         return Done(usage=Usage(1, 1))
 
 

@@ -17,7 +17,7 @@ from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import beside_the_turn
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.llm.port import ConnectionFailed, Done, Hear, Price, Request
+from cdd_agent.llm.port import ConnectionFailed, Done, OnEvent, Price, Request
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from tests.support.listening import collect, stop_at
@@ -135,10 +135,10 @@ async def test_a_look_while_the_model_is_asked_counts_no_call_twice(
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
     class Waits(Priced):
-        async def reply(self, request: Request, hear: Hear) -> Done:
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
             asked.set()
             await may_answer.wait()
-            return await super().reply(request, hear)
+            return await super().reply(request, on_event)
 
     two.model = Waits(GOOD)
     session = two.session()

@@ -13,7 +13,7 @@ from cdd_agent.changes.review import Review
 from cdd_agent.events.question_events import Choice
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody, Reviewed
-from cdd_agent.llm.port import Done, Hear, Request, TextDelta
+from cdd_agent.llm.port import Done, OnEvent, Request, TextDelta
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.run import CommandResult
@@ -37,15 +37,15 @@ class Rounds(ScriptedModel):
         super().__init__(rounds)
         self._rounds = rounds
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         self.requests.append(request)
         number = sum(message.role == "assistant" for message in request.messages)
         if number == len(self._rounds):
-            hear(TextDelta("Done."))
+            on_event(TextDelta("Done."))
             return Done()
-        hear(TextDelta(self._rounds[number].text))
+        on_event(TextDelta(self._rounds[number].text))
         for call in self._rounds[number].tool_calls:
-            hear(call)
+            on_event(call)
         return Done()
 
 

@@ -13,7 +13,7 @@ from cdd_agent.llm.port import (
     FREE,
     ConnectionFailed,
     Done,
-    Hear,
+    OnEvent,
     Price,
     Request,
     TextDelta,
@@ -72,7 +72,7 @@ class Together:
         if isinstance(event, StepFinished):
             self._completed[event.step].set()
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         prompt = "\n\n".join(message.content for message in request.messages)
         step = int(_STEP.findall(prompt)[-1])
         before = self.asked.count(step)
@@ -93,9 +93,9 @@ class Together:
                 answer = answer[min(before, len(answer) - 1)]
             if step in self.breaks:
                 self.breaks.discard(step)
-                hear(TextDelta(answer[:20]))
+                on_event(TextDelta(answer[:20]))
                 raise ConnectionFailed("It broke off.")
-            hear(TextDelta(answer))
+            on_event(TextDelta(answer))
             return Done(usage=Usage(len(prompt.split()), len(answer.split())))
         finally:
             self._now -= 1
@@ -108,15 +108,15 @@ class WithTools(Together):
     rounds: Mapping[int, Sequence[ToolCall]] = field(default_factory=dict)
     calls_tools: bool = True
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         prompt = "\n\n".join(message.content for message in request.messages)
         step = int(_STEP.findall(prompt)[-1])
         done = sum(bool(message.tool_calls) for message in request.messages)
         if done < len(rounds := self.rounds.get(step, ())):
             self.asked.append(step)
-            hear(rounds[done])
+            on_event(rounds[done])
             return Done()
-        return await super().reply(request, hear)
+        return await super().reply(request, on_event)
 
 
 def project_in(folder: Path, **files: str) -> Sandbox:

@@ -41,8 +41,8 @@ from cdd_agent.llm.model_adapter import BasicModel, ModelAdapter
 from cdd_agent.llm.port import Done, StopReason, TextDelta, Usage
 class Shrimp(BasicModel):
     calls_tools, window = True, 100
-    async def reply(self, request, hear):
-        hear(TextDelta(request.messages[-1].content))
+    async def reply(self, request, on_event):
+        on_event(TextDelta(request.messages[-1].content))
         return Done(StopReason.LENGTH, Usage(1, 2))
 class Shrimps(ModelAdapter):
     name = "shrimps"
@@ -210,8 +210,9 @@ async def test_a_call_can_be_cancelled_and_its_listener_may_fail(
     install: Install,
 ) -> None:
     install(
-        f"{HEAD}\nasync def reply(self, request, hear):\n"
-        "    hear(TextDelta('a'))\n    await asyncio.sleep(60)\nShrimp.reply = reply\n"
+        f"{HEAD}\nasync def reply(self, request, on_event):\n"
+        "    on_event(TextDelta('a'))\n    await asyncio.sleep(60)\n"
+        "Shrimp.reply = reply\n"
     )
     model = model_of("shrimp/x")
     assert await stopped(model, REQUEST) == [TextDelta("a")]

@@ -14,10 +14,10 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.port import (
     Done,
     EmptyReply,
-    Hear,
     Message,
     ModelError,
     ModelEvent,
+    OnEvent,
     Price,
     RateLimited,
     Request,
@@ -41,8 +41,8 @@ PROMPT = estimated_prompt(REQUEST)
 class Uncounted(ModelWrapper):
     """A provider that tells no usage."""
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
-        return replace(await self.inner.reply(request, hear), usage=None)
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
+        return replace(await self.inner.reply(request, on_event), usage=None)
 
 
 class Books:
@@ -201,9 +201,9 @@ def test_the_estimate_is_high_and_includes_tools() -> None:
 
 async def test_tool_calls_count_as_part_of_the_reply() -> None:
     class Calling(ModelWrapper):
-        async def reply(self, request: Request, hear: Hear) -> Done:
-            hear(TextDelta("I look. "))
-            hear(ToolCall("1", "read_file", '{"path": "a.txt"}'))
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
+            on_event(TextDelta("I look. "))
+            on_event(ToolCall("1", "read_file", '{"path": "a.txt"}'))
             return Done()
 
     model = Budgeted(Calling(ScriptedModel([])), Limit())
@@ -259,8 +259,8 @@ def test_writing_to_a_cache_never_exceeds_the_upper_estimate() -> None:
 
 async def test_cached_tokens_are_counted() -> None:
     class Caching(ModelWrapper):
-        async def reply(self, request: Request, hear: Hear) -> Done:
-            hear(TextDelta("Hello."))
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
+            on_event(TextDelta("Hello."))
             return Done(
                 usage=Usage(1_000, 10, cached_tokens=800, cache_write_tokens=100)
             )
@@ -304,7 +304,7 @@ class Held(ModelWrapper):
         self.at_once = at_once
         self.let_go = asyncio.Event()
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         self.now += 1
         self.most = max(self.most, self.now)
         if self.now == self.at_once:
@@ -312,7 +312,7 @@ class Held(ModelWrapper):
         await self.let_go.wait()
         await asyncio.sleep(0.01)  # time for another one to come, if it may
         self.now -= 1
-        return await self.inner.reply(request, hear)
+        return await self.inner.reply(request, on_event)
 
 
 async def test_a_call_waits_until_a_running_call_releases_its_budget() -> None:

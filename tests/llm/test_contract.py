@@ -671,12 +671,12 @@ async def test_cancelling_during_a_reply_closes_the_connection(
 async def test_an_error_of_the_listener_is_raised_and_ends_the_call(
     served: MakeServed,
 ) -> None:
-    def hear(event: ModelEvent) -> None:
+    def on_event(event: ModelEvent) -> None:
         raise BrokenPipeError("whoever read the output has left")
 
     with LoopbackServer([Answer("word " * 50, pause=0.02)]) as server:
         with pytest.raises(BrokenPipeError):
-            await served(server.url).reply(REQUEST, hear)
+            await served(server.url).reply(REQUEST, on_event)
 
         assert await ended(server.requests[0])
     assert server.requests[0].client_left

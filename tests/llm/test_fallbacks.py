@@ -85,7 +85,7 @@ async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
     """The reply, as a caller puts it together."""
     text: list[str] = []
 
-    def hear(event: ModelEvent) -> None:
+    def on_event(event: ModelEvent) -> None:
         events.append(event)
         match event:
             case TextDelta(text=piece):
@@ -95,7 +95,7 @@ async def answer_of(model: Model, events: list[ModelEvent | Done]) -> str:
             case _:
                 pass
 
-    events.append(await model.reply(REQUEST, hear))
+    events.append(await model.reply(REQUEST, on_event))
     return "".join(text)
 
 

@@ -17,11 +17,11 @@ from cdd_agent.llm.port import (
     BadAnswer,
     ConnectionFailed,
     Done,
-    Hear,
     Message,
     Model,
     ModelError,
     ModelEvent,
+    OnEvent,
     ProviderData,
     RateLimited,
     Request,
@@ -123,14 +123,14 @@ async def test_a_cancelled_reply_is_not_recorded(path: Path) -> None:
 
 async def test_the_file_holds_no_secret_even_if_it_came_in_pieces(path: Path) -> None:
     class InPieces(ScriptedModel):
-        async def reply(self, request: Request, hear: Hear) -> Done:
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
             def spell(event: ModelEvent) -> None:
                 for piece in (
                     map(TextDelta, event.text)
                     if isinstance(event, TextDelta)
                     else (event,)
                 ):
-                    hear(piece)
+                    on_event(piece)
 
             return await super().reply(request, spell)
 
@@ -299,8 +299,8 @@ async def test_the_form_of_a_record_is_stable(path: Path) -> None:
     call = ToolCall("c1", "read_file", '{"path": "a.py"}')
 
     class Full(ScriptedModel):
-        async def reply(self, request: Request, hear: Hear) -> Done:
-            await super().reply(request, hear)
+        async def reply(self, request: Request, on_event: OnEvent) -> Done:
+            await super().reply(request, on_event)
             return Done(StopReason.STOP, usage, ProviderData("m https://a", '{"x": 1}'))
 
     await heard(

@@ -51,7 +51,7 @@ class Asked:
         """The reply, as a caller puts it together."""
         text: list[str] = []
 
-        def hear(event: ModelEvent) -> None:
+        def on_event(event: ModelEvent) -> None:
             self.events.append(event)
             match event:
                 case TextDelta(text=piece):
@@ -61,7 +61,7 @@ class Asked:
                 case _:
                     pass
 
-        self.events.append(await self.model.reply(REQUEST, hear))
+        self.events.append(await self.model.reply(REQUEST, on_event))
         return "".join(text)
 
     @property

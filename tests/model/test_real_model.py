@@ -143,7 +143,7 @@ def test_the_model_writes_the_code_of_a_step_and_its_check_passes(
 async def test_a_reply_comes_in_pieces_while_it_is_written(model: Model) -> None:
     arrived, text = list[float](), ""
 
-    def hear(event: ModelEvent) -> None:
+    def on_event(event: ModelEvent) -> None:
         nonlocal text
         arrived.append(time.monotonic())
         text += cast("TextDelta", event).text
@@ -151,7 +151,9 @@ async def test_a_reply_comes_in_pieces_while_it_is_written(model: Model) -> None
             call.cancel()
 
     call = asyncio.ensure_future(
-        model.reply(request_of("Write a story about a ship, with many chapters."), hear)
+        model.reply(
+            request_of("Write a story about a ship, with many chapters."), on_event
+        )
     )
     await asyncio.wait([call])
     assert call.cancelled()

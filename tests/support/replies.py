@@ -1,4 +1,4 @@
-"""A model's reply as tests hear it."""
+"""A model's reply as tests on_event it."""
 
 import asyncio
 
@@ -18,12 +18,12 @@ async def stopped(
     """The events until it was cancelled, as Escape does, when so many had come."""
     events: list[ModelEvent] = []
 
-    def hear(event: ModelEvent) -> None:
+    def on_event(event: ModelEvent) -> None:
         events.append(event)
         if len(events) == after:
             call.cancel()
 
-    call = asyncio.ensure_future(model.reply(request, hear))
+    call = asyncio.ensure_future(model.reply(request, on_event))
     await asyncio.wait([call])
     assert call.cancelled(), f"it was not cancelled: {call}"
     return events

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from cdd_agent.llm.port import Done, Hear, Request, TextDelta
+from cdd_agent.llm.port import Done, OnEvent, Request, TextDelta
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 
@@ -22,13 +22,13 @@ class HeldModel(ScriptedModel):
     def hold(self) -> None:
         self._released.clear()
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         entry = self.next_reply(request)
         sent = ""
         for _, event in entry.timeline(lambda: 0.0):
             if event is None:
                 continue
-            hear(event)
+            on_event(event)
             if isinstance(event, TextDelta):
                 sent += event.text
             if sent and self._beginning in sent:

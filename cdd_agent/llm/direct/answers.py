@@ -13,7 +13,7 @@ from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.direct.reported_failures import read_failure
 from cdd_agent.llm.failures import Failure, Listener
 from cdd_agent.llm.incomplete_answers import Received, explain_incomplete
-from cdd_agent.llm.port import Hear, ModelEvent
+from cdd_agent.llm.port import ModelEvent, OnEvent
 
 LONGEST_COMPLAINT = 64 * 2**10
 
@@ -21,9 +21,9 @@ LONGEST_COMPLAINT = 64 * 2**10
 class IncomingAnswer:
     """One answer as it arrives: bytes become JSON texts, and these become events."""
 
-    def __init__(self, reader: ReplyReader, hear: Hear) -> None:
+    def __init__(self, reader: ReplyReader, on_event: OnEvent) -> None:
         self.reader = reader
-        self.listener = Listener(hear)
+        self.listener = Listener(on_event)
         self._texts = JsonTexts()
         self._has_other_protocol = False
         """JSON arrived that is neither a piece of a reply nor a keep-alive."""

@@ -33,9 +33,9 @@ from cdd_agent.llm.options import NO_OPTIONS, ModelOptions
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     Done,
-    Hear,
     ModelError,
     ModelNotFound,
+    OnEvent,
     Price,
     Request,
     Usage,
@@ -118,12 +118,12 @@ class DirectModel:
         if connect:
             await expect_server(self.name, self.endpoint.base, self._key_hint)
 
-    async def reply(self, request: Request, hear: Hear) -> Done:
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
         outer = sys.exception()
         self._check_key()
         if not self._is_prepared or self.endpoint.speaks is Speaks.OLLAMA_CHAT:
             await asyncio.to_thread(self._prepare)
-        answer = IncomingAnswer(self.protocol.reader(request), hear)
+        answer = IncomingAnswer(self.protocol.reader(request), on_event)
         try:
             await self._ask_until_accepted(request, answer)
             last_events = answer.end(self.name)
@@ -135,7 +135,7 @@ class DirectModel:
         if done.usage is not None:
             await self._expect_complete(request, done.usage)
         for event in last_events:
-            hear(event)
+            on_event(event)
         return done
 
     def _prepare(self) -> None:
