@@ -87,11 +87,12 @@ async def read_complaint(
     """Return the failure that an answer with another status than 2xx reports."""
     body = b""
     # the status says enough
-    with suppress(httpx.HTTPError):
-        async for piece in pieces:
-            body += piece
-            if len(body) > LONGEST_COMPLAINT:
-                break
+    with suppress(httpx.HTTPError, TimeoutError):
+        async with asyncio.timeout(timeouts.COMPLAINT_TIMEOUT):
+            async for piece in pieces:
+                body += piece
+                if len(body) > LONGEST_COMPLAINT:
+                    break
     text = body[:LONGEST_COMPLAINT].decode(errors="replace")
     if response.has_redirect_location:
         text = f"it names {response.headers['location']}"
