@@ -50,8 +50,8 @@ class Retrying(ModelWrapper):
     """Repeats a call with a transient error after a wait, which doubles each time.
 
     If the provider asks for a longer wait, that counts, up to `LONGEST_WAIT`. `Waiting`
-    is emitted once a second, and `StartedAgain` if a part of the reply had been passed on.
-    Raises the error of the last call.
+    is emitted once a second, and `StartedAgain` if a part of the reply had been passed
+    on. Raises the error of the last call.
     """
 
     def __init__(
