@@ -48,7 +48,7 @@ class CleanTransport(httpx.AsyncBaseTransport):
         request.headers["Accept-Encoding"] = "identity"
         response = await self._sender.handle_async_request(request)
         content_type = response.headers.get("Content-Type", "")
-        pattern = _PATTERNS.get(content_type.partition(";")[0].strip())
+        pattern = _PATTERNS.get(content_type.partition(";")[0].strip().lower())
         if response.is_success and pattern:
             assert isinstance(response.stream, httpx.AsyncByteStream)
             response.stream = _CleanStream(response.stream, pattern)

@@ -21,6 +21,8 @@ _WAIT_IN_WORDS = re.compile(
 _RESET = "x-ratelimit-reset"
 _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e12
 """Larger numbers are points in time."""
+_LONGEST = 31 * 86_400.0
+"""No quota has a longer period. A longer wait is a mistake of the server."""
 
 
 def wait_in_headers(
@@ -34,17 +36,15 @@ def wait_in_headers(
         unix_time = time.time()
     headers = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds = _read_number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return _at_least_zero(milliseconds / 1000)
+    wait = None if milliseconds is None else _plausible(milliseconds / 1000)
     asked = headers.get("retry-after", "")
-    wait = _read_number(asked)
     if wait is None:
-        wait = _read_duration(asked)
-    if wait is not None:
-        return _at_least_zero(wait)
-    with suppress(ValueError, OverflowError):
-        return _at_least_zero(parsedate_to_datetime(asked).timestamp() - unix_time)
-    return _wait_for_reset(headers, unix_time)
+        wait = _read_reset(asked, unix_time)
+    if wait is None:
+        wait = _read_date(asked, unix_time)
+    if wait is None:
+        wait = _wait_for_reset(headers, unix_time)
+    return wait
 
 
 def wait_in_words(text: str) -> float | None:
@@ -81,10 +81,17 @@ def _read_reset(text: str, unix_time: float) -> float | None:
     if number is None:
         return _read_duration(text)
     if number >= _EPOCH_MILLISECONDS:
-        return _at_least_zero(number / 1000 - unix_time)
+        return _plausible(number / 1000 - unix_time)
     if number >= _EPOCH_SECONDS:
-        return _at_least_zero(number - unix_time)
-    return _at_least_zero(number)
+        return _plausible(number - unix_time)
+    return _plausible(number)
+
+
+def _read_date(text: str, unix_time: float) -> float | None:
+    """Read an HTTP date."""
+    with suppress(ValueError, OverflowError):
+        return _plausible(parsedate_to_datetime(text).timestamp() - unix_time)
+    return None
 
 
 def _read_number(text: str) -> float | None:
@@ -100,8 +107,9 @@ def _read_duration(text: str) -> float | None:
         is_milliseconds = unit.lower().startswith(("ms", "milli"))
         short = "ms" if is_milliseconds else unit[0].lower()
         seconds += float(amount) * _SECONDS_OF_UNIT[short]
-    return _at_least_zero(seconds)
+    return _plausible(seconds)
 
 
-def _at_least_zero(seconds: float) -> float:
-    return max(0.0, round(seconds, 3))
+def _plausible(seconds: float) -> float | None:
+    """Return the seconds, at least 0, or None for too many."""
+    return max(0.0, round(seconds, 3)) if seconds <= _LONGEST else None

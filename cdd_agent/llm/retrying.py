@@ -49,9 +49,9 @@ class Clock(Struct, frozen=True):
 class Retrying(ModelWrapper):
     """Repeats a call with a transient error after a wait, which doubles each time.
 
-    A wait that the provider asks for counts instead, up to `LONGEST_WAIT`. `Waiting` is
-    emitted once a second, and `StartedAgain` if a part of the reply had been passed on.
-    Raises the error of the last call.
+    If the provider asks for a longer wait, that counts, up to `LONGEST_WAIT`. `Waiting`
+    is emitted once a second, and `StartedAgain` if a part of the reply had been passed
+    on. Raises the error of the last call.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class Retrying(ModelWrapper):
             raise error
         doubled = 2.0 ** (calls - 1)
         chance = self._clock.chance()
+        backoff = doubled * (0.75 + chance / 2)
         if isinstance(error, RateLimited):
             asked = error.retry_after
             if self._shared is not None:
@@ -105,12 +106,12 @@ class Retrying(ModelWrapper):
                 until = self._clock.now().timestamp() + wait
                 self._shared.extend(until, error.message)
             self._expect_worth_waiting(error, calls)
-            if asked is not None:
-                # never sooner than the provider asks
+            # never sooner than the provider asks, which may be at once
+            if asked is not None and asked + chance > backoff:
                 return asked + chance
         elif calls >= _CALLS.get(type(error), _OTHER_CALLS):
             raise error
-        return doubled * (0.75 + chance / 2)
+        return backoff
 
     async def _wait(self, seconds: float, reason: str, on_event: OnEvent) -> None:
         end = self._clock.seconds() + seconds

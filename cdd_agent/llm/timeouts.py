@@ -14,6 +14,8 @@ KEEP_ALIVE_TIMEOUT = THINKING_TIMEOUT
 """For a piece of the answer, while only keep-alives arrive."""
 AFTER_END_TIMEOUT = 10.0
 """For the rest of the answer, such as its usage, after a reply is complete."""
+COMPLAINT_TIMEOUT = 10.0
+"""For the body of a refusal."""
 FACTS_TIMEOUT = 3.0
 """Until a server has answered a question about its model."""
 LOCAL_FACTS_TIMEOUT = 1.0

@@ -147,6 +147,8 @@ def _read_proxy(variable: str, value: str) -> Proxy:
         parts.host.encode("idna")
         is_usable = parts.scheme in _SCHEMES and bool(parts.host)
         is_usable = is_usable and not re.search(r"\s", url)
+        # then a `/` is in the password, and the host is only a part of it
+        is_usable = is_usable and b"@" not in parts.raw_path
     except (httpx.InvalidURL, UnicodeError):
         is_usable = False
     if not is_usable:
@@ -162,4 +164,5 @@ def _read_proxy(variable: str, value: str) -> Proxy:
 
 
 def _without_password(value: str) -> str:
-    return re.sub(r"(^|//)[^/]*@", r"\1", value)
+    # a password may have any character, also `/`
+    return re.sub(r"^(\w+://)?.*@", r"\1", value, flags=re.DOTALL)

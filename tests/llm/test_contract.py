@@ -19,6 +19,7 @@ from cdd_agent.dialogue.turns import definitions
 from cdd_agent.errors import BudgetExhausted, ExitCode, NotApproved
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit
+from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.anthropic_reply import MessageReader
 from cdd_agent.llm.direct.call_pieces import CallPieces
 from cdd_agent.llm.direct.chat_reply import ChatReply
@@ -38,6 +39,7 @@ from cdd_agent.llm.port import (
     ModelEvent,
     ModelNotFound,
     NotAReply,
+    ProviderData,
     QuotaUsedUp,
     RateLimited,
     Request,
@@ -49,7 +51,7 @@ from cdd_agent.llm.port import (
     ToolDefinition,
     Usage,
 )
-from cdd_agent.llm.providers import Speaks
+from cdd_agent.llm.providers import Speaks, endpoint_of
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.policy import CommandRunner
@@ -884,3 +886,54 @@ def test_pieces_of_any_shape_break_no_reader(
         list(reader.end())
         if (data := reader.done.provider_data) is not None:
             data.data.encode()
+
+
+@each_row(
+    ("calls", "sent"),
+    [
+        (("t1",), ["thinking", "tool_use"]),
+        # a call in the text, which the answer of a tool follows
+        (("t1", "call_1"), ["tool_use", "tool_use"]),
+        (("call_1",), ["tool_use"]),
+        # a call that was cut has no answer
+        ((), ["text"]),
+    ],
+)
+def test_claude_gets_its_blocks_back_only_with_calls_that_are_answered(
+    calls: tuple[str, ...], sent: list[str]
+) -> None:
+    endpoint = endpoint_of("anthropic/claude-opus-5", None, {})
+    assert endpoint is not None
+    blocks = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
+    ]
+    made = tuple(ToolCall(id_, "look", "{}") for id_ in calls)
+    data = ProviderData(endpoint.origin(), json.dumps(blocks))
+    answers = [Message("tool", "Seen.", tool_call_id=id_) for id_ in calls]
+    request = Request(
+        (
+            Message("user", "Look."),
+            Message("assistant", "", made, provider_data=data),
+            *answers,
+            Message("user", "Go on."),
+        )
+    )
+    body = AnthropicMessages("anthropic/claude-opus-5", endpoint).call(request).body
+    assert [block["type"] for block in body["messages"][1]["content"]] == sent
+
+
+def test_a_zero_does_not_replace_a_count_of_claude_s() -> None:
+    reader = MessageReader("here")
+    start = {"input_tokens": 7, "cache_read_input_tokens": 5, "output_tokens": 1}
+    end = {"input_tokens": 0, "cache_read_input_tokens": None, "output_tokens": 4}
+    for document in (
+        {"type": "message_start", "message": {"usage": start}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": end,
+        },
+    ):
+        list(reader.read_object(document))
+    assert reader.done.usage == Usage(12, 4, cached_tokens=5)

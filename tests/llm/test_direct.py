@@ -7,6 +7,7 @@ import json
 import pytest
 
 from cdd_agent.llm.direct import json_texts
+from cdd_agent.llm.direct.http_client import parse_url
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.port import (
@@ -303,6 +304,38 @@ async def test_usage_is_read_with_or_after_the_last_piece() -> None:
         assert events[-1] == Done(StopReason.STOP, Usage(3, 2))
 
 
+ZEROS = {"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}}
+
+
+async def test_zeros_at_the_end_do_not_replace_earlier_counts() -> None:
+    counted = {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    first = json.dumps({**json.loads(HELLO), **counted})
+    events = await events_on(raw(sse(first, STOP, json.dumps(ZEROS))))
+    assert events[-1] == Done(StopReason.STOP, Usage(3, 2))
+
+    events = await events_on(raw(sse(HELLO, STOP, json.dumps(ZEROS))))
+    assert events[-1] == Done(StopReason.STOP, Usage(0, 0))
+
+
+@each_row(
+    "garbage", ["<html>504</html>", '{"choices": [', "[[1]]", '{"a": 1}', "x" * 200]
+)
+async def test_garbage_after_a_complete_reply_changes_nothing(garbage: str) -> None:
+    events = await events_on(raw(sse(HELLO, STOP, garbage)))
+    assert events == [TextDelta("Hello"), Done()]
+
+
+async def test_an_error_within_a_choice_is_quoted() -> None:
+    choice = {
+        "delta": {"content": ""},
+        "finish_reason": "error",
+        "error": {"code": 429, "message": "The host is busy."},
+    }
+    error = await failure_on(raw(sse(HELLO, json.dumps({"choices": [choice]}))))
+    assert isinstance(error, RateLimited)
+    assert "The host is busy." in error.message
+
+
 async def test_a_complete_reply_counts_even_if_the_connection_breaks_afterwards() -> (
     None
 ):
@@ -436,6 +469,21 @@ async def test_an_endless_line_is_not_kept_in_memory(
 async def test_an_unusable_address_is_an_error(base: str) -> None:
     with pytest.raises(ModelNotFound, match="URL"):
         await events_of(model_at(base))
+
+
+@each_row(
+    ("base", "url"),
+    [
+        ("http://h:1/v1", "http://h:1/v1/chat/completions"),
+        ("http://h:1/v1/?key=a%2Fb#x", "http://h:1/v1/chat/completions?key=a%2Fb#x"),
+        ("http://h:1/a%2Fb%20c/v1", "http://h:1/a%2Fb%20c/v1/chat/completions"),
+        ("http://h:1/é/v1", "http://h:1/%C3%A9/v1/chat/completions"),
+        ("http://h:1/v1/chat/completions/", "http://h:1/v1/chat/completions"),
+        ("http://h:1", "http://h:1/chat/completions"),
+    ],
+)
+def test_the_address_of_calls_keeps_what_the_user_wrote(base: str, url: str) -> None:
+    assert str(parse_url(base, "/chat/completions")) == url
 
 
 async def test_a_redirect_is_not_followed() -> None:

@@ -12,6 +12,7 @@ from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure, status_of
 from cdd_agent.llm.port import (
     ConnectionFailed,
+    ContextTooLong,
     ModelError,
     NotReachable,
     WebPageAnswered,
@@ -63,6 +64,28 @@ def test_a_status_is_a_number_or_a_name(
 def test_the_words_of_a_page_are_no_words_of_a_server() -> None:
     page = "<html><title>Blocked</title>out of memory, prompt too long</html>"
     assert type(explain_failure(read_failure(page, 403), "m")) is WebPageAnswered
+
+
+@each_row(
+    ("document", "kind", "words"),
+    [
+        ({"error": "Bad Request", "message": "maximum context length"}, 1, "maximum"),
+        ({"error": True, "message": "maximum context length is 5"}, 1, "maximum"),
+        ({"error": 1, "detail": "prompt is too long"}, 1, "too long"),
+        ({"error": "prompt is too long"}, 1, "too long"),
+        ({"error": {"message": "prompt is too long"}, "message": "x"}, 1, "too long"),
+        ({"error": True, "code": 401, "message": "No such key."}, 0, "No such key."),
+        ({"error": True}, 0, "true"),
+    ],
+)
+@each_row("status", [200, 400])
+def test_the_message_of_a_failure_may_be_next_to_it(
+    document: dict[str, object], kind: int, words: str, status: int
+) -> None:
+    failure = read_failure(json.dumps(document), status)
+    error = explain_failure(failure, "m")
+    assert isinstance(error, ContextTooLong) is bool(kind)
+    assert words in error.message
 
 
 NAMES = st.sampled_from(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.clean_streams import CleanTransport
-from cdd_agent.llm.direct.answers import IncomingAnswer
+from cdd_agent.llm.direct.answers import IncomingAnswer, read_complaint
 from cdd_agent.llm.direct.anthropic_reply import MessageReader
 from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.json_texts import is_keep_alive
@@ -181,6 +181,7 @@ DATA_OF_KEEP_ALIVES = (
     "[]",
     "[ ]",
     "[PING]",
+    "[2026-11-27T08:10:00+00:00]",
     '{"type": "ping"}',
     '{"time": 1795767000}',
 )
@@ -385,6 +386,21 @@ async def test_keep_alives_without_end_have_a_time_limit(
                     with pytest.raises(TimeoutError):
                         await answer.read(forever())
         assert answer.reader.is_finished is bool(beginning)
+
+
+async def test_a_refusal_whose_body_does_not_end_has_a_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "COMPLAINT_TIMEOUT", 0.05)
+
+    async def forever() -> AsyncIterator[bytes]:
+        yield b'{"error": {"message": "No money.", "retryDelay": "3s"}}'
+        await asyncio.sleep(60)
+
+    async with asyncio.timeout(30):
+        failure = await read_complaint(httpx.Response(429), forever())
+    assert (failure.status, failure.words) == (429, "No money.")
+    assert failure.retry_after == 3
 
 
 async def ask_through_litellm_s_transport(body: str) -> httpx.Response:

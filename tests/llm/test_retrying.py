@@ -122,8 +122,9 @@ async def test_a_wait_that_is_too_long_is_an_error_with_its_time() -> None:
     assert (asked.calls, asked.time.waited) == (1, 0)
 
 
-async def test_waiting_ends_after_a_minute_of_rate_limits() -> None:
-    asked = Asked(*[RateLimited("Slow down.")] * 9)
+@each_row("wait", [None, 0.0, 0.02, 0.5])
+async def test_waiting_ends_after_a_minute_of_rate_limits(wait: float | None) -> None:
+    asked = Asked(*[RateLimited("Slow down.", retry_after=wait)] * 9)
     with pytest.raises(RateLimited, match="Slow down"):
         await asked.answer()
     assert asked.calls == 7

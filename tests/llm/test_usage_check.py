@@ -131,6 +131,29 @@ def test_thoughts_that_xai_counts_in_the_total_alone_belong_to_the_reply(
     assert usage_of(document) == Usage(12, counted, thinking_tokens=thinking)
 
 
+@each_row(
+    "total, cached, counted",
+    [
+        (623, 0, Usage(20, 603, thinking_tokens=405)),
+        (218, 0, Usage(20, 198)),
+        (100, 0, Usage(20, 198)),
+        (None, 0, Usage(20, 198)),
+        # the total of a server that counts the cache apart
+        (618, 400, Usage(20, 198, cached_tokens=400)),
+    ],
+)
+def test_thoughts_that_only_the_total_has_belong_to_the_reply(
+    total: int | None, cached: int, counted: Usage
+) -> None:
+    document = {
+        "prompt_tokens": 20,
+        "completion_tokens": 198,
+        "prompt_tokens_details": {"cached_tokens": cached},
+        "total_tokens": total,
+    }
+    assert usage_of(document) == counted
+
+
 counts = st.integers(-(10**13), 10**13) | st.integers(-10, 200_000)
 
 

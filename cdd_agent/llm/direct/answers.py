@@ -9,12 +9,20 @@ from msgspec.structs import replace
 
 from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.json_texts import JsonTexts
+from cdd_agent.llm.direct.protocol import NoReply
 from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.direct.reported_failures import read_failure
 from cdd_agent.llm.failures import Failure, Listener
 from cdd_agent.llm.incomplete_answers import Received, explain_incomplete
 from cdd_agent.llm.port import ModelEvent, OnEvent
 
+_NO_LONGER_READABLE = (
+    httpx.TransportError,
+    httpx.DecodingError,
+    TimeoutError,
+    NoReply,
+)
+"""Errors that change nothing once a reply is complete."""
 LONGEST_COMPLAINT = 64 * 2**10
 
 
@@ -29,13 +37,13 @@ class IncomingAnswer:
         """JSON arrived that is neither a piece of a reply nor a keep-alive."""
 
     async def read(self, pieces: AsyncIterator[bytes]) -> None:
-        """Read the answer to its end. Raises `NoReply`, `ServerFailed`, what the
-        listener raises, and the error of a connection that breaks before a reply is
-        complete.
+        """Read the answer to its end. Raises `ServerFailed`, what the listener raises,
+        and, before a reply is complete, `NoReply` and the error of a connection that
+        breaks.
         """
         try:
             await self._read(pieces)
-        except (httpx.TransportError, TimeoutError) as error:
+        except _NO_LONGER_READABLE as error:
             is_from_listener = error is self.listener.raised
             if is_from_listener or not self.reader.is_finished:
                 raise
@@ -87,11 +95,12 @@ async def read_complaint(
     """Return the failure that an answer with another status than 2xx reports."""
     body = b""
     # the status says enough
-    with suppress(httpx.HTTPError):
-        async for piece in pieces:
-            body += piece
-            if len(body) > LONGEST_COMPLAINT:
-                break
+    with suppress(httpx.HTTPError, TimeoutError):
+        async with asyncio.timeout(timeouts.COMPLAINT_TIMEOUT):
+            async for piece in pieces:
+                body += piece
+                if len(body) > LONGEST_COMPLAINT:
+                    break
     text = body[:LONGEST_COMPLAINT].decode(errors="replace")
     if response.has_redirect_location:
         text = f"it names {response.headers['location']}"

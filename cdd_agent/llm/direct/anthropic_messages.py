@@ -173,11 +173,17 @@ class AnthropicMessages:
         return messages
 
     def _assistant_blocks(self, message: Message) -> list[_Json]:
-        """The blocks as Claude sent them, if they have thoughts."""
+        """The blocks as Claude sent them, if they have thoughts, and if their calls are
+        those that the next message answers.
+        """
         if self._returns_thoughts:
             data = read_json(message.data_from(self._origin))
             original = [as_dict(block) for block in as_list(data)]
-            if original:
+            calls = []
+            for block in original:
+                if block.get("type") == "tool_use":
+                    calls.append(block.get("id"))
+            if original and calls == [call.id for call in message.tool_calls]:
                 return original
         blocks: list[_Json] = []
         if message.content.strip():

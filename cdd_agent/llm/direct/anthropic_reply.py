@@ -127,9 +127,11 @@ class MessageReader(ReplyReader):
             self._stop(word)
 
     def _count(self, counted: dict[str, Any]) -> None:
-        """Take the counts of a message, which replace earlier ones."""
+        """Take the counts of a message, which replace earlier ones unless they are
+        zeros.
+        """
         for name, number in as_dict(counted.get("usage")).items():
-            if number is not None:
+            if number or name not in self._counts:
                 self._counts[name] = number
         self._usage = _usage(self._counts)
 

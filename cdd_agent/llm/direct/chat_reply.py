@@ -13,7 +13,9 @@ from cdd_agent.llm.direct.json_values import (
     as_string,
     dicts_in,
 )
+from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reply_reader import ReplyReader
+from cdd_agent.llm.direct.reported_failures import find_failure
 from cdd_agent.llm.port import ModelEvent, StopReason, TextDelta, ToolCall, Usage
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
@@ -46,11 +48,16 @@ class ChatReply(ReplyReader):
         if not document.keys() & {"choices", "usage"}:
             return
         self.is_empty = False
-        self._usage = usage_of(document.get("usage")) or self._usage
+        usage = usage_of(document.get("usage"))
+        # a server that counts nothing at the end may have counted before
+        if usage is not None and (usage.cost.tokens or self._usage is None):
+            self._usage = usage
         choices = dicts_in(document.get("choices"))
         if not choices:
             return
         choice = choices[0]
+        if failure := find_failure(choice):
+            raise ServerFailed(failure)
         piece = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
         yield from self._read_thoughts(piece)
         if refusal := as_string(piece.get("refusal")):
@@ -189,18 +196,24 @@ def usage_of(counted: object) -> Usage | None:
     prompt_details = as_dict(facts.get("prompt_tokens_details"))
     completion_details = as_dict(facts.get("completion_tokens_details"))
     thinking = _count(completion_details, "reasoning_tokens")
-    # xAI: "counted separately from completion_tokens, but [...] in the total_tokens"
-    # (docs.x.ai, key information, consumption and rate limits)
-    if as_int(facts.get("total_tokens")) == prompt + completion + thinking:
-        completion += thinking
     cached = _count(prompt_details, "cached_tokens")
+    cached = cached or _count(facts, "prompt_cache_hit_tokens")
     cache_write = _count(prompt_details, "cache_write_tokens")
+    cache_write = cache_write or _count(facts, "cache_creation_input_tokens")
+    # Thoughts may be in the total alone: xAI counts them separately (docs.x.ai,
+    # consumption and rate limits), Gemini's gateways do not count them at all
+    # (mozilla-ai/any-llm issue 1290).
+    only_in_total = _count(facts, "total_tokens") - prompt - completion
+    is_cache = only_in_total == cached + cache_write
+    if only_in_total > 0 and (only_in_total == thinking or not (thinking or is_cache)):
+        thinking = only_in_total
+        completion += thinking
     return Usage(
         prompt,
         completion,
         usd=as_amount(facts.get("cost")),
-        cached_tokens=cached or _count(facts, "prompt_cache_hit_tokens"),
-        cache_write_tokens=cache_write or _count(facts, "cache_creation_input_tokens"),
+        cached_tokens=cached,
+        cache_write_tokens=cache_write,
         thinking_tokens=thinking,
     )
 

@@ -38,10 +38,12 @@ def parse_url(base: str, end: str = "") -> httpx.URL:
         raise httpx.InvalidURL(str(error)) from error
     if (url.port or 0) > _LAST_PORT:
         raise httpx.InvalidURL(f"there is no port {url.port}")
-    path = url.path.rstrip("/")
+    # `url.path` is decoded: `%2F` in it would become a slash
+    path, mark, query = url.raw_path.decode("ascii").partition("?")
+    path = path.rstrip("/")
     if not path.endswith(end):
         path += end
-    return url.copy_with(path=path)
+    return url.copy_with(raw_path=f"{path}{mark}{query}".encode())
 
 
 def open_client(url: httpx.URL, silence: float = SILENCE_TIMEOUT) -> httpx.AsyncClient:

@@ -21,7 +21,7 @@ _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb"(?:data|event|id|retry)(?::|$)")
 """The beginning of a line of a stream of events, unless the line is a comment."""
 _COMMENT = ":"
-_EMPTY_OR_MARK = re.compile(r"\{\s*\}|\[[\w\s.-]*\]")
+_EMPTY_OR_MARK = re.compile(r"\{\s*\}|\[[\w\s.:+-]*\]")
 _END = "[DONE]"
 
 

@@ -32,13 +32,13 @@ def find_failure(document: dict[str, Any], status: int | None = None) -> Failure
         error = document
     if not error:
         return None
-    facts = as_dict(error)
+    name = error if isinstance(error, str) else None
+    # some servers have a name or `true` as the error, and the facts next to it
+    facts = error if isinstance(error, dict) else document
     message = facts.get("message") or facts.get("detail")
-    if isinstance(error, str):
-        message = error
     metadata = as_dict(facts.get("metadata"))
-    # the second is from the provider behind OpenRouter
-    parts = [as_text(part) for part in (message, metadata.get("raw")) if part]
+    # the last is from the provider behind OpenRouter
+    parts = [as_text(part) for part in (name, message, metadata.get("raw")) if part]
     words = " ".join(dict.fromkeys(parts)) or as_text(error)
     codes = [facts.get(name) for name in ("code", "status", "type")]
     all_words = [words, *map(str, codes), as_string(facts.get("param"))]
