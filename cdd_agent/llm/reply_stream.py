@@ -289,6 +289,11 @@ class ReplyStream:
             return self._read_hidden(text) if text else None
         events = self._read_hidden(self._waiting[: mark.start()])
         self._waiting = self._waiting[mark.end() :]
+        if self._state is _State.CALL and reply_marks.ends_in_a_value(
+            "".join(self._hidden)
+        ):
+            self._hidden.append(mark[0])
+            return []
         self._place = _Place.BEHIND_MARK if mark[0] else _Place.LINE_START
         if self._state is _State.CALL:
             self._end_call()
