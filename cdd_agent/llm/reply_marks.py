@@ -64,10 +64,11 @@ PARTIAL_END = re.compile(r"[<\[◁][^\s>\]▷]{0,20}\Z")
 """The end of a text that may continue as a mark that ends thoughts or a call."""
 
 EDIT_BEGINS = re.compile(
-    r" {0,3}(?:<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:"
+    r"[ \t]*<{5}| {0,3}(?:-{3}|\+{3}|@@|\*{3} |diff |- action|actions:"
     r"|<(?:source|sourcecode|code|codeblock|pre)>[\w+#-]*\r?\n"
     r"|<(?:[\w-]+:)?(?:function_calls?>|invoke\s|tool_calls>|function=)"
-    r"|<(?:[\w-]+:)?\w+_\w+>|<[｜|](?:tool|DSML)|<\|channel\|>\w+ to=)(?<!<tool_call>)"
+    r"|<(?:[\w-]+:)?\w+_\w+>|<[｜|](?:tool|python_tag|DSML)|<\|channel\|>\w+ to=)"
+    r"(?<!<tool_call>)"
 )
 """The beginning of an edit, or of a call that stays in the text. Its file may hold
 marks.
@@ -88,7 +89,7 @@ _JSON = json.JSONDecoder(strict=False)
 def may_begin(start: str) -> bool:
     """True if a mark or an edit may begin with the beginning of a line."""
     # blanks may be between a late end and the end of its line
-    word = start.lstrip(" ").rstrip(" \t\r")
+    word = start.lstrip(" \t").rstrip(" \t\r")
     words = (*_EDIT_WORDS, *_THOUGHT_MARKS, *_THOUGHT_MARKS.values())
     return word.startswith("<") or any(whole.startswith(word) for whole in words)
 

@@ -24,6 +24,7 @@ MARKS = [
     *("[THINK]", "[/THINK]", "◁think▷", "◁/think▷", "<|channel>thought", "<channel|>"),
     *("```", "```json", "~~~", "````", "```py:a.py", "- action: x", "--- a", "+++ b"),
     *("@@", "*** Begin", "diff --git", "<<<<<<< SEARCH", "=======", "{}", "<b>", "<"),
+    *("- ", "1. ", "- ```json\n", "    ```json\n"),
     *("İ", "😀", "hello", " ", "    ", "\t", "\r\n", *["\n"] * 12),
 ]
 FILES = [
@@ -256,6 +257,12 @@ def test_cutting_a_reply_does_not_change_what_is_hidden(
         ("```html:a.html\n", "```\n"),
         ("~~~~html:a.html\n", "~~~~\n"),
         (f"```html:{'x' * 300}.html\n", "```\n"),
+        ("- ```html:a.html\n", "  ```\n"),
+        ("12. ```html:a.html\n", "    ```\n"),
+        ("1. So:\n\n    ```html:a.html\n", "    ```\n"),
+        ("So:\n\t```html:a.html\n", "\t```\n"),
+        ("    a.html\n    <<<<<<< SEARCH\n", "    =======\n    >>>>>>> REPLACE\n"),
+        ('<|python_tag|>create_file(path=\'a.html\', content="""\n', '""")\n'),
         ("a.html\n<source>\n", "</source>\n"),
         ("a.html\n<code>html\n", "</code>\n"),
         ("a.html\n<<<<<<< SEARCH\n", "=======\nx\n>>>>>>> REPLACE\n"),
