@@ -5,7 +5,6 @@ of gpt-oss (harmony), and calls of tools.
 import json
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 
 from cdd_agent.llm.port import ToolCall
 
@@ -65,27 +64,32 @@ PARTIAL_END = re.compile(r"[<\[◁][^\s>\]▷]{0,20}\Z")
 """The end of a text that may continue as a mark that ends thoughts or a call."""
 
 EDIT_BEGINS = re.compile(
-    r" {0,3}(?:<{5}|-{3}|\+{3}|@@|\*{3} |diff |- action|actions:"
+    r"[ \t]*<{5}| {0,3}(?:-{3}|\+{3}|@@|\*{3} |diff |- action|actions:"
     r"|<(?:source|sourcecode|code|codeblock|pre)>[\w+#-]*\r?\n"
     r"|<(?:[\w-]+:)?(?:function_calls?>|invoke\s|tool_calls>|function=)"
-    r"|<(?:[\w-]+:)?\w+_\w+>|<[｜|](?:tool|DSML)|<\|channel\|>\w+ to=)(?<!<tool_call>)"
+    r"|<(?:[\w-]+:)?\w+_\w+>|<[｜|](?:tool|python_tag|DSML)|<\|channel\|>\w+ to=)"
+    r"(?<!<tool_call>)"
 )
 """The beginning of an edit, or of a call that stays in the text. Its file may hold
 marks.
 """
 _EDIT_WORDS = ("---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
 
-_FUNCTION = re.compile(
-    r"<function=(?P<name>[^>\s]+)>(?P<body>.*?)(?:</function>|\Z)", re.DOTALL
+_FUNCTION = re.compile(r"\s*<function=(?P<name>[^>\s]+)>\s*")
+_PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]+)>\n?")
+_PARAMETER_END = re.compile(
+    r"\n?</parameter>(?=\s*(?:<parameter=|</function>\s*\Z|\Z))\s*"
 )
-_PARAMETER = re.compile(
-    r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL
-)
+"""One that is followed by the next parameter or by the end of the call."""
+_REST_OF_FUNCTION = re.compile(r"(?:</function>)?\s*")
+_JSON = json.JSONDecoder(strict=False)
+"""Takes line ends in texts, which models write."""
 
 
 def may_begin(start: str) -> bool:
     """True if a mark or an edit may begin with the beginning of a line."""
-    word = start.lstrip(" ")
+    # blanks may be between a late end and the end of its line
+    word = start.lstrip(" \t").rstrip(" \t\r")
     words = (*_EDIT_WORDS, *_THOUGHT_MARKS, *_THOUGHT_MARKS.values())
     return word.startswith("<") or any(whole.startswith(word) for whole in words)
 
@@ -100,19 +104,21 @@ def end_of_thoughts(opening: re.Match[str]) -> re.Pattern[str]:
 
 
 def read_call(text: str, id_: str) -> ToolCall:
-    """Read a call as Qwen's models write it: JSON with name and arguments, or tags.
+    """Read a call as Qwen's models write it: JSON with name and arguments, or tags,
+    whose values are texts.
 
     Raises `ValueError`.
     """
-    function = _FUNCTION.search(text)
+    function = _FUNCTION.match(text)
     if function is not None:
-        parameters = _read_parameters(function["body"])
+        parameters = _read_parameters(text, function.end())
         return ToolCall(
             id_, function["name"], json.dumps(parameters, ensure_ascii=False)
         )
     try:
-        written = json.loads(text)
-        name, arguments = written["name"], written.get("arguments", {})
+        written = _JSON.decode(text)
+        name = written["name"]
+        arguments = written.get("arguments") or written.get("parameters") or {}
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(text) from error
     if not isinstance(arguments, str):
@@ -120,13 +126,45 @@ def read_call(text: str, id_: str) -> ToolCall:
     return ToolCall(id_, str(name), arguments)
 
 
-def _read_parameters(body: str) -> dict[str, object]:
-    values: dict[str, object] = {}
-    for match in _PARAMETER.finditer(body):
-        values[match["name"]] = match["value"]
-        # numbers, lists and the like are written as JSON
-        with suppress(ValueError, RecursionError):
-            value = json.loads(match["value"])
-            if not isinstance(value, str):
-                values[match["name"]] = value
+def ends_in_a_value(text: str) -> bool:
+    """True if the beginning of a call ends within one of its values, so that a mark
+    behind it is a part of the value.
+    """
+    function = _FUNCTION.match(text)
+    try:
+        if function is None:
+            _JSON.decode(text)
+        else:
+            _read_parameters(text, function.end())
+    except json.JSONDecodeError as error:
+        return error.msg.startswith("Unterminated string")
+    except (ValueError, RecursionError):
+        return _PARAMETER.search(text) is not None
+    return False
+
+
+def _read_parameters(text: str, place: int) -> dict[str, str]:
+    """Return the values from a place to the end of the text. Raises `ValueError` if
+    anything else is there.
+    """
+    values: dict[str, str] = {}
+    while parameter := _PARAMETER.match(text, place):
+        end = _end_of_value(text, parameter.end())
+        if parameter["name"] in values:
+            raise ValueError(text)
+        values[parameter["name"]] = text[parameter.end() : end.start()]
+        place = end.end()
+    if _REST_OF_FUNCTION.fullmatch(text, place) is None:
+        raise ValueError(text)
     return values
+
+
+def _end_of_value(text: str, start: int) -> re.Match[str]:
+    """Return the end of a parameter. A call in its value is whole. Raises `ValueError`
+    if there is none.
+    """
+    for end in _PARAMETER_END.finditer(text, start):
+        calls = text.count("<function=", start, end.start())
+        if calls <= text.count("</function>", start, end.start()):
+            return end
+    raise ValueError(text)

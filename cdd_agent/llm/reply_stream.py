@@ -17,8 +17,19 @@ from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
 
-_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[\w-]*)(?P<rest>.*)")
-_PARTIAL_FENCE = re.compile(r" {0,3}(?:`{0,2}|~{0,2})")
+_BLANKS = r"[ \t]{0,40}"
+_ITEM = rf"(?:[-*+]|[0-9]{{1,3}}[.)])[ \t]{_BLANKS}"
+_FENCE = re.compile(
+    rf"(?P<indent>{_BLANKS}(?:{_ITEM})?)(?P<mark>`{{3,}}|~{{3,}})[ \t]*(?P<info>[\w-]*)"
+    r"(?P<rest>.*)"
+)
+_PARTIAL_FENCE = re.compile(
+    rf"{_BLANKS}(?:[-*+]|[0-9]{{1,3}}[.)]?|{_ITEM})?(?:`{{0,2}}|~{{0,2}})"
+)
+_HIDDEN_INDENT = re.compile(" {0,3}")
+"""The blanks before a block for the program. One that is indented deeper, or in a list,
+is shown.
+"""
 _LONGEST_FENCE = 200
 """Characters. The end of a longer line is not waited for."""
 
@@ -80,7 +91,10 @@ class _Fence(Struct, frozen=True):
             return cls(match["mark"])
         if match["mark"].startswith("`") and "`" in match["rest"]:
             return None
-        return cls(match["mark"], match["info"].lower())
+        info = ""
+        if _HIDDEN_INDENT.fullmatch(match["indent"]):
+            info = match["info"].lower()
+        return cls(match["mark"], info)
 
     def may_be_closed_by(self, line: str) -> bool:
         """True if the beginning of a line may become the end of the block."""
@@ -289,6 +303,11 @@ class ReplyStream:
             return self._read_hidden(text) if text else None
         events = self._read_hidden(self._waiting[: mark.start()])
         self._waiting = self._waiting[mark.end() :]
+        if self._state is _State.CALL and reply_marks.ends_in_a_value(
+            "".join(self._hidden)
+        ):
+            self._hidden.append(mark[0])
+            return []
         self._place = _Place.BEHIND_MARK if mark[0] else _Place.LINE_START
         if self._state is _State.CALL:
             self._end_call()

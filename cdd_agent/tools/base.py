@@ -8,13 +8,14 @@ in `acting.py`.
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import NODEFAULT, Struct, structs
 
 from cdd_agent.errors import CddError
-from cdd_agent.typed_values import Checked, WrongValue, read
+from cdd_agent.typed_values import Checked, WrongValue, parse_json, read
 from cdd_agent.value_schemas import schema_of
 
 Answer = dict[str, Any]
@@ -79,7 +80,8 @@ class Tool(ABC, Generic[A]):
         """
         try:
             given = _name_arguments(self.arguments, values, kwargs)
-            return await self.run(read(self.arguments, given))
+            fields = self.parameters_schema["properties"]
+            return await self.run(read(self.arguments, _parse_texts(fields, given)))
         except WrongValue as error:
             parameters = ", ".join(self._list_parameters()) or "none"
             message = f"{self.name} was called wrongly: {error}. Its parameters:"
@@ -175,6 +177,21 @@ def _name_arguments(
     for name in given.keys() & kwargs.keys():
         raise WrongValue((name,), "is given twice")
     return {**given, **kwargs}
+
+
+def _parse_texts(
+    fields: Mapping[str, Mapping[str, Any]], given: Mapping[str, object]
+) -> dict[str, object]:
+    """Return arguments with the lists and mappings that models write as texts, in tags
+    and in JSON. A text that is not JSON is unchanged.
+    """
+    arguments = dict(given)
+    for name, value in given.items():
+        kind = fields.get(name, {}).get("type")
+        if kind in ("array", "object") and isinstance(value, str):
+            with suppress(WrongValue):
+                arguments[name] = parse_json(value)
+    return arguments
 
 
 @cache

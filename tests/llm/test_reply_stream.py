@@ -2,6 +2,7 @@
 whatever pieces it comes, and nothing else is touched.
 """
 
+import json
 import time
 from collections.abc import Sequence
 
@@ -23,6 +24,7 @@ MARKS = [
     *("[THINK]", "[/THINK]", "◁think▷", "◁/think▷", "<|channel>thought", "<channel|>"),
     *("```", "```json", "~~~", "````", "```py:a.py", "- action: x", "--- a", "+++ b"),
     *("@@", "*** Begin", "diff --git", "<<<<<<< SEARCH", "=======", "{}", "<b>", "<"),
+    *("- ", "1. ", "- ```json\n", "    ```json\n"),
     *("İ", "😀", "hello", " ", "    ", "\t", "\r\n", *["\n"] * 12),
 ]
 FILES = [
@@ -30,6 +32,16 @@ FILES = [
     "<think>\nx\n</think>\n",
     "</think>\n",
     "<tool_call>\n{}\n</tool_call>\n",
+]
+CALLS_IN_FILES = [
+    *("x\n</parameter>\nz\n", "x\n</function>\nz\n", "x\n</tool_call>\nz\n"),
+    "print('</tool_call>', '</function>', '</parameter>')\n",
+    "<tool_call>\nz\n",
+    (
+        "<tool_call>\n<function=a>\n<parameter=b>\n1\n</parameter>\n</function>\n"
+        "</tool_call>\n"
+    ),
+    *("3", "true", '{"a": 1}', "", "\n\nx\n\n", '"'),
 ]
 
 
@@ -195,9 +207,11 @@ def test_the_marks_of_many_models_are_read(begin: str, end: str) -> None:
 def test_thoughts_whose_beginning_a_server_removed_are_no_text(
     end: str, thoughts: str
 ) -> None:
-    reply = f"{thoughts}{end}\nHello."
-    for pieces in ([reply], list(reply)):
-        assert parts_of(pieces) == Parts("Hello.", thoughts, calls=())
+    for line_end in ("\n", " \n", "\r\n"):
+        reply = f"{thoughts}{end}{line_end}Hello."
+        whole = parts_of([reply])
+        assert (whole.text.strip(), whole.thoughts) == ("Hello.", thoughts)
+        assert parts_of(list(reply)) == whole
 
 
 @each_row(
@@ -243,6 +257,12 @@ def test_cutting_a_reply_does_not_change_what_is_hidden(
         ("```html:a.html\n", "```\n"),
         ("~~~~html:a.html\n", "~~~~\n"),
         (f"```html:{'x' * 300}.html\n", "```\n"),
+        ("- ```html:a.html\n", "  ```\n"),
+        ("12. ```html:a.html\n", "    ```\n"),
+        ("1. So:\n\n    ```html:a.html\n", "    ```\n"),
+        ("So:\n\t```html:a.html\n", "\t```\n"),
+        ("    a.html\n    <<<<<<< SEARCH\n", "    =======\n    >>>>>>> REPLACE\n"),
+        ('<|python_tag|>create_file(path=\'a.html\', content="""\n', '""")\n'),
         ("a.html\n<source>\n", "</source>\n"),
         ("a.html\n<code>html\n", "</code>\n"),
         ("a.html\n<<<<<<< SEARCH\n", "=======\nx\n>>>>>>> REPLACE\n"),
@@ -285,8 +305,11 @@ def test_text_without_markup_is_unchanged(reply: str) -> None:
                 "</parameter>\n"
                 "<parameter=line>3</parameter></function>"
             ),
-            ("read_file", '{"path": "a b.txt", "line": 3}'),
+            ("read_file", '{"path": "a b.txt", "line": "3"}'),
         ),
+        ('{"name": "ls", "parameters": {"path": "a"}}', ("ls", '{"path": "a"}')),
+        ('{"name": "ls", "arguments": null}', ("ls", "{}")),
+        ('{"name": "ls", "arguments": {"path": "a\nb"}}', ("ls", '{"path": "a\\nb"}')),
     ],
 )
 def test_a_tool_call_in_the_text_is_a_call(written: str, call: tuple[str, str]) -> None:
@@ -295,10 +318,33 @@ def test_a_tool_call_in_the_text_is_a_call(written: str, call: tuple[str, str]) 
     assert parts == Parts("I look.\n", calls=(ToolCall("call_1", *call),))
 
 
-@each_row("written", ["", "{", "[]", '{"arguments": {}}', "read_file(a)"])
+@each_row("content", CALLS_IN_FILES)
+def test_a_value_of_a_call_may_hold_the_marks_of_calls(content: str) -> None:
+    arguments = {"content": content, "path": "a"}
+    tags = (
+        f"<function=create>\n<parameter=content>\n{content}\n</parameter>\n"
+        "<parameter=path>\na\n</parameter>\n</function>"
+    )
+    for written in (tags, json.dumps({"name": "create", "arguments": arguments})):
+        reply = f"<tool_call>\n{written}\n</tool_call>\nHello."
+        call = ToolCall("call_1", "create", json.dumps(arguments))
+        for pieces in ([reply], list(reply)):
+            assert parts_of(pieces) == Parts("Hello.", calls=(call,)), written
+
+
+@each_row(
+    "written",
+    [
+        *("", "{", "[]", '{"arguments": {}}', "read_file(a)"),
+        "<function=ls>\n<parameter=path>\na",
+        "<function=ls>\n<parameter=path>\na\n</parameter>\nb\n</function>",
+        "<function=ls>\n<parameter=path>\n<function=a>\n</parameter>\n</function>",
+    ],
+)
 def test_an_unreadable_tool_call_is_an_error(written: str) -> None:
     stream = ReplyStream()
     assert not stream.feed(f"<tool_call>{written}</tool_call>")
+    assert not stream.end()
 
     with pytest.raises(ServerFailed):
         stream.calls()

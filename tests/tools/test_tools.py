@@ -339,7 +339,7 @@ async def test_a_program_that_cannot_start_has_the_promised_code(
         ),
         (
             "execute_command",
-            {"command": "ls", "env": '{"A": "b"}'},
+            {"command": "ls", "env": "A=b"},
             "`env` is not a mapping (each a text)",
         ),
         ("list_files", {"path": "\ud800"}, "half of a character"),
@@ -375,6 +375,38 @@ async def test_wrong_positional_arguments_are_an_error(
 ) -> None:
     answer = await tools[name].execute(*values, **arguments)
     assert words in answer["error"]
+
+
+@each_row(
+    ("name", "arguments", "as_text"),
+    [
+        ("research", {"queries": ["a", "b"]}, {"queries": '["a", "b"]'}),
+        (
+            "execute_command",
+            {"command": "[1]", "env": {"A": "b"}},
+            {"command": "[1]", "env": '{"A": "b"}'},
+        ),
+        (
+            "create_file",
+            {"file_path": "a.json", "content": "[1]"},
+            {"file_path": "a.json", "content": "[1]"},
+        ),
+    ],
+)
+async def test_lists_and_mappings_may_be_texts(
+    root: Path, name: str, arguments: dict[str, object], as_text: dict[str, object]
+) -> None:
+    tool = all_tools(root, runs_nothing)[name]
+    received: list[object] = []
+
+    async def record(arguments: object) -> dict[str, Any]:
+        received.append(arguments)
+        return {}
+
+    tool.run = record  # type: ignore[method-assign]
+    await tool.execute(**arguments)
+    assert await tool.execute(**as_text) == {}
+    assert received[0] == received[1]
 
 
 @each_row("name", [*READ_ONLY, *ACTING])
