@@ -1,5 +1,5 @@
-"""The pieces of a file of which the most useful are shown: its definitions, and what is
-between them.
+"""Pieces of a file, and how much each of them is about a query. A piece is a
+definition, a part of one, or the lines between two.
 """
 
 import math
@@ -8,91 +8,92 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.context.definitions import Definition
 from cdd_agent.context.words import BETWEEN, Vocabulary, words_in
 
 _LINES = 30
-"""Of a piece, at most."""
+"""The most lines of a piece."""
 _SMALLEST = 6
-"""Lines; smaller neighbours are put together."""
+"""Lines. Smaller neighbours become one piece."""
 _HEAD = 20
-"""Lines of a file's beginning that are shown with its best piece: mostly what it
-imports.
-"""
-_SATURATION, _LENGTH, _AVERAGE = 1.2, 0.75, 120
-"""BM25's k1 and b, and how many words a piece has."""
-_BESIDE, _WITHIN = 0.2, 0.3
-"""How much of its score a piece lends to its neighbours, and to the other parts of the
-same definition.
-"""
+"""Lines of a file's beginning that are shown with its best piece, mostly imports."""
+_SATURATION = 1.2
+"""BM25's k1."""
+_LENGTH = 0.75
+"""BM25's b."""
+_AVERAGE = 120
+"""Words of a piece."""
+_TO_NEIGHBOUR = 0.2
+"""The share of its score that a piece lends to its neighbours."""
+_TO_DEFINITION = 0.3
+"""The share that it lends to the other parts of the same definition."""
 _WORDS = BETWEEN[:10] + b"\n" + BETWEEN[11:]
 
 
 class Piece(Struct, frozen=True):
-    """Some lines."""
+    """Some lines of a file."""
 
     first: int
     last: int
     name: str
-    """The innermost definition that it is or is in; of several the first."""
+    """The innermost definition around it, or the first of several in it."""
     score: float = 0.0
     words: tuple[str, ...] = ()
-    """Those of the question that it has, the rarest first."""
+    """The words of the query that it has, the rarest first."""
     size: int = 0
     """Bytes."""
 
 
 def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
-    """A file of so many lines in pieces: cut where a definition begins or ends, long
-    ones further.
+    """Cut a file with so many lines where a definition begins or ends, and further
+    where pieces are too long.
     """
-    cuts = sorted(
-        {
-            1,
-            lines + 1,
-            *(
-                line
-                for each in found
-                for line in (each.first, each.last + 1)
-                if 1 <= line <= lines
-            ),
-        }
-    )
+    cuts = {1, lines + 1}
+    for definition in found:
+        for line in (definition.first, definition.last + 1):
+            if 1 <= line <= lines:
+                cuts.add(line)
     result: list[Piece] = []
     around: list[Definition] = []
-    at = 0
-    for begin, end in pairwise(cuts):
-        while at < len(found) and found[at].first <= begin:
-            around.append(found[at])
-            at += 1
-        around = [each for each in around if each.last >= begin]
+    place = 0
+    for begin, end in pairwise(sorted(cuts)):
+        while place < len(found) and found[place].first <= begin:
+            around.append(found[place])
+            place += 1
+        around = [definition for definition in around if definition.last >= begin]
         name = around[-1].name if around else ""
-        parts = math.ceil((end - begin) / _LINES)
-        for part in range(parts):
-            first = begin + (end - begin) * part // parts
-            last = begin + (end - begin) * (part + 1) // parts - 1
-            before = result[-1] if result else None
-            if (
-                before
-                and last - before.first < _LINES
-                and min(last - first, before.last - before.first) < _SMALLEST - 1
-            ):
-                result[-1] = Piece(before.first, last, before.name or name)
-            else:
-                result.append(Piece(first, last, name))
+        count = math.ceil((end - begin) / _LINES)
+        for part in range(count):
+            first = begin + (end - begin) * part // count
+            last = begin + (end - begin) * (part + 1) // count - 1
+            _append(result, Piece(first, last, name))
     return result
 
 
+def _append(result: list[Piece], piece: Piece) -> None:
+    """Append a piece, or join it with the previous one if one of them is small."""
+    if result:
+        previous = result[-1]
+        smaller = min(piece.last - piece.first, previous.last - previous.first)
+        is_short = piece.last - previous.first < _LINES
+        if is_short and smaller < _SMALLEST - 1:
+            name = previous.name or piece.name
+            result[-1] = Piece(previous.first, piece.last, name)
+            return
+    result.append(piece)
+
+
 class Judged(Struct, frozen=True):
-    """A file's text, as far as it is about a question."""
+    """How much a file's text is about a query."""
 
     pieces: tuple[Piece, ...]
-    """Those that have words of it, the best first."""
+    """The pieces with words of the query, the best first."""
     counts: Mapping[str, int]
-    """How often the text has each of its words."""
+    """How often the text has each of these words."""
     length: int
-    """Of the text, in words."""
+    """All words of the text."""
 
 
 def judged(
@@ -101,67 +102,52 @@ def judged(
     rarity: Mapping[str, float],
     vocabulary: Vocabulary,
 ) -> Judged:
-    """Judge a text by the words of a question; `rarity` is how much each of them
-    says.
-    """
+    """Judge a text by the words of a query, with the `rarity` of each."""
     lines = data.translate(_WORDS).removesuffix(b"\n").split(b"\n")
-    parts = [
-        (each, b" ".join(lines[each.first - 1 : each.last]).split())
-        for each in pieces(len(lines), found)
-    ]
-    asked = dict[bytes, list[str]]()
-    for identifier in set[bytes]().union(*(there for _, there in parts)):
-        words = vocabulary[identifier]
-        if not rarity.keys().isdisjoint(words):
-            asked[identifier] = [word for word in words if word in rarity]
-    plain: list[tuple[Piece, float, Counter[str]]] = []
-    for piece, there in parts:
-        counts = Counter(word for word in words_in(piece.name) if word in rarity)
-        for identifier in filter(asked.__contains__, there):
-            for word in asked[identifier]:
-                counts[word] += 1
-        own = relevance(counts, len(there) / _AVERAGE, rarity)
-        plain.append((piece, own, counts))
+    parts: list[tuple[Piece, float, Counter[str]]] = []
     best: defaultdict[str, float] = defaultdict(float)
-    for piece, own, _ in plain:
-        best[piece.name] = max(best[piece.name], own)
-    result: list[Piece] = []
     total: Counter[str] = Counter()
-    for at, (piece, own, counts) in enumerate(plain):
-        beside = max(
-            (plain[near][1] for near in (at - 1, at + 1) if 0 <= near < len(plain)),
-            default=0.0,
-        )
+    length = 0
+    for piece in pieces(len(lines), found):
+        identifiers = b" ".join(lines[piece.first - 1 : piece.last]).split()
+        counts = Counter(word for word in words_in(piece.name) if word in rarity)
+        for identifier in identifiers:
+            for word in vocabulary[identifier]:
+                if word in rarity:
+                    counts[word] += 1
+        score = relevance(counts, len(identifiers) / _AVERAGE, rarity)
+        best[piece.name] = max(best[piece.name], score)
+        parts.append((piece, score, counts))
         total.update(counts)
-        score = (
-            own + _BESIDE * beside + (_WITHIN * best[piece.name] if piece.name else 0.0)
-        )
+        length += len(identifiers)
+    scored: list[Piece] = []
+    for place, (piece, own_score, counts) in enumerate(parts):
+        nearby = [0.0]
+        for near in (place - 1, place + 1):
+            if 0 <= near < len(parts):
+                nearby.append(parts[near][1])
+        score = own_score + _TO_NEIGHBOUR * max(nearby)
+        if piece.name:
+            score += _TO_DEFINITION * best[piece.name]
         if score > 0:
             words = tuple(sorted(counts, key=lambda word: (-rarity[word], word)))
-            size = (
-                sum(map(len, lines[piece.first - 1 : piece.last]))
-                + piece.last
-                - piece.first
-                + 1
-            )
-            result.append(
-                Piece(piece.first, piece.last, piece.name, score, words, size)
-            )
-    ordered = sorted(result, key=lambda piece: (-piece.score, piece.first))
-    return Judged(tuple(ordered), total, sum(len(there) for _, there in parts))
+            size = sum(len(line) + 1 for line in lines[piece.first - 1 : piece.last])
+            scored.append(replace(piece, score=score, words=words, size=size))
+    scored.sort(key=lambda piece: (-piece.score, piece.first))
+    return Judged(tuple(scored), total, length)
 
 
 def relevance(
     counts: Mapping[str, int], length: float, rarity: Mapping[str, float]
 ) -> float:
-    """BM25. `length` is beside the average."""
+    """Return the score of BM25. `length` is 1 for a text of average length."""
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * length)
-    return sum(
-        rarity[word] * count * (_SATURATION + 1) / (count + norm)
-        for word, count in counts.items()
-    )
+    score = 0.0
+    for word, count in counts.items():
+        score += rarity[word] * count * (_SATURATION + 1) / (count + norm)
+    return score
 
 
 def head(found: Sequence[Definition]) -> int:
-    """The last line of a file's beginning, before its first definition."""
+    """Return the last line of a file's beginning, before its first definition."""
     return min(_HEAD, *(each.first - 1 for each in found)) if found else 0

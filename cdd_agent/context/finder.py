@@ -1,4 +1,4 @@
-"""The map of a project for everybody who asks, from whichever thread."""
+"""The search for code in a project, for callers in any thread."""
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -16,7 +16,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 
 _IDLE_SECONDS = 30.0
-"""After a question, until what the map holds is given back."""
+"""Seconds after a search until the map releases its memory."""
 _MOST_FRAMES = 12
 """Lines of a traceback that are shown."""
 _AROUND_FRAME = 12
@@ -31,28 +31,20 @@ _LONGEST_FIRST_LINE = 100
 
 
 class CodeFinder:
-    """Finds the code that a text is about. The map is made when it is first asked, and
-    brought up to date by each question; that takes its time: to be asked in a thread.
-    What it holds is given back when nobody asks any more.
+    """Finds the code that a text is about. The map of the project is made by the first
+    search, and brought up to date by each. This takes long: search in a thread.
     """
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
-        """`own` are this program's files and folders, which are no part of the
+        """`own` are this program's files and folders, which do not belong to the
         project.
         """
-        self._root, self._own = root, own
-        self._made: ProjectMap | None = None
-        self._making, self._lock = Lock(), Lock()
+        self._map = ProjectMap(root, own)
+        self._lock = Lock()
         self._idle: Timer | None = None
 
-    @property
-    def _map(self) -> ProjectMap:
-        with self._making:
-            self._made = self._made or ProjectMap(self._root, self._own)
-            return self._made
-
     def rank(self, query: Query, most: int = 100) -> list[RankedFile]:
-        """The files that the query is about, the most likely first."""
+        """Return the files that the query is about, the most likely first."""
         with self._lock:
             try:
                 self._map.update()
@@ -65,11 +57,11 @@ class CodeFinder:
                 self._idle.start()
 
     def imported(self, path: str) -> list[str]:
-        """The files that a file is likely to import."""
+        """Return the files that a file is likely to import."""
         return self._map.imported(path)
 
     def outline(self, path: str) -> str:
-        """A file's definitions, each with its line's number."""
+        """Return a file's definitions, each with the number of its line."""
         return self._map.outline(path)
 
 
@@ -129,8 +121,8 @@ class CodeSearch(Struct, frozen=True, dict=True):
 
 
 def in_words(root: Path, ranked: Sequence[RankedFile]) -> str:
-    """Files with their reasons, and below each its places: lines, name, reason, first
-    line. Empty for none.
+    """Return a list of files with their reasons, and of the places in each: lines,
+    name, reason, first line.
     """
     lines: list[str] = []
     for file in ranked:
@@ -138,13 +130,11 @@ def in_words(root: Path, ranked: Sequence[RankedFile]) -> str:
         for place in file.places[:_MOST_PLACES]:
             try:
                 text = read_source(root, file.path, place.first, place.last).text
-            except CddError:  # it is gone by now
+            except CddError:
+                # it was deleted
                 continue
-            first = next(
-                (line.strip() for line in text.splitlines() if line.strip()), ""
-            )[:_LONGEST_FIRST_LINE]
+            begin = text.strip().partition("\n")[0].strip()[:_LONGEST_FIRST_LINE]
             name = f" {place.name}" if place.name else ""
-            lines.append(
-                f"  lines {place.first}-{place.last}{name} ({place.why}): {first}"
-            )
+            where = f"  lines {place.first}-{place.last}{name}"
+            lines.append(f"{where} ({place.why}): {begin}")
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""Git's history: which words a commit's message has, and which files it changed."""
+"""Reading git's history: the words of commit messages, and the files that commits
+changed.
+"""
 
 import re
 from array import array
@@ -10,20 +12,20 @@ from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.repository import repository_of
 
 _COMMITS = 3_000
-"""The latest ones that are read, and a few more as they come."""
+"""Commits that are read, the latest ones. New ones are added."""
 _MOST_FILES = 30
-"""A commit that changed more says nothing about any of them."""
+"""Files of a commit. One that changed more relates none of them."""
 _MESSAGE = 2_000
 """Characters of a message that are read."""
 _SECONDS = 20.0
 _COMMIT = re.compile(r">([0-9a-f]{40}|[0-9a-f]{64})")
 _HEAD = "head"
-"""The fact that says up to which commit the past is known."""
+"""The fact that is the last commit in the cache."""
 
 
 async def read_past(root: Path, cache: Cache) -> None:
-    """Add to the cache what has happened since it was last asked; without a repository
-    nothing.
+    """Add the commits since the last call to the cache. Without a repository there are
+    none.
     """
     try:
         repository = await repository_of(root)
@@ -34,7 +36,7 @@ async def read_past(root: Path, cache: Cache) -> None:
         git = Git(root, repository.git.env, seconds=_SECONDS)
         where = () if root == repository.top else ("--", ".")
         log = await _log(git, f"{before}...{head}", *where) if before else None
-        # some of what is known is none of this branch's past
+        # some commits in the cache do not belong to this branch
         if log is None or "\x01<" in log:
             before, log = "", await _log(git, head, *where)
     except GitUnusable:
@@ -43,7 +45,8 @@ async def read_past(root: Path, cache: Cache) -> None:
         return
     with cache.writing():
         if cache.fact(_HEAD) != before:
-            if before:  # somebody else was faster
+            if before:
+                # another process was faster
                 return
             cache.clear_commits()
         _add(cache, log)
@@ -51,7 +54,7 @@ async def read_past(root: Path, cache: Cache) -> None:
 
 
 async def _log(git: Git, commits: str, *where: str) -> str | None:
-    """The newest commits first; None where git knows no such commits, or takes too
+    """Return the newest commits first; None if git has no such commits, or takes too
     long.
     """
     result = await git.run(
@@ -69,7 +72,9 @@ async def _log(git: Git, commits: str, *where: str) -> str | None:
         commits,
         *where,
     )
-    return None if result.return_code or result.timed_out else result.stdout
+    if result.return_code or result.timed_out:
+        return None
+    return result.stdout
 
 
 def _add(cache: Cache, log: str) -> None:
@@ -79,14 +84,14 @@ def _add(cache: Cache, log: str) -> None:
     for entry in reversed(log.split("\x01")[1:]):
         begin, message, changed = (*entry.split("\x02", 2), "", "")[:3]
         named = [path for path in changed.strip("\n\0").split("\0") if path]
-        # and no part of a message that looks like the beginning of an entry
-        is_one = _COMMIT.fullmatch(begin)
-        if is_one and 0 < len(named) <= _MOST_FILES:
-            number += 1
-            paths[number] = named
-            for word in {
-                *words_in(message[:_MESSAGE]),
-                *(f"@{path}" for path in named),
-            }:
-                holders.setdefault(word, array("I")).append(number)
+        # a part of a message may look like the beginning of an entry
+        is_commit = _COMMIT.fullmatch(begin) is not None
+        if not is_commit or not 0 < len(named) <= _MOST_FILES:
+            continue
+        number += 1
+        paths[number] = named
+        terms = {f"@{path}" for path in named}
+        terms.update(words_in(message[:_MESSAGE]))
+        for term in terms:
+            holders.setdefault(term, array("I")).append(number)
     cache.add_commits(paths, holders)

@@ -1,20 +1,20 @@
-"""Which files of a project are meant by what code imports, and by parts of paths."""
+"""The files of a project that an import or a part of a path means."""
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _INDEX = ("__init__", "index", "mod", "lib")
 """Names of files that stand for their folder."""
 _SUFFIX = re.compile(r"\.(?:[cm]?[jt]sx?|h|hh|hpp|rb|php|vue|svelte)$")
 _AROUND = ("crate", "self", "super")
 _MOST = 3
-"""Files that an import may mean; of one that would mean more nobody knows which."""
+"""Files that an import may mean. One that may mean more is unclear."""
 
 
 class Links:
-    """The files of a project by how code names them: without suffix, `a/__init__.py` as
-    `a`.
+    """The files of a project by the names that code uses: without suffix,
+    `a/__init__.py` as `a`.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -28,58 +28,66 @@ class Links:
             self._by_folder.setdefault(path.rpartition("/")[0], []).append(path)
 
     def imported(self, name: str, importer: str) -> list[str]:
-        """The files that an import is likely to mean."""
-        targets = list(_targets(name, importer.rpartition("/")[0]))
+        """Return the files that an import is likely to mean."""
+
+        def others(paths: Iterable[str]) -> list[str]:
+            return [path for path in paths if path != importer]
+
+        targets = list(_find_targets(name, importer.rpartition("/")[0]))
         for target in targets:
-            if found := [
-                path for path in self._by_key.get(target, ()) if path != importer
-            ]:
-                return found
+            exact = others(self._by_key.get(target, ()))
+            if exact:
+                return exact
         for target in targets:
-            found = [path for path in self.ending(target) if path != importer]
-            if 0 < len(found) <= _MOST:
-                return found
-        while "/" in name:  # a package that is a folder, by the end of its address
+            similar = others(self.ending(target))
+            if 0 < len(similar) <= _MOST:
+                return similar
+        # a package that is a folder, by the end of its address
+        while "/" in name:
             name = name.partition("/")[2]
-            if found := self._by_folder.get(name, []):
-                return [path for path in found if path != importer]
+            if name in self._by_folder:
+                return others(self._by_folder[name])
         return []
 
     def ending(self, target: str) -> list[str]:
-        """The files whose path, without its suffix, ends like this."""
+        """Return the files whose path, without its suffix, ends with `target`."""
         named = self._by_name.get(target.rpartition("/")[2], ())
         return [path for path in named if f"/{module_of(path)}".endswith(f"/{target}")]
 
 
 def module_of(path: str) -> str:
+    """Return the name that code uses for a file."""
     folder, _, name = path.rpartition("/")
     stem = name.partition(".")[0] or name
-    return folder if folder and stem in _INDEX else f"{folder}/{stem}".lstrip("/")
+    if folder and stem in _INDEX:
+        return folder
+    return f"{folder}/{stem}".lstrip("/")
 
 
 def last_name(imported: str) -> str:
-    """The last part of an import, in lower case: a file's name, or that of something in
-    it.
+    """Return the last part of an import in lower case: the name of a file, or of
+    something in it.
     """
-    return re.split(r"[/:\\.]+", _SUFFIX.sub("", imported).rstrip("./:\\*"))[-1].lower()
+    bare = _SUFFIX.sub("", imported).rstrip("./:\\*")
+    return re.split(r"[/:\\.]+", bare)[-1].lower()
 
 
-def _targets(name: str, folder: str) -> Iterable[str]:
-    """The modules that an import from this folder may mean, the most exact first."""
-    if name.startswith(".") and "/" not in name:  # Python's: a dot for each folder up
-        up = len(name) - len(name.lstrip("."))
-        base = posixpath.normpath("/".join([folder or ".", *[".."] * (up - 1)]))
-        rest = name.lstrip(".").split(".")
-        for end in range(len(rest), -1, -1):
-            yield posixpath.normpath("/".join([base, *rest[:end]]))
+def _find_targets(name: str, folder: str) -> Iterator[str]:
+    """Yield the modules that an import from a folder may mean, the most exact first."""
+    if name.startswith(".") and "/" not in name:
+        # Python's: each dot after the first is a folder up
+        levels = len(name) - len(name.lstrip("."))
+        base = posixpath.normpath("/".join([folder or ".", *[".."] * (levels - 1)]))
+        parts = name.lstrip(".").split(".")
+        for end in range(len(parts), -1, -1):
+            yield posixpath.normpath("/".join([base, *parts[:end]]))
     elif "/" in name or _SUFFIX.search(name):
         bare = _SUFFIX.sub("", name)
         yield posixpath.normpath(f"{folder}/{bare}".lstrip("/"))
         if not name.startswith("."):
             yield bare
     else:
-        parts = [
-            part for part in re.split(r"::|[.\\]", name) if part and part not in _AROUND
-        ]
+        parts = [part for part in re.split(r"::|[.\\]", name) if part]
+        parts = [part for part in parts if part not in _AROUND]
         for end in range(len(parts), max(0, len(parts) - 3), -1):
             yield "/".join(parts[:end])

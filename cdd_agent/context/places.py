@@ -1,4 +1,4 @@
-"""The map's answer: files with reasons, and the places in them."""
+"""The answer to a query: files with reasons, and the places in them."""
 
 from collections.abc import Sequence
 
@@ -6,32 +6,28 @@ from msgspec import Struct
 
 
 class Place(Struct, frozen=True):
-    """Some lines of a file, at most about 30."""
+    """Some lines of a file, about 30 at most."""
 
     first: int
     """Counted from 1."""
     last: int
     """Inclusive."""
     name: str
-    """The definition that it is or is in, as `Parser.parse`; empty for a piece without
-    one.
-    """
+    """The definition that it is or is in, such as `Parser.parse`; may be empty."""
     why: str
-    """A clause for people."""
+    """A clause for the user."""
     use: float = 0.0
-    """How useful it is beside the other places of an answer: the more the better,
-    whichever file they are in.
-    """
+    """How useful it is, compared with the places of all files of the answer."""
 
 
 class RankedFile(Struct, frozen=True):
     path: str
     reasons: tuple[str, ...]
-    """Short clauses for people, the most telling first."""
+    """Short clauses for the user, the most telling first."""
     is_named: bool
-    """The text names it, or a person pinned it: it is always to be shown."""
+    """True if the query names the file or the user pinned it. It is always shown."""
     places: tuple[Place, ...]
-    """The most useful first; empty where nothing is better than the beginning."""
+    """The most useful first; empty if none is better than the beginning."""
 
 
 def sort_places(ranked: Sequence[RankedFile]) -> list[tuple[RankedFile, Place]]:

@@ -1,6 +1,4 @@
-"""A project's files, and which of them a text is about: the index, what git knows of
-the past, and the ranking.
-"""
+"""The map of a project: its index, its history, and the ranking of its files."""
 
 import re
 import sqlite3
@@ -23,26 +21,25 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.threads import stop_if_left, waited_for
 
 T = TypeVar("T")
-_TEXTS = 8_000_000
-"""Bytes of texts that are kept between two questions."""
+_MOST_KEPT = 8_000_000
+"""Bytes of texts that are kept between two queries."""
 _WIDTH = 160
 """Characters of a line in an outline."""
-_DOCUMENTED = re.compile(
+_COMMENT = re.compile(
     rb"^\s*[rbuRBU]?(?:\"\"\"|'''|///?|//!|\*|/\*\*?|#)\s*(.*?)\s*(?:\"\"\"|'''"
     rb"|\*/)?\s*$"
 )
 
 
 class ProjectMap:
-    """The index of a project. Its methods take their time: they are to be called in a
-    thread.
+    """The map of a project. Its methods take long: call them in a thread.
 
-    Where the cache fails, be it damaged or its disk full, it is made anew once, and in
-    memory after that.
+    If the cache fails, because it is damaged or its disk is full, it is made again
+    once. If it fails again, it is in memory.
     """
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
-        """`own` are this program's files and folders, which are no part of the
+        """`own` are this program's files and folders, which do not belong to the
         project.
         """
         self._root = root
@@ -59,48 +56,52 @@ class ProjectMap:
             self._with_cache(self._update)
 
     def rank(self, query: Query, most: int = 100) -> list[RankedFile]:
-        """The files that a question is about, the most likely first, as of the last
-        update.
+        """Return the files that a query is about, the most likely first. The index is
+        the one of the last update.
         """
         with self._lock:
             return self._with_cache(lambda cache: self._rank(cache, query, most))
 
     def imported(self, path: str) -> list[str]:
-        """The files that a file is likely to import."""
+        """Return the files that a file is likely to import."""
         source = read_as_source(path, self._read_data(path))
+        if source is None:
+            return []
         with self._lock:
-            links = (self._searched or self._with_cache(self._update)).links
-        names = sorted(source.imported) if source else ()
-        return list(
-            dict.fromkeys(
-                found for name in names for found in links.imported(name, path)
-            )
-        )
+            searched = self._searched or self._with_cache(self._update)
+        files: dict[str, None] = {}
+        for name in sorted(source.imported):
+            files.update(dict.fromkeys(searched.links.imported(name, path)))
+        return list(files)
 
     def outline(self, path: str) -> str:
-        """A file's definitions, each with the number of its line and with one line of
-        what is said of it; empty where none are known.
+        """Return a file's definitions, each with the number of its line and the first
+        line of its comment.
         """
         with self._lock:
             text = self._read(path)
-        lines, shown = text.data.split(b"\n"), []
+        lines = text.data.split(b"\n")
+        shown = []
         for each in text.definitions:
             line = lines[each.head - 1].decode("utf-8", "replace").rstrip()[:_WIDTH]
-            said = _documented(lines[each.head : each.head + 2]) or _documented(
-                lines[each.head - 2 : each.head - 1]
-            )
-            shown.append(f"{each.head:>5}  {line}{f'  # {said}' if said else ''}\n")
+            below = lines[each.head : each.head + 2]
+            above = lines[each.head - 2 : each.head - 1]
+            comment = _find_comment(below) or _find_comment(above)
+            if comment:
+                line += f"  # {comment}"
+            shown.append(f"{each.head:>5}  {line}\n")
         return "".join(shown)
 
     def close(self) -> None:
-        """Give back what it holds. Whoever asks again opens it again."""
+        """Release all memory. The next call opens the map again."""
         with self._lock:
-            self._forget()
+            self._release()
 
-    def _forget(self) -> None:
+    def _release(self) -> None:
         if self._cache is not None:
             self._cache.close()
-        self._cache, self._searched = None, None
+        self._cache = None
+        self._searched = None
         self._texts.clear()
         self._vocabulary.clear()
 
@@ -111,10 +112,10 @@ class ProjectMap:
                     self._cache = Cache.open(self._root)
                 return work(self._cache)
             except (sqlite3.Error, ValueError, TypeError) as error:
-                # it may hold anything; our own fault comes again
+                # a damaged cache may hold anything; a fault of the program comes again
                 if self._cache is not None and not is_busy(error):
                     self._cache.remove()
-                self._forget()
+                self._release()
         self._cache = Cache(None)
         return work(self._cache)
 
@@ -123,23 +124,18 @@ class ProjectMap:
         waited_for(read_past(self._root, cache))
         rows = cache.searched_files()
         numbers = {path: number for path, number, _ in rows}
-        before = self._searched
-        self._texts = {
-            path: text
-            for path, text in self._texts.items()
-            if before and path in numbers and numbers[path] == before.numbers.get(path)
-        }
-        self._searched = Searched(
-            numbers,
-            {path: length for path, _, length in rows},
-            {number: path for path, number, _ in rows},
-            (
-                before.links
-                if before and before.numbers.keys() == numbers.keys()
-                else Links(numbers)
-            ),
-            self._root,
-        )
+        lengths = {path: length for path, _, length in rows}
+        paths = {number: path for path, number, _ in rows}
+        old = self._searched
+        # a file that changed has another number
+        for path in list(self._texts):
+            if old is None or numbers.get(path, -1) != old.numbers.get(path):
+                del self._texts[path]
+        if old is not None and old.numbers.keys() == numbers.keys():
+            links = old.links
+        else:
+            links = Links(numbers)
+        self._searched = Searched(numbers, lengths, paths, links, self._root)
         return self._searched
 
     def _rank(self, cache: Cache, query: Query, most: int) -> list[RankedFile]:
@@ -150,19 +146,20 @@ class ProjectMap:
         return read_source_file(self._root, path, Charsets(self._root)) or b""
 
     def _read(self, path: str) -> Text:
-        """A file's text, parsed; kept while an update finds it as it was."""
+        """Return a file's text, parsed. It is kept until the file changes."""
         if path not in self._texts:
             stop_if_left()
-            if sum(len(text.data) for text in self._texts.values()) > _TEXTS:
+            if sum(len(text.data) for text in self._texts.values()) > _MOST_KEPT:
                 self._texts.clear()
             data = self._read_data(path)
             self._texts[path] = Text(data, definitions(path, data))
         return self._texts[path]
 
 
-def _documented(lines: list[bytes]) -> str:
-    """The first line of a comment or docstring among these."""
+def _find_comment(lines: list[bytes]) -> str:
+    """Return the first line of a comment or docstring among these."""
     for line in lines:
-        if (found := _DOCUMENTED.match(line)) and found[1]:
-            return found[1].decode("utf-8", "replace")[:_WIDTH]
+        match = _COMMENT.match(line)
+        if match and match[1]:
+            return match[1].decode("utf-8", "replace")[:_WIDTH]
     return ""

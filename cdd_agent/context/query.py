@@ -6,22 +6,24 @@ from msgspec import Struct
 
 
 class Query(Struct, frozen=True):
-    """A search for code: a text in plain words, and whatever else is known."""
+    """A search for code."""
 
     text: str
+    """Plain words."""
     failure: str = ""
     """The output of an attempt that failed, with its traceback."""
     touched: tuple[str, ...] = ()
     """Files that earlier steps of this run changed."""
     pinned: frozenset[str] = frozenset()
-    """Paths and folders that a person wants to be shown."""
+    """Files and folders that come first."""
     without: frozenset[str] = frozenset()
-    """Paths and folders that a person wants left out."""
+    """Files and folders that are left out."""
 
 
 def is_in(path: str, places: Collection[str]) -> bool:
-    """Whether a path is one of these files, or in one of these folders."""
-    return bool(places) and any(
-        path == place.rstrip("/") or path.startswith(f"{place.rstrip('/')}/")
-        for place in places
-    )
+    """True if a path is one of these files, or in one of these folders."""
+    for place in places:
+        bare = place.rstrip("/")
+        if path == bare or path.startswith(f"{bare}/"):
+            return True
+    return False

@@ -1,29 +1,36 @@
-"""Which files a text is about, by many weak signs, put together by rank: none has a
-weight that has to be explained.
+"""Ranks the files that a query is about, by many weak signs. The signs are fused by
+rank, so none has a weight that must be explained.
 
 The signs of all files come from the index: their words, the names that they define,
-their paths, the past commits with such messages. The best by these have neighbours:
-what they import, what imports them, what changed together with them, their tests. Then
-the most likely files are read, and judged once more by the pieces that would be shown.
+their paths, past commits with such messages. The best files have neighbours: files that
+they import or that import them, files that changed together with them, their tests.
+Then the likeliest files are read, and judged by the pieces that would be shown.
 """
 
 import math
 import re
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 
 from msgspec import Struct, field
 
-from cdd_agent.context.cache import Cache, Holders
+from cdd_agent.context.cache import Cache
 from cdd_agent.context.definitions import Definition
-from cdd_agent.context.excerpts import Judged, head, judged, pieces, relevance
+from cdd_agent.context.excerpts import (
+    Judged,
+    Piece,
+    head,
+    judged,
+    pieces,
+    relevance,
+)
 from cdd_agent.context.links import Links, last_name, module_of
 from cdd_agent.context.places import Place, RankedFile
 from cdd_agent.context.query import Query, is_in
+from cdd_agent.context.terms import DEFINED, IMPORTED, IN_PATH
 from cdd_agent.context.traces import Frame, error_lines, frames
 from cdd_agent.context.words import (
     Vocabulary,
@@ -36,32 +43,43 @@ from cdd_agent.files.named import named_files, names_in
 from cdd_agent.project.subjects import is_test_file, tested_name
 
 _FUSED = 5
-"""The constant of reciprocal rank fusion: how little the first ranks differ."""
+"""The constant of reciprocal rank fusion. The lower, the more the first ranks differ.
+"""
 _LISTED = 200
 """Files that a sign ranks."""
 _SEEDS = 8
-"""Files whose neighbours are looked at."""
+"""Likely files whose neighbours are ranked too."""
 _READ = 40
 """Files that are read, and judged by their pieces."""
 _PLACES = 40
-"""Of one file."""
+"""Places of one file."""
 _ASKED = 80
-"""Words of a text that are looked for, the rarest."""
+"""Words of a query that are searched, the rarest ones."""
 _FAILURE = 4_000
-"""Characters of a failure's output in which names are looked for, the last ones."""
-_COMMITS, _OF_A_FILE = 40, 100
-"""Past commits that are looked at: for their messages, and for each seed."""
+"""Characters at the end of a failure's output in which names are searched."""
+_COMMITS = 40
+"""Past commits with similar messages."""
+_OF_A_FILE = 100
+"""Past commits that changed one likely file."""
 _IMPORTERS = 50
+"""Files among which the importers of one file are searched."""
 _PIECE_COST = 200
-"""Bytes, to be added to a piece's own, for what it takes to show it."""
+"""Bytes of a prompt around a piece."""
 _RARER = 1.5
 """The power of a word's rarity."""
 _LENGTH = 4_000
-"""Bytes from which on a file counts as long."""
-_FRAMES, _FOREMOST = 5, 1_000.0
-"""Lines of a failure that are shown of one file, and their use: before everything else.
-"""
+"""Bytes of a file that counts as long."""
+_FRAMES = 5
+"""Lines of a failure that are shown of one file."""
+_FOREMOST = 1_000.0
+"""The use of these lines: before everything else."""
 _AFTER = 0.999
+"""The use of a file's beginning, as a share of the use of its best piece."""
+_MOST_REASONS = 4
+_MOST_WORDS = 4
+"""Words in one reason."""
+_MOST_QUOTED = 3
+"""Names in one reason."""
 _TELLING = (
     "named",
     "traced",
@@ -76,7 +94,7 @@ _TELLING = (
     "past",
     "words",
 )
-"""The signs, those first whose reasons tell a person most."""
+"""The signs with reasons, the most telling first."""
 _ASIDE = re.compile(
     r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|documentation"
     r"|bench(?:mark)?s?|fixtures?|testdata|testing"
@@ -90,7 +108,7 @@ _ASIDE = re.compile(
 
 
 class Text(Struct, frozen=True):
-    """A file's text, taken apart."""
+    """The text of a file, and what it defines."""
 
     data: bytes
     definitions: tuple[Definition, ...]
@@ -111,28 +129,36 @@ class Searched(Struct, frozen=True):
 
 
 class _Sign(Struct):
-    """One sign's verdict: a score for each file, and why."""
+    """The verdict of one sign: a score for each file, and the reason."""
 
     scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     reasons: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str, score: float, reason: str) -> None:
-        """The first reason is kept: the strongest is given first."""
+        """Add to a file's score. The first reason is kept; it is the strongest."""
         self.scores[path] += score
         self.reasons.setdefault(path, reason)
 
-    def order(self) -> list[str]:
-        found = [path for path, score in self.scores.items() if score > 0]
-        return sorted(found, key=lambda path: (-self.scores[path], path))[:_LISTED]
+    def sort_paths(self) -> list[str]:
+        paths = [path for path, score in self.scores.items() if score > 0]
+        return sorted(paths, key=lambda path: (-self.scores[path], path))[:_LISTED]
+
+
+def _rank_in_order(reasons: Iterable[tuple[str, str]]) -> _Sign:
+    """Return a sign for which earlier paths count more."""
+    sign = _Sign()
+    for place, (path, reason) in enumerate(reasons, start=1):
+        sign.add(path, 1 / place, reason)
+    return sign
 
 
 def is_aside(path: str) -> bool:
-    """Whether a file is beside the source: a test, an example, a page, a setting."""
+    """True for a file beside the source: a test, an example, a page, a setting."""
     return is_test_file(PurePosixPath(path)) or _ASIDE.search(path) is not None
 
 
 class Ranking:
-    """One answer."""
+    """The answer to one query."""
 
     def __init__(
         self,
@@ -142,235 +168,213 @@ class Ranking:
         read: Callable[[str], Text],
         vocabulary: Vocabulary,
     ) -> None:
-        self._query, self._cache, self._searched, self._read = (
-            query,
-            cache,
-            searched,
-            read,
-        )
+        self._query = query
+        self._cache = cache
+        self._searched = searched
+        self._read = read
         self._vocabulary = vocabulary
         self._live = {
             path for path in searched.numbers if not is_in(path, query.without)
         }
-        self._names = list(
-            dict.fromkeys(names_in_code(f"{query.text}\n{query.failure[-_FAILURE:]}"))
-        )[:_ASKED]
-        self._asked = telling(
-            words_in("\n".join([query.text, *error_lines(query.failure)]))
-        )
-        self._past, self._commits = cache.commits(self._asked), cache.last_commit()
-        written = re.findall(r"[^\W\d]\w*", query.text)
-        self._spelled = {
-            words[0]: name
-            for name in written[::-1]
-            if len(words := words_of(name)) == 1
-        }
-        """How the text writes its words."""
+        names = names_in_code(f"{query.text}\n{query.failure[-_FAILURE:]}")
+        self._names = list(dict.fromkeys(names))[:_ASKED]
+        lines = [query.text, *error_lines(query.failure)]
+        self._asked = telling(words_in("\n".join(lines)))
+        self._past = cache.commits(self._asked)
+        self._commits = cache.last_commit()
+        self._spelling = _find_spelling(query.text)
         self._is_aside = lru_cache(maxsize=None)(is_aside)
         self._rarity: dict[str, float] = {}
         self._signs: dict[str, _Sign] = {}
 
     def files(self, most: int) -> list[RankedFile]:
-        named, traced = self._named(), self._traced()
-        self._signs["named"] = _Sign()
-        for path, reason in named.items():
-            self._signs["named"].add(
-                path, 1 / (1 + len(self._signs["named"].scores)), reason
-            )
-        self._signs["words"] = self._by_words()
-        self._signs["defined"] = self._by_marked(
-            "=", [*self._asked, *self._names], self._defines
+        named = self._find_named()
+        traced = self._find_traced()
+        self._add_signs_of_index(named, traced)
+        self._add_signs_of_neighbours([*named, *traced])
+        first = {path: place for place, path in enumerate([*named, *traced])}
+        judged_texts = {path: self._judge(path) for path in self._sort(first)[:_READ]}
+        self._add_signs_of_reading(judged_texts)
+        self._drop_other_case(judged_texts)
+        ranked = []
+        for rank, path in enumerate(self._sort(first)[:most], start=1):
+            places: tuple[Place, ...] = ()
+            if path in judged_texts:
+                frames_in_file = traced.get(path, [])
+                places = self._places(path, rank, judged_texts[path], frames_in_file)
+            ranked.append(RankedFile(path, self._reasons(path), path in named, places))
+        return ranked
+
+    def _add_signs_of_index(
+        self, named: Mapping[str, str], traced: Mapping[str, list[Frame]]
+    ) -> None:
+        """Add the signs of all files."""
+        signs = self._signs
+        signs["named"] = _rank_in_order(named.items())
+        signs["words"] = self._sign_of_words()
+        both = [*self._asked, *self._names]
+        signs["defined"] = self._sign_of_terms(DEFINED, both, self._describe_defined)
+        signs["uses"] = self._sign_of_terms(
+            "", self._names, lambda names: f"uses {_quote(names)}"
         )
-        self._signs["uses"] = self._by_marked(
-            "", self._names, lambda path, names: f"uses {_quoted(names)}"
+        signs["path"] = self._sign_of_terms(
+            IN_PATH, self._asked, lambda words: f"its path has {_list_words(words, {})}"
         )
-        self._signs["path"] = self._by_marked(
-            "/", self._asked, lambda path, words: f"its path has {_listed(words)}"
+        signs["past"] = self._sign_of_past()
+        signs["traced"] = _rank_in_order(
+            (path, _describe_frames(found)) for path, found in traced.items()
         )
-        self._signs["past"] = self._by_past()
-        self._signs["traced"] = _Sign()
-        for path, found in traced.items():
-            self._signs["traced"].add(
-                path, 1 / (1 + len(self._signs["traced"].scores)), _traced(found)
-            )
+
+    def _add_signs_of_neighbours(self, first: Sequence[str]) -> None:
+        """Add the signs of the likely files, and of those that have to do with them."""
         touched = [path for path in self._query.touched if path in self._live]
-        likely = sorted(
-            self._fused().items(), key=lambda scored: (-scored[1], scored[0])
-        )
-        seeds = list(
-            dict.fromkeys(
-                [
-                    *named,
-                    *traced,
-                    *touched,
-                    *[path for path, _ in likely if not self._is_aside(path)],
-                ]
-            )
-        )
+        scores = self._fuse()
+        likely = sorted(scores, key=lambda path: (-scores[path], path))
+        source = [path for path in likely if not self._is_aside(path)]
+        seeds = list(dict.fromkeys([*first, *touched, *source]))
         seeds = seeds[: _SEEDS + len(touched)]
-        self._signs["together"] = self._by_changes(seeds)
-        self._signs["imports"] = self._by_imports(seeds)
-        self._signs["tests"] = self._by_tests(seeds)
-        self._signs["touched"] = _Sign()
-        for at, path in enumerate(touched, 1):
-            self._signs["touched"].add(path, 1 / at, "changed by an earlier step")
-        first = {path: at for at, path in enumerate([*named, *traced])}
-        read = {path: self._judged(path) for path in self._order(first)[:_READ]}
-        self._by_reading(read)
-        self._drop_other_case(read)
-        order = self._order(first)[:most]
-        return [
-            RankedFile(
-                path,
-                self._reasons(path),
-                path in named,
-                self._places(path, rank, read.get(path), traced.get(path, [])),
-            )
-            for rank, path in enumerate(order, 1)
-        ]
-
-    def _order(self, first: Mapping[str, int]) -> list[str]:
-        """The files, those that must come first, then the source, then what is beside
-        it.
-        """
-        scores = self._fused()
-        last = len(first)
-        return sorted(
-            scores.keys() | first.keys(),
-            key=lambda path: (
-                first.get(path, last),
-                self._is_aside(path),
-                -scores.get(path, 0.0),
-                path,
-            ),
+        self._signs["together"] = self._sign_of_changes(seeds)
+        self._signs["imports"] = self._sign_of_imports(seeds)
+        self._signs["tests"] = self._sign_of_tests(seeds)
+        self._signs["touched"] = _rank_in_order(
+            (path, "changed by an earlier step") for path in touched
         )
 
-    def _fused(self) -> dict[str, float]:
-        """Reciprocal rank fusion: source and what is beside it each among its own."""
+    def _sort(self, first: Mapping[str, int]) -> list[str]:
+        """Return the files: those that must come first, then the source, then files
+        beside it.
+        """
+        scores = self._fuse()
+        last = len(first)
+
+        def key(path: str) -> tuple[int, bool, float, str]:
+            place = first.get(path, last)
+            return place, self._is_aside(path), -scores.get(path, 0.0), path
+
+        return sorted(scores.keys() | first.keys(), key=key)
+
+    def _fuse(self) -> dict[str, float]:
+        """Fuse the reciprocal ranks. The source and the files beside it have separate
+        ranks.
+        """
         scores: defaultdict[str, float] = defaultdict(float)
         for sign in self._signs.values():
-            ranks = [0, 0]
-            for path in sign.order():
-                ranks[self._is_aside(path)] += 1
-                scores[path] += 1 / (_FUSED + ranks[self._is_aside(path)])
+            ranks = {True: 0, False: 0}
+            for path in sign.sort_paths():
+                side = self._is_aside(path)
+                ranks[side] += 1
+                scores[path] += 1 / (_FUSED + ranks[side])
         return scores
 
-    def _named(self) -> dict[str, str]:
-        """The files that are to be shown in any case, with the reason."""
-        found = {
-            path: "pinned"
-            for path in sorted(self._live)
-            if is_in(path, self._query.pinned)
-        }
-        for name in named_files(self._query.text, self._live):
+    def _find_named(self) -> dict[str, str]:
+        """Return the files that must be shown, with the reason."""
+        named = {}
+        for path in sorted(self._live):
+            if is_in(path, self._query.pinned):
+                named[path] = "pinned"
+        text = self._query.text
+        for name in named_files(text, self._live):
             if len(name.paths) == 1:
-                found.setdefault(name.paths[0], f"`{name.name}` is named in the text")
-        for half in names_in(self._query.text):
+                named.setdefault(name.paths[0], f"`{name.name}` is named in the text")
+        for half in names_in(text):
             target = half if "/" in half else half.replace(".", "/")
-            if (
-                "/" in target
-                and len(meant := self._searched.links.ending(target)) == 1
-                and meant[0] in self._live
-            ):
-                found.setdefault(meant[0], f"`{half}` is named in the text")
-        return found
+            if "/" not in target:
+                continue
+            meant = self._searched.links.ending(target)
+            if len(meant) == 1 and meant[0] in self._live:
+                named.setdefault(meant[0], f"`{half}` is named in the text")
+        return named
 
-    def _traced(self) -> dict[str, list[Frame]]:
-        found: dict[str, list[Frame]] = {}
-        for frame in (
-            frames(self._query.failure, self._live, self._searched.root)
-            if self._query.failure
-            else ()
-        ):
-            found.setdefault(frame.path, []).append(frame)
-        return found
+    def _find_traced(self) -> dict[str, list[Frame]]:
+        traced: dict[str, list[Frame]] = {}
+        if self._query.failure:
+            for frame in frames(self._query.failure, self._live, self._searched.root):
+                traced.setdefault(frame.path, []).append(frame)
+        return traced
 
-    def _held(self, mark: str, words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-        """Each of the words that some files hold, and those files; the rarest first."""
-        by_word: Holders = self._cache.holders([mark + word for word in words])
-        paths = self._searched.paths
-        held = {
-            word[len(mark) :]: [
-                path for number in numbers if (path := paths.get(number)) in self._live
-            ]
-            for word, numbers in by_word.items()
-        }
-        yield from sorted(
-            ((word, found) for word, found in held.items() if found),
-            key=lambda item: len(item[1]),
-        )
+    def _find_holders(
+        self, mark: str, words: Iterable[str]
+    ) -> list[tuple[str, list[str]]]:
+        """Return the words that files have, and those files; the rarest words first."""
+        marked = [mark + word for word in words]
+        holders = []
+        for word, numbers in self._cache.holders(marked).items():
+            paths = [self._searched.paths.get(number, "") for number in numbers]
+            live = [path for path in paths if path in self._live]
+            if live:
+                holders.append((word[len(mark) :], live))
+        return sorted(holders, key=lambda item: len(item[1]))
 
-    def _says(self, word: str, holding: int) -> float:
-        """How much a word says that so many files hold: no more than it does in
-        messages, where `fix` is common.
+    def _measure_rarity(self, word: str, holding: int) -> float:
+        """Return how much a word means that so many files have. It means no more than
+        in messages of commits, where `fix` is common.
         """
-        files, messages = len(self._live), len(self._past.get(word, ()))
-        says = rarity(holding, files)
-        return (
-            min(says, rarity(messages, max(self._commits, files))) if messages else says
-        )
+        files = len(self._live)
+        in_files = rarity(holding, files)
+        messages = len(self._past.get(word, ()))
+        if not messages:
+            return in_files
+        return min(in_files, rarity(messages, max(self._commits, files)))
 
-    def _by_words(self) -> _Sign:
-        """Files by how many of the words they have; long ones have more of them."""
-        sign, words = _Sign(), defaultdict[str, list[str]](list)
-        for word, found in islice(self._held("", [*self._asked, *self._names]), _ASKED):
-            self._rarity[word] = self._says(word, len(found)) ** _RARER
-            for path in found:
+    def _sign_of_words(self) -> _Sign:
+        """Rank files by the words that they have. Long files have more of them."""
+        sign = _Sign()
+        words = defaultdict[str, list[str]](list)
+        holders = self._find_holders("", [*self._asked, *self._names])
+        for word, paths in holders[:_ASKED]:
+            self._rarity[word] = self._measure_rarity(word, len(paths)) ** _RARER
+            for path in paths:
                 sign.scores[path] += self._rarity[word]
                 words[path].append(word)
         for path in sign.scores:
             sign.scores[path] /= 1 + math.log1p(self._searched.lengths[path] / _LENGTH)
-            sign.reasons[path] = f"has {_listed(words[path], self._spelled)}"
+            sign.reasons[path] = f"has {_list_words(words[path], self._spelling)}"
         return sign
 
-    def _by_marked(
-        self, mark: str, asked: Iterable[str], reason: Callable[[str, list[str]], str]
+    def _sign_of_terms(
+        self, mark: str, asked: Iterable[str], describe: Callable[[list[str]], str]
     ) -> _Sign:
-        """Files by the names that they define or use, or by the words of their
-        paths.
-        """
-        sign, words = _Sign(), defaultdict[str, list[str]](list)
-        for word, found in self._held(mark, asked):
-            for path in found:
-                sign.scores[path] += self._says(word, len(found))
+        """Rank files by names that they define or use, or by words of their paths."""
+        sign = _Sign()
+        words = defaultdict[str, list[str]](list)
+        for word, paths in self._find_holders(mark, asked):
+            score = self._measure_rarity(word, len(paths))
+            for path in paths:
+                sign.scores[path] += score
                 words[path].append(word)
-        for path in sign.order():
-            sign.reasons[path] = reason(path, words[path])
+        for path in sign.sort_paths():
+            sign.reasons[path] = describe(words[path])
         return sign
 
-    def _defines(self, path: str, words: list[str]) -> str:
-        if names := [word for word in words if word in self._names]:
-            return f"defines {_quoted(names)}, named in the text"
-        return f"defines names with {_listed(words, self._spelled)}"
+    def _describe_defined(self, words: list[str]) -> str:
+        names = [word for word in words if word in self._names]
+        if names:
+            return f"defines {_quote(names)}, named in the text"
+        return f"defines names with {_list_words(words, self._spelling)}"
 
-    def _by_past(self) -> _Sign:
-        """Files that past commits with such messages changed."""
+    def _sign_of_past(self) -> _Sign:
+        """Rank files that past commits with similar messages changed."""
         likeness: defaultdict[int, float] = defaultdict(float)
         for numbers in self._past.values():
             for number in numbers:
                 likeness[number] += rarity(len(numbers), self._commits)
         sign = _Sign()
-        for number in sorted(likeness, key=lambda number: (-likeness[number], -number))[
-            :_COMMITS
-        ]:
+        alike = sorted(likeness, key=lambda number: (-likeness[number], -number))
+        for number in alike[:_COMMITS]:
             changed = self._cache.changed_in(number)
             for path in changed:
                 if path in self._live:
-                    sign.add(
-                        path,
-                        likeness[number] / (2 + len(changed)),
-                        "changed by past commits with such messages",
-                    )
+                    score = likeness[number] / (2 + len(changed))
+                    sign.add(path, score, "changed by past commits with such messages")
         return sign
 
-    def _by_changes(self, seeds: Sequence[str]) -> _Sign:
-        """The likely files, and those that changed together with them."""
+    def _sign_of_changes(self, seeds: Sequence[str]) -> _Sign:
+        """Rank the likely files, and those that changed together with them."""
         sign = _Sign()
-        for rank, seed in enumerate(seeds, 1):
+        for rank, seed in enumerate(seeds, start=1):
             sign.scores[seed] += 1 / rank
-            commits = list(self._cache.commits([f"@{seed}"]).get(f"@{seed}", ()))[
-                -_OF_A_FILE:
-            ]
+            term = f"@{seed}"
+            commits = self._cache.commits([term]).get(term, array("I"))[-_OF_A_FILE:]
             times: Counter[str] = Counter()
             shares: defaultdict[str, float] = defaultdict(float)
             for number in commits:
@@ -379,180 +383,168 @@ class Ranking:
                     times[path] += 1
                     shares[path] += 1 / len(changed)
             for path, share in shares.items():
-                if path in self._live and path != seed:
-                    n = times[path]
-                    reason = (
-                        f"changed with `{seed}` in {n} commit{'' if n == 1 else 's'}"
-                    )
-                    sign.add(path, share / rank / (5 + len(commits)), reason)
+                if path not in self._live or path == seed:
+                    continue
+                noun = "commit" if times[path] == 1 else "commits"
+                reason = f"changed with `{seed}` in {times[path]} {noun}"
+                sign.add(path, share / rank / (5 + len(commits)), reason)
         return sign
 
-    def _by_imports(self, seeds: Sequence[str]) -> _Sign:
-        """The likely files, those that they import, and those that import them."""
-        sign, links, numbers = _Sign(), self._searched.links, self._searched.numbers
-        for rank, seed in enumerate(seeds, 1):
+    def _sign_of_imports(self, seeds: Sequence[str]) -> _Sign:
+        """Rank the likely files, those that they import, and those that import them."""
+        sign = _Sign()
+        for rank, seed in enumerate(seeds, start=1):
             sign.scores[seed] += 1 / rank
-            imported = dict.fromkeys(
-                path
-                for name in self._cache.imported(numbers[seed])
-                for path in links.imported(name, seed)
-            )
+            imported: dict[str, None] = {}
+            for name in self._imported_names(seed):
+                imported.update(
+                    dict.fromkeys(self._searched.links.imported(name, seed))
+                )
             for path in imported:
                 if path in self._live:
                     sign.add(path, 1 / rank / len(imported), f"imported by `{seed}`")
-            last = module_of(seed).rpartition("/")[2].lower()
-            importers = [
-                path
-                for _, holders in self._held("<", [last])
-                for path in holders[:_IMPORTERS]
-                if any(
-                    seed in links.imported(name, path)
-                    for name in self._cache.imported(numbers[path])
-                    if last_name(name) == last
-                )
-            ]
+            importers = self._find_importers(seed)
             for path in importers:
                 sign.add(path, 1 / rank / len(importers), f"imports `{seed}`")
         return sign
 
-    def _by_tests(self, seeds: Sequence[str]) -> _Sign:
-        """Tests of the likely files, by their names; of a test, the file that it is
-        named after.
-        """
+    def _imported_names(self, path: str) -> list[str]:
+        return self._cache.imported(self._searched.numbers[path])
+
+    def _find_importers(self, seed: str) -> list[str]:
+        last = module_of(seed).rpartition("/")[2].lower()
+        importers = []
+        for _, paths in self._find_holders(IMPORTED, [last]):
+            for path in paths[:_IMPORTERS]:
+                for name in self._imported_names(path):
+                    if last_name(name) != last:
+                        continue
+                    if seed in self._searched.links.imported(name, path):
+                        importers.append(path)
+                        break
+        return importers
+
+    def _sign_of_tests(self, seeds: Sequence[str]) -> _Sign:
+        """Rank the tests of the likely files, by their names."""
         sign = _Sign()
         stems: dict[str, list[tuple[int, str]]] = {}
-        for rank, seed in enumerate(seeds, 1):
+        for rank, seed in enumerate(seeds, start=1):
             stem = module_of(seed).rpartition("/")[2].strip("_")
             if stem and not self._is_aside(seed):
                 stems.setdefault(stem, []).append((rank, seed))
         for path in self._live:
             if not any(stem in path for stem in stems):
                 continue
-            for rank, seed in stems.get(tested_name(PurePosixPath(path)) or "", ()):
-                if PurePosixPath(path).suffix == PurePosixPath(seed).suffix:
+            test = PurePosixPath(path)
+            for rank, seed in stems.get(tested_name(test) or "", ()):
+                if test.suffix == PurePosixPath(seed).suffix:
                     sign.add(path, 1 / rank, f"test of `{seed}`")
         return sign
 
-    def _judged(self, path: str) -> Judged:
+    def _judge(self, path: str) -> Judged:
         text = self._read(path)
         return judged(text.data, text.definitions, self._rarity, self._vocabulary)
 
-    def _by_reading(self, read: Mapping[str, Judged]) -> None:
-        """Files by their best piece, and by all of their words."""
-        piece, text = self._signs["piece"], self._signs["text"] = _Sign(), _Sign()
-        average = sum(each.length for each in read.values()) / max(1, len(read)) or 1
-        for path, each in read.items():
-            if each.pieces:
-                best = each.pieces[0]
-                where = f"`{best.name}`" if best.name else f"line {best.first} ff."
-                piece.add(
-                    path,
-                    best.score,
-                    f"{where} has {_listed(best.words, self._spelled)}",
-                )
-                text.scores[path] = relevance(
-                    each.counts, each.length / average, self._rarity
-                )
+    def _add_signs_of_reading(self, judged_texts: Mapping[str, Judged]) -> None:
+        """Rank files by their best piece, and by all of their words."""
+        piece = self._signs["piece"] = _Sign()
+        text = self._signs["text"] = _Sign()
+        length = sum(each.length for each in judged_texts.values())
+        average = length / max(1, len(judged_texts)) or 1
+        for path, each in judged_texts.items():
+            if not each.pieces:
+                continue
+            best = each.pieces[0]
+            where = f"`{best.name}`" if best.name else f"line {best.first} ff."
+            words = _list_words(best.words, self._spelling)
+            piece.add(path, best.score, f"{where} has {words}")
+            text.scores[path] = relevance(
+                each.counts, each.length / average, self._rarity
+            )
 
-    def _drop_other_case(self, read: Mapping[str, Judged]) -> None:
-        """Of the files that were read, drop those that use the names of the question
-        only with other capitals. The index ignores the case.
+    def _drop_other_case(self, judged_texts: Mapping[str, Judged]) -> None:
+        """Drop files that use the names of the query only with other capitals. The
+        index ignores the case; only files that were read are known well enough.
         """
         uses = self._signs["uses"]
-        for path, judged_text in read.items():
-            if judged_text.counts.keys().isdisjoint(self._names):
+        for path, each in judged_texts.items():
+            if each.counts.keys().isdisjoint(self._names):
                 uses.scores.pop(path, None)
                 uses.reasons.pop(path, None)
 
     def _reasons(self, path: str) -> tuple[str, ...]:
-        """At most four, those of the strongest kinds."""
-        said = [
-            sign.reasons[path]
-            for name in _TELLING
-            if path in (sign := self._signs[name]).reasons
-        ]
-        return tuple(said[:4])
+        """Return the most telling reasons."""
+        reasons = []
+        for name in _TELLING:
+            reason = self._signs[name].reasons.get(path)
+            if reason is not None:
+                reasons.append(reason)
+        return tuple(reasons[:_MOST_REASONS])
 
     def _places(
-        self, path: str, rank: int, found: Judged | None, traced: Sequence[Frame]
+        self, path: str, rank: int, judged_text: Judged, traced: Sequence[Frame]
     ) -> tuple[Place, ...]:
-        """Where the failure was, then the best pieces, with the beginning after the
-        first of them.
+        """Return where the failure was, then the best pieces, with the beginning of the
+        file after the first of them.
         """
-        if found is None:
-            return ()
         text = self._read(path)
-        places: list[Place] = []
-        for at, frame in enumerate(traced[:_FRAMES]):
-            piece = next(
-                (
-                    piece
-                    for piece in pieces(text.lines, text.definitions)
-                    if frame.line <= piece.last
-                ),
-                None,
-            )
-            if piece and (piece.first, piece.last) not in [
-                (place.first, place.last) for place in places
-            ]:
-                places.append(
-                    Place(
-                        piece.first,
-                        piece.last,
-                        piece.name,
-                        _traced([frame]),
-                        _FOREMOST / (rank + at),
-                    )
-                )
+        places: dict[tuple[int, int], Place] = {}
+
+        def add(piece: Piece, why: str, use: float) -> None:
+            place = Place(piece.first, piece.last, piece.name, why, use)
+            places.setdefault((piece.first, piece.last), place)
+
+        all_pieces = pieces(text.lines, text.definitions) if traced else []
+        for order, frame in enumerate(traced[:_FRAMES]):
+            for piece in all_pieces:
+                if frame.line <= piece.last:
+                    add(piece, _describe_frames([frame]), _FOREMOST / (rank + order))
+                    break
         beginning = head(text.definitions)
-        for piece in found.pieces[:_PLACES]:
-            if (piece.first, piece.last) in [
-                (place.first, place.last) for place in places
-            ]:
+        for piece in judged_text.pieces[:_PLACES]:
+            if (piece.first, piece.last) in places:
                 continue
             use = piece.score / (_FUSED + rank) / math.sqrt(piece.size + _PIECE_COST)
-            places.append(
-                Place(
-                    piece.first,
-                    piece.last,
-                    piece.name,
-                    f"has {_listed(piece.words, self._spelled)}",
-                    use,
-                )
-            )
-            if piece is found.pieces[0] and piece.first > beginning > 0:
-                places.append(
-                    Place(1, beginning, "", "the beginning of the file", use * _AFTER)
-                )
-        return tuple(sorted(places, key=lambda place: -place.use))
+            add(piece, f"has {_list_words(piece.words, self._spelling)}", use)
+            if piece is judged_text.pieces[0] and piece.first > beginning > 0:
+                add(Piece(1, beginning, ""), "the beginning of the file", use * _AFTER)
+        return tuple(sorted(places.values(), key=lambda place: -place.use))
 
 
-def rarity(holding: int, all_of_them: int) -> float:
-    """How much a word says that so many have, as BM25 has it."""
-    return math.log1p((all_of_them - holding + 0.5) / (holding + 0.5))
+def rarity(holding: int, count: int) -> float:
+    """Return how much a word means that so many of them have, as in BM25."""
+    return math.log1p((count - holding + 0.5) / (holding + 0.5))
 
 
-def _listed(
-    words: Iterable[str], spelled: Mapping[str, str] = MappingProxyType({})
-) -> str:
-    """A few words as the text has them; a stem as the word that begins with it."""
-    written = list(spelled.values())
-    return ", ".join(
-        dict.fromkeys(
-            spelled.get(word)
-            or next((said for said in written if said.lower().startswith(word)), word)
-            for word in islice(words, 4)
-        )
-    )
+def _find_spelling(text: str) -> dict[str, str]:
+    """Return how a text writes its words, by their stems."""
+    spelling = {}
+    for name in reversed(re.findall(r"[^\W\d]\w*", text)):
+        words = words_of(name)
+        if len(words) == 1:
+            spelling[words[0]] = name
+    return spelling
 
 
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names[:3])
+def _list_words(words: Sequence[str], spelling: Mapping[str, str]) -> str:
+    """List a few words as the text writes them. A stem becomes the word that begins
+    with it.
+    """
+    listed = []
+    for word in words[:_MOST_WORDS]:
+        written = spelling.get(word)
+        for longer in spelling.values():
+            if written is None and longer.lower().startswith(word):
+                written = longer
+        listed.append(written or word)
+    return ", ".join(dict.fromkeys(listed))
 
 
-def _traced(found: Sequence[Frame]) -> str:
+def _quote(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names[:_MOST_QUOTED])
+
+
+def _describe_frames(found: Sequence[Frame]) -> str:
     lines = sorted({frame.line for frame in found[:_FRAMES]})
-    return (
-        f"the failure names line{'' if len(lines) == 1 else 's'}"
-        f" {', '.join(map(str, lines))}"
-    )
+    noun = "line" if len(lines) == 1 else "lines"
+    return f"the failure names {noun} {', '.join(map(str, lines))}"

@@ -1,5 +1,5 @@
-"""The places that a failed command's output points at: lines of files, and what it says
-went wrong.
+"""The places that the output of a failed command names: lines of files, and messages
+about what went wrong.
 """
 
 import re
@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 _MOST = 200_000
-"""Characters that are looked at, the last ones."""
+"""Characters at the end of an output that are read."""
 _FRAME = re.compile(
     r"File \"(?P<file>[^\"\n]{1,400})\", line (?P<line>\d{1,7})"
     r"|(?<![\w./\\@~+-])(?P<path>[\w./\\@~+-]{1,300}\.\w{1,8})(?:\(|:)(?P<at>\d{1,7})\b"
 )
 _MOST_FRAMES = 50
-_SAYS_WRONG = re.compile(
+_ERROR = re.compile(
     r"error|exception|assert|expected|panic|fatal|fail|undefined|cannot|not found",
     re.IGNORECASE,
 )
-_LINES, _LONGEST = 20, 300
-"""Lines that say what went wrong, the last ones; and characters of each."""
+_MOST_ERRORS = 20
+"""Lines about errors, the last ones."""
+_LONGEST = 300
+"""Characters of such a line."""
 
 
 class Frame(NamedTuple):
@@ -28,59 +30,57 @@ class Frame(NamedTuple):
 
 
 def frames(output: str, paths: Collection[str], root: Path) -> list[Frame]:
-    """Lines of these files of a project that an output names, the last ones first:
-    there it went wrong, in most languages.
+    """Return the lines of these files that an output names. The last ones come first:
+    in most languages the fault is there.
     """
     by_name: dict[str, list[str]] = {}
     for path in paths:
         by_name.setdefault(path.rpartition("/")[2], []).append(path)
-    tops = [
-        f"/{top.relative_to(top.anchor).as_posix()}"
-        for top in (root.absolute(), root.resolve())
-    ]
+    tops = []
+    for top in (root.absolute(), root.resolve()):
+        tops.append(f"/{top.relative_to(top.anchor).as_posix()}")
     found: dict[Frame, None] = {}
-    meant: dict[str, str | None] = {}
+    meant: dict[str, str] = {}
     for match in reversed(list(_FRAME.finditer(output[-_MOST:]))):
-        said, line = (
-            (match["file"] or match["path"]).replace("\\", "/"),
-            int(match["line"] or match["at"]),
-        )
-        if said not in meant:
-            named = by_name.get(said.rpartition("/")[2], ())
-            meant[said] = max(
-                (path for path in named if _means(said, path, tops)),
-                key=len,
-                default=None,
-            )
-        if (file := meant[said]) and line:
-            found[Frame(file, line)] = None
+        name = (match["file"] or match["path"]).replace("\\", "/")
+        line = int(match["line"] or match["at"])
+        if name not in meant:
+            same_name = by_name.get(name.rpartition("/")[2], ())
+            candidates = [path for path in same_name if _may_mean(name, path, tops)]
+            meant[name] = max(candidates, key=len, default="")
+        if meant[name] and line:
+            found[Frame(meant[name], line)] = None
         if len(found) == _MOST_FRAMES:
             break
     return list(found)
 
 
-def _means(said: str, path: str, tops: Collection[str]) -> bool:
-    """Whether a file as it was said can be this one of a project."""
-    if said.startswith("/") or said[1:3] == ":/":
-        whole = (
-            f"/{said.removeprefix(said[:2] if said[1:3] == ':/' else '').lstrip('/')}"
-        )
-        return any(whole == f"{top.rstrip('/')}/{path}" for top in tops)
-    # said from a folder inside
-    if f"/{path}".endswith(f"/{re.sub(r'^(?:[.][.]?/)+', '', said)}"):
+def _may_mean(name: str, path: str, tops: Collection[str]) -> bool:
+    """True if a name in an output may mean this file of a project. `tops` are the
+    absolute paths of the project.
+    """
+    has_drive = name[1:3] == ":/"
+    if name.startswith("/") or has_drive:
+        absolute = name[2:] if has_drive else name
+        absolute = f"/{absolute.lstrip('/')}"
+        return any(absolute == f"{top.rstrip('/')}/{path}" for top in tops)
+    # relative to a folder of the project
+    from_inside = re.sub(r"^(?:[.][.]?/)+", "", name)
+    if f"/{path}".endswith(f"/{from_inside}"):
         return True
-    # said from one outside, or with the address of a module
-    around = said.removesuffix(path).rstrip("/")
-    is_address = "." in around.partition("/")[0].strip(".")
-    return f"/{said}".endswith(f"/{path}") and (
-        is_address or any(f"{top}/".endswith(f"/{around}/") for top in tops)
-    )
+    if not f"/{name}".endswith(f"/{path}"):
+        return False
+    # relative to a folder outside, or with the address of a module
+    around = name.removesuffix(path).rstrip("/")
+    if "." in around.partition("/")[0].strip("."):
+        return True
+    return any(f"{top}/".endswith(f"/{around}/") for top in tops)
 
 
 def error_lines(output: str) -> list[str]:
-    lines = [
-        line.strip()[:_LONGEST]
-        for line in output[-_MOST:].split("\n")
-        if _SAYS_WRONG.search(line[:_LONGEST])
-    ]
-    return list(dict.fromkeys(lines))[-_LINES:]
+    """Return the last lines about errors, each once."""
+    lines: dict[str, None] = {}
+    for line in output[-_MOST:].split("\n"):
+        if _ERROR.search(line[:_LONGEST]):
+            lines[line.strip()[:_LONGEST]] = None
+    return list(lines)[-_MOST_ERRORS:]

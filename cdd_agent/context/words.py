@@ -1,5 +1,5 @@
 """The words of texts and of code: `parseRange`, `parse_range` and "parse the range"
-have two in common.
+have two words in common.
 """
 
 import re
@@ -9,13 +9,16 @@ BETWEEN = bytes(
     code if code >= 0x80 or chr(code).isalnum() or chr(code) == "_" else 0x20
     for code in range(256)
 )
-"""For `bytes.translate`: a space for each byte that is in no identifier. What is not
-ASCII is in one.
+"""A table for `bytes.translate`: a space for each byte that is in no identifier. Bytes
+outside ASCII are in identifiers.
 """
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_SHORTEST, _LONGEST = 2, 60
-"""Characters of a word, and of an identifier: a longer one is data."""
+_SHORTEST = 2
+"""Characters of a word."""
+_SHORTEST_STEM = 3
+_LONGEST = 60
+"""Characters of an identifier. A longer one is data."""
 _ENDINGS = ("ing", "ed", "es", "s", "e")
 
 
@@ -29,73 +32,62 @@ class Vocabulary(dict[bytes, tuple[str, ...]]):
         words = words_of(name)
         if is_code(name):
             words = (*words, name)
-        self[identifier] = words
+        self[identifier] = words = tuple(dict.fromkeys(words))
         return words
 
 
-def identifiers(data: bytes) -> set[bytes]:
-    """All identifiers and words of a file."""
-    return set(data.translate(BETWEEN).split())
-
-
 def words_of(identifier: str) -> tuple[str, ...]:
-    """The words of one identifier."""
+    """Return the words of one identifier, without their endings."""
     if len(identifier) > _LONGEST:
         return ()
-    if identifier.isalpha() and identifier.islower():
-        return (stem(identifier),) if len(identifier) >= _SHORTEST else ()
-    return tuple(
-        [
-            stem(part.lower())
-            for part in _PARTS.findall(identifier)
-            if len(part) >= _SHORTEST
-        ]
-    )
+    parts = [identifier]
+    if not (identifier.isalpha() and identifier.islower()):
+        parts = _PARTS.findall(identifier)
+    return tuple([stem(part.lower()) for part in parts if len(part) >= _SHORTEST])
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text in its order."""
-    return [
-        word
-        for identifier in _IDENTIFIER.findall(text)
-        for word in words_of(identifier)
-    ]
+    """Return the words of a text in their order."""
+    words: list[str] = []
+    for identifier in _IDENTIFIER.findall(text):
+        words += words_of(identifier)
+    return words
 
 
 def telling(words: Iterable[str]) -> list[str]:
-    """Each of these words once, without those that say nothing; all of them where there
-    are no others.
+    """Return each word once, without common English words. If there are only such
+    words, return them.
     """
     once = list(dict.fromkeys(words))
-    return [word for word in once if word not in _EMPTY] or once
+    return [word for word in once if word not in _COMMON] or once
 
 
 def names_in_code(text: str) -> list[str]:
-    """The identifiers of a text that can only be names in code: `parse_range`,
+    """Return the identifiers of a text that can only be names in code: `parse_range`,
     `HTTPServer`, `sha1`.
     """
     return [name for name in _IDENTIFIER.findall(text) if is_code(name)]
 
 
 def is_code(name: str) -> bool:
-    """Whether an identifier can only be a name in code, not an English word."""
-    return len(name) <= _LONGEST and not (
-        name.isalpha() and (name.islower() or name.istitle() or name.isupper())
-    )
+    """True if an identifier can only be a name in code, not an English word."""
+    if len(name) > _LONGEST:
+        return False
+    is_word = name.islower() or name.istitle() or name.isupper()
+    return not (name.isalpha() and is_word)
 
 
 def stem(word: str) -> str:
-    """A word without the endings by which its forms differ: `parsing`, `parsed` and
-    `parses` are `pars`.
-    """
-    if word.endswith(_ENDINGS) and not word.endswith("ss"):
-        for ending in _ENDINGS:
-            if word.endswith(ending) and len(word) - len(ending) >= 3:
-                return word[: -len(ending)]
+    """Return a word without its ending: `parsing`, `parsed` and `parses` are `pars`."""
+    if word.endswith("ss"):
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+            return word[: -len(ending)]
     return word
 
 
-_EMPTY = frozenset(
+_COMMON = frozenset(
     words_in(
         "a about above after again all also although always am an and another any are"
         " as at be because been before being below between both but by can cannot could"
@@ -111,4 +103,4 @@ _EMPTY = frozenset(
         " who whom whose why will with within without would yet you your"
     )
 )
-"""English words that are in any text, and say nothing of what it is about."""
+"""English words that any text has."""

@@ -2130,7 +2130,7 @@ MUTATIONS = [
     Mutation(
         "a name with other capitals is not used by a file",
         "context/ranking.py",
-        "        self._drop_other_case(read)\n",
+        "        self._drop_other_case(judged_texts)\n",
         "",
         "tests/context/test_index.py",
     ),
