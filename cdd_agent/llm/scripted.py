@@ -1,7 +1,7 @@
 """A model that plays a script: for demos, tests, bug reports and recorded runs."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
 
@@ -149,19 +149,26 @@ class ScriptedModel:
             self._turns.append(_Turn(reply))
 
     def _choose(self, request: Request) -> "tuple[_Turn, int]":
+        """Return the turn that fits best, and the place of its next reply. Raises
+        `NoReplyLeft`.
+        """
         self.requests.append(request)
         asked = _Asked(request, self._redactor)
-        best: tuple[_Turn, int] | None = None
-        best_rank: tuple[int, int] | None = None
-        for turn in self._turns:
-            rank = turn.rank(asked)
-            place = turn.place_after(asked.rounds)
-            if rank is None or place is None:
-                continue
-            if best_rank is None or rank < best_rank:
-                best, best_rank = (turn, place), rank
-        if best is None:
+        # to look for missing lines takes long, and is seldom necessary
+        turn = self._find_lowest(asked, _Turn.rank)
+        if turn is None:
+            turn = self._find_lowest(asked, _Turn.rank_by_lines)
+        if turn is None:
             raise self._no_reply(asked)
+        return turn, turn.place_after(asked.rounds) or 0
+
+    def _find_lowest(self, asked: "_Asked", rank: "_Rank") -> "_Turn | None":
+        best: _Turn | None = None
+        lowest: tuple[int, int] | None = None
+        for turn in self._turns:
+            current = rank(turn, asked)
+            if current is not None and (lowest is None or current < lowest):
+                best, lowest = turn, current
         return best
 
     def _no_reply(self, asked: "_Asked") -> NoReplyLeft:
@@ -248,27 +255,23 @@ class _Turn:
 
     def rank(self, asked: _Asked) -> tuple[int, int] | None:
         """Return how well the turn fits, the lowest first; None if it does not."""
-        if self.compared is not None:
-            return self._rank_recorded(self.compared, asked.compared)
-        if not self.fits(asked):
+        if not self.fits(asked) or self.place_after(asked.rounds) is None:
             return None
-        if self.when is None:
-            return None if self.is_played else (2, 0)
+        if self.compared is not None and not self.is_played:
+            return 0, -self.compared.count_equal_lines(asked.compared)
         if self.when == "":
-            return 5, 0
-        return (3, 0) if self.is_played else (1, 0)
+            return 4, 0
+        if self.when:
+            return (3, 0) if self.is_played else (1, 0)
+        return None if self.is_played else (2, 0)
 
-    def _rank_recorded(
-        self, recorded: ComparedRequest, asked: ComparedRequest
-    ) -> tuple[int, int] | None:
-        if self.is_played:
+    def rank_by_lines(self, asked: _Asked) -> tuple[int, int] | None:
+        """Return the rank of a recorded request that has more or fewer lines."""
+        if self.compared is None or self.is_played:
             return None
-        likeness = -recorded.count_equal_lines(asked)
-        if recorded.matches(asked):
-            return 0, likeness
-        if recorded.has_more_or_fewer_lines(asked):
-            return 4, likeness
-        return None
+        if not self.compared.has_more_or_fewer_lines(asked.compared):
+            return None
+        return 0, -self.compared.count_equal_lines(asked.compared)
 
     def place_after(self, rounds: int) -> int | None:
         """Return the place of the reply that follows so many rounds with tools. It
@@ -287,6 +290,9 @@ class _Turn:
         if rounds == 0 and not self.replies[last].is_whole:
             return last
         return None
+
+
+_Rank = Callable[[_Turn, _Asked], tuple[int, int] | None]
 
 
 def _as_reply(entry: str | ModelError | ScriptedReply) -> ScriptedReply:

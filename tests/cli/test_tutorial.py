@@ -124,7 +124,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def shell_in(root: Path, pace: int = 0) -> Iterator[Shell]:
+def shell_in(root: Path, pace: int = 0, *options: str) -> Iterator[Shell]:
     """The real program. `pace`: how many characters a second the model writes; 0: all
     at once.
     """
@@ -132,7 +132,8 @@ def shell_in(root: Path, pace: int = 0) -> Iterator[Shell]:
     script.write_text(
         re.sub(r"^pace: \d+", f"pace: {pace}", SCRIPT.read_text(), flags=re.MULTILINE)
     )
-    terminal = Terminal(root, CDD, "--model", f"script:{script}", size=SIZE)
+    model = ("--model", f"script:{script}", *options)
+    terminal = Terminal(root, CDD, *model, size=SIZE)
     try:
         yield Shell(terminal)
     finally:
@@ -314,6 +315,38 @@ def test_each_reply_is_given_again_after_a_kill_and_continue(root: Path) -> None
         shell.leave()
     assert statuses(root) == ["completed passed", "completed passed"]
     assert "8 passed" in outcome_of_tests(root)
+
+
+@pytest.mark.pty
+def test_a_record_with_stopped_replies_plays_in_another_folder(
+    root: Path, tmp_path: Path
+) -> None:
+    record = tmp_path / "run.jsonl"
+    with shell_in(root, READS_ALONG, "--record", str(record)) as shell:
+        shell.say("/init", "Made AGENTS.md")
+        shell.say("/new feature reading-time", "makes the plan")
+        for line, reply, end in INTERRUPTED:
+            if reply not in ("Then a text", "Now the code"):
+                shell.say(line, end)
+                continue
+            shell.begin(line, reply)
+            shell.escape()
+            shell.say("continue", end)
+        shell.leave()
+
+    # a new project's AGENTS.md has the name of its folder
+    elsewhere = tmp_path / "another place" / root.name
+    elsewhere.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet"], cwd=elsewhere, check=True)
+    (elsewhere / ".gitignore").write_text("__pycache__/\n")
+    with shell_in(elsewhere, READS_ALONG, "--model", f"replay:{record}") as shell:
+        shell.say("/init", "Made AGENTS.md")
+        shell.say("/new feature reading-time", "makes the plan")
+        for line, _, end in INTERRUPTED:
+            shell.say(line, end)
+        shell.leave()
+    assert statuses(elsewhere) == ["completed passed", "completed passed"]
+    assert "8 passed" in outcome_of_tests(elsewhere)
 
 
 @pytest.mark.fork

@@ -4337,8 +4337,8 @@ MUTATIONS = [
             (
                 "of the requests that match, the most like is answered",
                 "scripted.py",
-                "likeness = -recorded.count_equal_lines(asked)",
-                "likeness = 0",
+                "        if self.compared is not None and not self.is_played:\n            return 0, -self.compared.count_equal_lines(asked.compared)",
+                "        if self.compared is not None and not self.is_played:\n            return 0, 0",
                 "tests/llm/test_request_comparison.py",
             ),
             (
