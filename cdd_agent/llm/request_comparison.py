@@ -3,6 +3,7 @@ other paths, times and numbers of processes in its prompts.
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -115,7 +116,6 @@ def _is_part(part: list[str], whole: list[str]) -> bool:
 def _find_difference(old: list[str], new: list[str]) -> str:
     """Return the first differing line in words; empty if there is none."""
     for number, (was, is_) in enumerate(zip(old, new, strict=False), 1):
-        # most lines are equal, and a substitution takes long
         if was != is_ and _without_changes(was) != _without_changes(is_):
             return f"line {number}, it was {_quote(was)} and is {_quote(is_)}"
     if len(new) > len(old):
@@ -125,7 +125,9 @@ def _find_difference(old: list[str], new: list[str]) -> str:
     return ""
 
 
+@lru_cache(maxsize=2**16)
 def _without_changes(line: str) -> str:
+    # cached, since requests repeat most lines, and a substitution takes long
     return _CHANGES_EACH_TIME.sub("…", line)
 
 
