@@ -274,8 +274,8 @@ class _Turn:
         return 0, -self.compared.count_equal_lines(asked.compared)
 
     def place_after(self, rounds: int) -> int | None:
-        """Return the place of the reply that follows so many rounds with tools. It
-        depends on the conversation, so a new process continues in the middle of a turn.
+        """Return the place of the reply after a number of rounds with tools. It depends
+        on the conversation, so a new process continues in the middle of a turn.
         """
         if not self.when:
             return 0

@@ -20,8 +20,8 @@ _MOST_OF_A_PICTURE = 50_000
 count no tokens for pictures, so pictures do not raise the lower limit.
 """
 _LONGEST_REPLY = 2**20
-"""No known model writes more tokens in a reply. A reply may have so many thoughts that
-are not shown; only above this number ten times the visible text is the limit.
+"""No known model writes more tokens in a reply. Thoughts that are not shown can be many
+times the visible text, so a count up to this number is possible for any text.
 """
 _EXTRA_USD = 1.0
 """Dollars that a call may cost in addition to its tokens: searches, fees."""
