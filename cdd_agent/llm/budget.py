@@ -286,7 +286,7 @@ class _Call(Struct):
         usage = Usage(self.prompt_tokens, CEILING, estimated=True)
         if self.price is None:
             return usage
-        return replace(usage, usd=self.price.at_most(usage))
+        return replace(usage, usd=self.price.highest_cost_of(usage))
 
     def usage_of(self, reported: Usage | None) -> Usage:
         """Return the provider's counts that can be true, else the estimate."""
@@ -300,5 +300,5 @@ class _Call(Struct):
             return usage
         usd, saved = believable_usd(usage, self.price), None
         if usage.cached_tokens or usage.cache_write_tokens:
-            saved = self.price.saved(usage)
+            saved = self.price.saved_by_cache(usage)
         return replace(usage, usd=usd, saved_usd=saved)

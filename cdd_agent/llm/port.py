@@ -1,6 +1,4 @@
-"""The model port: what the program needs of a language model, and how that can go
-wrong.
-"""
+"""The port to language models: requests, replies, and errors."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -23,41 +21,36 @@ class ToolDefinition(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True):
-    """The model wants a tool to be used. As an event of a reply it is whole: its pieces
-    were put together.
-    """
+    """A complete call of a tool."""
 
     id: str
     name: str
     arguments: str
-    """JSON as the model wrote it: it may be anything."""
+    """The JSON that the model wrote. It may be invalid."""
 
 
 class ProviderData(Struct, frozen=True):
-    """Data that a provider sent with an assistant's message and wants back unchanged:
-    thoughts, signatures, ids.
-
-    Only the adapter that made it reads it; everybody else keeps it with its message, or
-    drops it whole.
+    """Data that a provider sent with an assistant's message and needs back unchanged:
+    thoughts, signatures, ids. Only the adapter that made the data reads it.
     """
 
     origin: str
-    """The model and the endpoint that it is from: no other is sent it."""
+    """The model and the endpoint that sent the data. It is sent to no other."""
     data: str
-    """JSON, in a form of the adapter's own."""
+    """JSON in the adapter's form."""
 
 
 class Picture(PartlyShown, frozen=True):
-    """A picture that a person's message carries; `llm/pictures.py` makes it."""
+    """A picture in a message of the user (`pictures.py`)."""
 
     name: str
-    """Of its file, for the model and for people."""
+    """The name of the file."""
     media_type: str
-    """As `image/png`."""
+    """Such as `image/png`."""
     width: int
     height: int
     data: bytes
-    """The file's content."""
+    """The content of the file."""
 
     hidden_fields = ("data",)
 
@@ -68,33 +61,33 @@ class Message(Struct, frozen=True):
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """Of an assistant: the calls that it made."""
+    """The calls of an assistant's message."""
     tool_call_id: str | None = None
-    """Of a tool: the call that this is the answer to."""
+    """The call that a tool's message answers."""
     provider_data: ProviderData | None = None
-    """Of an assistant: what belongs to it besides, for the model that made it."""
+    """Only in an assistant's message."""
     pictures: tuple[Picture, ...] = ()
-    """Of a user: what goes with the words."""
+    """Only in a user's message."""
     is_typed: bool = False
-    """True for words of the user. A command's output, for example, has the user's role,
-    too.
+    """True if the user wrote the message. Others with the user's role have, for
+    example, the output of a command.
     """
 
     def data_from(self, origin: str) -> str:
-        """The data of the provider, where it is from there; else none."""
+        """Return the provider's data if it is from an origin, else an empty string."""
         data = self.provider_data
         return data.data if data is not None and data.origin == origin else ""
 
 
 class Request(Struct, frozen=True):
-    """All that a model gets for one answer."""
+    """The input of one call."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
 
 
 class PromptShare(Struct, frozen=True):
-    """A part of a prompt: its name, its tokens by an estimate, and why it is there."""
+    """The estimated tokens of a part of a prompt, and the reason for the part."""
 
     name: str
     tokens: int
@@ -102,55 +95,55 @@ class PromptShare(Struct, frozen=True):
 
 
 class TextDelta(Struct, frozen=True):
-    """A piece of the reply, as it arrived."""
+    """A piece of the reply's text."""
 
     text: str
 
 
 class ThoughtDelta(Struct, frozen=True):
-    """A piece of the model's thoughts, or of their summary: no part of the reply."""
+    """A piece of the model's thoughts, or of their summary."""
 
     text: str
 
 
 class WasThought(Struct, frozen=True):
-    """All text of the reply so far was thought: the mark at its end came, and its
-    server had left out the first.
+    """All text of the reply so far was thought. The server removed the mark at the
+    beginning of the thoughts, but not the one at their end.
     """
 
 
 class StopReason(StrEnum):
-    """Why the model stopped writing. Only after `STOP` is the reply whole."""
+    """The reason for the end of a reply. Only a reply with `STOP` is complete."""
 
     STOP = "stop"
     LENGTH = "length"
-    """The reply was cut by a length limit: it must not be used as if it were whole."""
+    """A length limit cut the reply."""
     REFUSED = "refused"
-    """The provider's content filter stopped it, or the model declined to go on."""
+    """The provider's content filter or the model refused to continue."""
     UNKNOWN = "unknown"
-    """For a reason that is not known to mean that the reply is whole."""
+    """The reply may be incomplete."""
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one call, as the provider counted them."""
+    """The tokens of one call."""
 
     prompt_tokens: int
-    """All of the request, whatever of it was read from a cache or written to one."""
+    """The whole request, cached or not."""
     completion_tokens: int
-    """All that the model wrote, its thoughts included."""
+    """The whole reply with the thoughts."""
     estimated: bool = False
-    """The provider did not count them, or the reply did not come whole."""
+    """False if the provider counted the tokens of a complete reply."""
     usd: float | None = None
-    """Their cost, where the provider says so or the model's price is known."""
+    """The cost, if the provider reports it or the price of the model is known."""
     cached_tokens: int = 0
-    """Those of the prompt that were read from a cache."""
+    """The part of the prompt that was read from a cache."""
     cache_write_tokens: int = 0
-    """Those of the prompt that were written to a cache at a price of their own."""
+    """The part of the prompt that was written to a cache, at another price."""
     thinking_tokens: int = 0
-    """Those of the completion that were thoughts."""
+    """The part of the completion that was thought."""
     saved_usd: float | None = None
-    """How much cheaper the cache made them, or dearer where it is less than 0; None
-    where no price is known.
+    """The difference that the cache made; negative if the call cost more. None without
+    a price.
     """
 
     @property
@@ -165,22 +158,20 @@ class Usage(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """US dollars for a token."""
+    """The price of a token in US dollars."""
 
     prompt: float
     completion: float
     cache_read: float | None = None
-    """Of the prompt's tokens that were read from a cache; None: as much as the others.
-    """
+    """A token of the prompt that was read from a cache; None: the same as `prompt`."""
     cache_write: float | None = None
-    """Of those that were written to one."""
+    """A token of the prompt that was written to a cache; None: the same as `prompt`."""
     above: "tuple[int, Price] | None" = None
-    """For a prompt of more tokens than these, another price holds for the whole call.
-    """
+    """A number of tokens, and the price of calls with a longer prompt."""
 
-    def of(self, usage: Usage) -> float:
+    def cost_of(self, usage: Usage) -> float:
         if self.above is not None and usage.prompt_tokens > self.above[0]:
-            return self.above[1].of(usage)
+            return self.above[1].cost_of(usage)
         read = self.prompt if self.cache_read is None else self.cache_read
         write = self.prompt if self.cache_write is None else self.cache_write
         plain = usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens
@@ -191,57 +182,48 @@ class Price(Struct, frozen=True):
             + usage.completion_tokens * self.completion
         )
 
-    def saved(self, usage: Usage) -> float:
-        """How much more the same tokens would have cost without a cache."""
-        return self.of(replace(usage, cached_tokens=0, cache_write_tokens=0)) - self.of(
-            usage
-        )
+    def saved_by_cache(self, usage: Usage) -> float:
+        uncached = replace(usage, cached_tokens=0, cache_write_tokens=0)
+        return self.cost_of(uncached) - self.cost_of(usage)
 
-    def at_most(self, usage: Usage) -> float:
-        """The cost where nobody knows what a cache will do: all of the prompt may be
-        written to it.
-        """
-        return max(
-            self.of(usage),
-            self.of(replace(usage, cache_write_tokens=usage.prompt_tokens)),
-        )
+    def highest_cost_of(self, usage: Usage) -> float:
+        """Return the cost if the whole prompt is written to a cache, or not at all."""
+        written = replace(usage, cache_write_tokens=usage.prompt_tokens)
+        return max(self.cost_of(usage), self.cost_of(written))
 
 
 FREE = Price(0.0, 0.0)
 
 
 class Done(Struct, frozen=True):
-    """How a reply ended."""
+    """The end of a reply."""
 
     stop_reason: StopReason = StopReason.STOP
     usage: Usage | None = None
     provider_data: ProviderData | None = None
-    """Goes back to the provider with the assistant's message."""
     stop_word: str = ""
-    """The provider's own word for an `UNKNOWN` reason."""
+    """The provider's word for an `UNKNOWN` reason."""
 
 
 class Waiting(Struct, frozen=True):
-    """The call will be made again after a while; nothing of the reply is lost, as
-    nothing of it counts yet.
-    """
+    """The call is made again after a wait."""
 
     seconds: float
     reason: str
-    """Why, as a sentence."""
+    """A sentence."""
 
 
 class StartedAgain(Struct, frozen=True):
-    """The call is made again: what came of the reply so far does not count."""
+    """The call is made again. All earlier events of the reply are void."""
 
 
 class Replaced(Struct, frozen=True):
-    """Another model is asked from here on: what comes, and the `Done`, are its."""
+    """The next events and the `Done` come from another model."""
 
     model: str
     instead_of: str
     reason: str
-    """Why, as a sentence."""
+    """A sentence."""
 
 
 ModelEvent = (
@@ -255,45 +237,44 @@ class Model(Protocol):
     """A language model. Adapters: litellm (every provider), direct (over httpx) and
     scripted (demo, tests, a recorded run).
 
-    What else a run needs of one is a model around a model (`wrapper.py`): an adapter
-    makes exactly one call.
+    An adapter makes exactly one call. Retries, budgets and so on are models around a
+    model (`wrapper.py`).
     """
 
     @property
     def name(self) -> str:
-        """The model string a person configured, for display."""
+        """The model string that the user configured."""
         ...
 
     @property
     def calls_tools(self) -> bool:
-        """It is known to use the tools that a request offers."""
+        """True if the model certainly uses the tools of a request."""
         ...
 
     @property
     def sees(self) -> bool | None:
-        """It takes pictures; None where that is not known. One that does not is sent
-        none (`as_seen_by`).
+        """True if the model takes pictures; None: unknown. `as_seen_by` removes them
+        from requests if this is False.
         """
         ...
 
     @property
     def window(self) -> int | None:
-        """How many tokens of a request it takes in; None where that is not known."""
+        """The largest number of tokens in a request; None: unknown."""
         ...
 
     @property
     def price(self) -> Price | None:
-        """The price of its tokens; None where that is not known."""
+        """None: unknown."""
         ...
 
     def warm_up(self) -> None:
-        """Begin, without waiting, whatever is slow before the first answer."""
+        """Begin the slow work before the first call, and return at once."""
         ...
 
     async def check(self, *, connect: bool) -> None:
-        """Raise `ModelError` if no call can succeed because there is no key; with
-        `connect`, also if no server answers. It makes no call that is paid for, and
-        does not repeat itself. What it cannot find out is no error.
+        """Raise `ModelError` if there is no key; with `connect`, also if no server
+        answers. The check is free of charge and is not repeated.
         """
         ...
 
@@ -312,7 +293,7 @@ class ModelError(CddError):
     """The model gave no usable answer."""
 
     is_transient: ClassVar[bool] = False
-    """The same call may well succeed a little later."""
+    """True if the same call may succeed a little later."""
 
 
 class AuthenticationFailed(ModelError):
@@ -322,21 +303,19 @@ class AuthenticationFailed(ModelError):
 
 
 class ModelNotFound(ModelError):
-    """The provider or server does not know this model (404), no provider fits its name,
-    or its address is none.
+    """The server does not know this model (404), no provider fits its name, or its
+    address is not a URL.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.BAD_INPUT
 
 
 class RequestRejected(ModelError):
-    """The provider refused the request as it was (other 4xx: too long, a bad
-    parameter).
-    """
+    """The provider refused the content of the request (other 4xx)."""
 
 
 class ContextTooLong(RequestRejected):
-    """The request is more than the model can take in."""
+    """The request does not fit into the model's window."""
 
 
 class PicturesRefused(RequestRejected):
@@ -354,12 +333,12 @@ class RateLimited(ModelError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
-        """Seconds, if the provider said how long."""
+        """Seconds that the provider asks to wait."""
 
 
 class QuotaUsedUp(RateLimited):
-    """There is no money or quota left with the provider: to ask again soon is of no use
-    (402, 429).
+    """The provider's quota or the user's credit is used up (402, 429). A retry soon is
+    of no use.
     """
 
     is_transient: ClassVar[bool] = False
@@ -380,13 +359,13 @@ class NotReachable(ConnectionFailed):
 
 
 class BadAnswer(ModelError):
-    """The endpoint answered, but not with a reply (500, not JSON, a broken stream)."""
+    """The endpoint sent an error (500), or something that is not a reply."""
 
     is_transient: ClassVar[bool] = True
 
 
 class NotAReply(BadAnswer):
-    """The endpoint sent nothing of a reply, and no error either."""
+    """The endpoint sent neither a reply nor an error."""
 
 
 class WebPageAnswered(BadAnswer):
@@ -398,11 +377,11 @@ class WebPageAnswered(BadAnswer):
 
 
 class EmptyReply(BadAnswer):
-    """The model said that it is done and had said nothing."""
+    """The reply is complete and has no content."""
 
     def __init__(
         self, message: str, *, hint: str = "", usage: Usage | None = None
     ) -> None:
         super().__init__(message, hint=hint)
         self.usage = usage
-        """The cost of the call, all the same."""
+        """The call is paid for."""

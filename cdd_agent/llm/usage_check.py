@@ -83,7 +83,7 @@ def believable_usd(usage: Usage, price: Price) -> float:
     """Return the cost of a call: what the provider reports, or what the price says if
     nothing is reported or that cannot be true.
     """
-    by_price = price.of(usage)
+    by_price = price.cost_of(usage)
     if usage.usd is None:
         return by_price
     if by_price / _FACTOR <= usage.usd <= by_price * _FACTOR + _EXTRA_USD:

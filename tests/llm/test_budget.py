@@ -228,16 +228,18 @@ def test_unknown_prices_are_not_guessed(name: str) -> None:
 def test_cached_tokens_have_separate_prices() -> None:
     price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
 
-    assert price.of(
+    assert price.cost_of(
         Usage(100, 10, cached_tokens=60, cache_write_tokens=30)
     ) == pytest.approx(40 + 24 + 150 + 200)
-    assert Price(4.0, 20.0).of(Usage(100, 10, cached_tokens=60)) == pytest.approx(600)
+    assert Price(4.0, 20.0).cost_of(Usage(100, 10, cached_tokens=60)) == pytest.approx(
+        600
+    )
 
 
 def test_the_cache_savings_are_the_difference_to_the_full_price() -> None:
     price = Price(4.0, 20.0, cache_read=0.4, cache_write=5.0)
 
-    assert price.saved(
+    assert price.saved_by_cache(
         Usage(100, 10, cached_tokens=60, cache_write_tokens=30)
     ) == pytest.approx(60 * 3.6 - 30)
 
@@ -248,13 +250,13 @@ def test_writing_to_a_cache_never_exceeds_the_upper_estimate() -> None:
         Price(4.0, 20.0, 0.4, 0.0),
         Price(4.0, 20.0),
     ):
-        most = price.at_most(Usage(100, 10))
+        most = price.highest_cost_of(Usage(100, 10))
         for cached in range(0, 101, 25):
             usages = [
                 Usage(100, 10, cached_tokens=cached, cache_write_tokens=n)
                 for n in range(0, 101 - cached, 25)
             ]
-            assert all(price.of(usage) <= most for usage in usages)
+            assert all(price.cost_of(usage) <= most for usage in usages)
 
 
 async def test_cached_tokens_are_counted() -> None:
@@ -290,7 +292,10 @@ async def test_cached_tokens_are_counted() -> None:
 def test_a_long_prompt_changes_the_price_of_the_whole_call() -> None:
     price = Price(1.0, 2.0, above=(100, Price(3.0, 4.0)))
 
-    assert (price.of(Usage(100, 1)), price.of(Usage(101, 1))) == (102.0, 307.0)
+    assert (price.cost_of(Usage(100, 1)), price.cost_of(Usage(101, 1))) == (
+        102.0,
+        307.0,
+    )
 
 
 class Held(ModelWrapper):

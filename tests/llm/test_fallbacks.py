@@ -222,7 +222,7 @@ async def test_each_model_has_its_own_address_and_price(
     assert second.requests[0].body["temperature"] == 0.5
     price = known_model("openai/gpt-4o-mini").price
     assert price is not None
-    assert tally.spent.usd == pytest.approx(price.of(Usage(2, 2)))
+    assert tally.spent.usd == pytest.approx(price.cost_of(Usage(2, 2)))
     assert isinstance(events[-1], Done)
 
 

@@ -526,7 +526,9 @@ async def test_the_cost_of_a_gpt_loop_equals_the_bill(root: Path) -> None:
         + 20e-6 * bill.completion
         for bill in simulator.bills
     ]
-    assert [price.of(usage) for usage in usages(result.events)] == pytest.approx(billed)
+    assert [price.cost_of(usage) for usage in usages(result.events)] == pytest.approx(
+        billed
+    )
 
 
 async def test_all_output_items_of_gpt_are_sent_back_unchanged(root: Path) -> None:
