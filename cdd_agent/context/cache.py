@@ -144,7 +144,7 @@ class Cache:
         ).fetchall()
 
     def imported(self, number: int) -> list[str]:
-        """Return what a file imports, as it is written."""
+        """Return the names that a file imports, as they are written in it."""
         row = self._get("SELECT imported FROM files WHERE number = ?", number)
         return row[0].split("\n") if row and row[0] else []
 

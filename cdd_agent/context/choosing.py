@@ -20,7 +20,7 @@ _OUTLINES = 0.15
 _MOST_NAMED = 12
 """Files that are only named."""
 _MOST_MISSED = 20
-"""After so many places that do not fit, no others are tried."""
+"""Places in a row that do not fit, after which no others are tried."""
 _GROWTH = 20
 """Lines that are added before and after ranges while there is room."""
 _FIRST_LINES = 40

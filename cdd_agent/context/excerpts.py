@@ -47,8 +47,8 @@ class Piece(Struct, frozen=True):
 
 
 def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
-    """Cut a file with so many lines where a definition begins or ends, and further
-    where pieces are too long.
+    """Cut a file of `lines` lines where a definition begins or ends, and further where
+    pieces are too long.
     """
     cuts = {1, lines + 1}
     for definition in found:
@@ -86,12 +86,12 @@ def _append(result: list[Piece], piece: Piece) -> None:
 
 
 class Judged(Struct, frozen=True):
-    """How much a file's text is about a query."""
+    """The relevance of a file's text for a query."""
 
     pieces: tuple[Piece, ...]
     """The pieces with words of the query, the best first."""
     counts: Mapping[str, int]
-    """How often the text has each of these words."""
+    """The number of times that the text has each of these words."""
     length: int
     """All words of the text."""
 

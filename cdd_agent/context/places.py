@@ -17,7 +17,7 @@ class Place(Struct, frozen=True):
     why: str
     """A clause for the user."""
     use: float = 0.0
-    """How useful it is, compared with the places of all files of the answer."""
+    """Its usefulness among the places of all files of the answer."""
 
 
 class RankedFile(Struct, frozen=True):

@@ -306,7 +306,7 @@ class Ranking:
         return sorted(holders, key=lambda item: len(item[1]))
 
     def _measure_rarity(self, word: str, holding: int) -> float:
-        """Return how much a word means that so many files have. It means no more than
+        """Return the rarity of a word that `holding` files have. It is not higher than
         in messages of commits, where `fix` is common.
         """
         files = len(self._live)
@@ -512,7 +512,7 @@ class Ranking:
 
 
 def rarity(holding: int, count: int) -> float:
-    """Return how much a word means that so many of them have, as in BM25."""
+    """Return the rarity of a word that `holding` of `count` texts have, as in BM25."""
     return math.log1p((count - holding + 0.5) / (holding + 0.5))
 
 

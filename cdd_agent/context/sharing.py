@@ -1,5 +1,5 @@
-"""How the files that a prompt must show share its room: which are whole, and which are
-shown in part.
+"""Sharing the room of a prompt among the files that it must show: which are whole, and
+which are shown in part.
 
 Each file keeps a minimum. Files become whole while the minimum of the others stays:
 first the files of the step, the smaller before the larger, then the others in their
@@ -111,7 +111,7 @@ def share_room(
     sharing.show_whole(Priority.OTHER)
     for priority in Priority:
         sharing.show_parts(priority, sharing.free)
-    # the parts may not need all of it
+    # the parts may have used less room
     for priority in Priority:
         sharing.show_whole(priority)
     return [share.shown for share in shares]
@@ -151,7 +151,7 @@ class _Sharing(Struct):
                 share.shown = share.file.text.whole()
 
     def show_parts(self, priority: Priority, room: int) -> None:
-        """Show the other files in part, in so much room."""
+        """Show the other files in part, within a number of tokens."""
         end = self.free - room
         shares = self._list_shares(priority)
         for place, share in enumerate(shares):

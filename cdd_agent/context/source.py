@@ -1,24 +1,22 @@
-"""Which files of a project are looked into, and what is taken from one: its definitions
-and its imports.
+"""The files of a project that the index reads, and the names that each of them defines
+and imports.
 
-All of it is read by expressions, not by a parser, so that a large project takes
-seconds: parsers take about ten times as long. They read only the few files whose lines
-are shown (`definitions.py`).
+Regular expressions find these names, because parsers take about ten times as long. Only
+the few files whose lines are shown are parsed (`definitions.py`).
 """
 
 import re
-from collections.abc import Iterator
 
 from msgspec import Struct
 
 from cdd_agent.files.ignore import IgnoreRules
 
 LARGEST = 1_000_000
-"""Bytes of a file that is looked into."""
+"""Bytes of a file that is read."""
 _LONG_LINES = 300
-"""Bytes of a line on the average, above which nobody wrote the file by hand."""
+"""The average bytes of a line in a file that was written by hand."""
 _HEAD = 1_000
-"""Bytes in which a generated file says so."""
+"""Bytes in which a remark that the file is generated may be."""
 _NOT_BY_HAND = re.compile(
     r"(?:^|/)(?:dist|vendor|vendored|_vendor|node_modules|bower_components"
     r"|third[_-]party|Pods|Godeps|\.yarn)/"
@@ -38,8 +36,8 @@ _GENERATED = re.compile(
 
 
 def _expression(*alternatives: bytes) -> re.Pattern[bytes]:
-    """Lines are found by the end of the one before: that is several times as fast as
-    `^`.
+    """Join expressions. Each begins with the end of the line before, which is several
+    times as fast as `^`.
     """
     return re.compile(b"|".join(alternatives), re.MULTILINE)
 
@@ -48,7 +46,7 @@ _NAME = rb"([A-Za-z_$\x80-\xff][\w$\x80-\xff]*)"
 
 
 class _Family(Struct, frozen=True):
-    """Languages that define and import in one way. Each expression's groups are
+    """Languages with similar definitions and imports. The groups of the expressions are
     names.
     """
 
@@ -143,94 +141,84 @@ _FAMILIES = {
 
 
 class Source(Struct, frozen=True):
-    """The index's knowledge of a file's text."""
+    """The names in a file's text."""
 
     defined: frozenset[str]
     imported: frozenset[str]
-    """Modules, headers and paths, as they are written."""
+    """Modules, headers and paths, spelled like in the file."""
 
 
 class Handwritten:
-    """Which files people write, by their names: those that are not vendored, not
-    generated, and no lists of versions.
-
-    The project's own `.gitattributes` can say otherwise, by `linguist-generated` and
-    `linguist-vendored`.
+    """Decides by its name whether a file was written by hand: not vendored, not
+    generated, no list of versions. `linguist-generated` and `linguist-vendored` in the
+    project's `.gitattributes` come first.
     """
 
     def __init__(self, attributes: str) -> None:
         lines = []
         for line in attributes.split("\n"):
-            pattern, *said = line.split() or ("",)
-            for word in said:
+            pattern, *words = line.split() or ("",)
+            if pattern.startswith("!"):
+                continue
+            for word in words:
                 name, _, value = word.lstrip("-!").partition("=")
-                if name in (
-                    "linguist-generated",
-                    "linguist-vendored",
-                ) and not pattern.startswith("!"):
-                    is_not = word[0] in "-!" or value == "false"
-                    lines.append(f"!{pattern}" if is_not else pattern)
+                if name in ("linguist-generated", "linguist-vendored"):
+                    is_unset = word[0] in "-!" or value == "false"
+                    lines.append(f"!{pattern}" if is_unset else pattern)
         self._rules = IgnoreRules("\n".join(lines), 0)
 
     def __call__(self, path: str) -> bool:
-        verdict = (
-            self._rules.decide(path, path.rpartition("/")[2], is_folder=False)
-            if self._rules
-            else None
-        )
-        return not (_NOT_BY_HAND.search(path) if verdict is None else verdict)
+        verdict = None
+        if self._rules:
+            name = path.rpartition("/")[2]
+            verdict = self._rules.decide(path, name, is_folder=False)
+        if verdict is None:
+            return _NOT_BY_HAND.search(path) is None
+        return not verdict
 
 
 def suffix_of(path: str) -> str:
     return path.rpartition("/")[2].rpartition(".")[2].lower()
 
 
-def is_code(path: str) -> bool:
-    return suffix_of(path) in _FAMILIES
-
-
 def read_as_source(path: str, data: bytes) -> Source | None:
-    """None for what is binary, generated, or too large to be read by people."""
-    if (
-        len(data) > LARGEST
-        or b"\0" in data[:8_000]
-        or len(data) > _LONG_LINES * (data.count(b"\n") + 10)
-    ):
+    """Return the names in a file; None if it is binary, generated or too large."""
+    if len(data) > LARGEST or b"\0" in data[:8_000]:
+        return None
+    if len(data) > _LONG_LINES * (data.count(b"\n") + 10):
         return None
     head = data[:_HEAD].lower()
-    if (b"generated" in head or b"do not " in head) and _GENERATED.search(
-        data, 0, _HEAD
-    ):
+    may_be_generated = b"generated" in head or b"do not " in head
+    if may_be_generated and _GENERATED.search(data, 0, _HEAD):
         return None
     family = _FAMILIES.get(suffix_of(path))
     if family is None:
         return Source(frozenset(), frozenset())
     lines = b"\n" + data
-    names = [
-        found if isinstance(found, bytes) else b" ".join(found)
-        for found in family.defined.findall(lines)
-    ]
-    return Source(
-        frozenset(filter(None, b" ".join(names).decode("utf-8", "replace").split(" "))),
-        frozenset(_imports(family.imported, lines)),
-    )
+    defined: set[str] = set()
+    for match in family.defined.finditer(lines):
+        defined.update(_read_groups(match))
+    imported: set[str] = set()
+    for match in family.imported.finditer(lines):
+        names = _read_groups(match)
+        if family is _PYTHON:
+            names = _read_python_import(names, is_from=match[1] is not None)
+        imported.update(names)
+    return Source(frozenset(defined), frozenset(imported))
 
 
-def _imports(expression: re.Pattern[bytes], data: bytes) -> Iterator[str]:
-    for found in expression.finditer(data):
-        first, *names = (
-            group.decode("utf-8", "replace") for group in found.groups() if group
-        )
-        if expression is _PYTHON.imported:
-            modules = [
-                name.split()[0]
-                for name in (names[0] if names else first).split(",")
-                if name.strip()
-            ]
-            yield from (
-                [first, *(f"{first}.{name}" for name in modules)]
-                if found[1]
-                else modules
-            )
-        else:
-            yield first
+def _read_groups(match: re.Match[bytes]) -> list[str]:
+    return [group.decode("utf-8", "replace") for group in match.groups() if group]
+
+
+def _read_python_import(names: list[str], *, is_from: bool) -> list[str]:
+    """Return the modules of `from a import b, c` or `import b, c`. In the first form
+    also `a.b`, which may be a module.
+    """
+    modules = [name.split()[0] for name in names[-1].split(",") if name.strip()]
+    if not is_from:
+        return modules
+    package = names[0]
+    # the names of `from a import (` may be on the lines below
+    members = modules if len(names) > 1 else []
+    return [package, *(f"{package}.{name}" for name in members)]
