@@ -56,7 +56,7 @@ WHOLE, IN_PART, NO = "whole", "in part", "no"
         # a pattern: some files whole, not the beginning of each
         (4_000, [(PATTERN, 1_300)] * 9, [WHOLE, WHOLE, IN_PART] + [NO] * 6),
         (4_000, [(STEP, 50_000)] + [(PATTERN, 700)] * 9, [IN_PART, WHOLE, WHOLE]),
-        (2_400, [(STEP, 3_000), (PATTERN, 1_900)], [IN_PART, IN_PART]),
+        (4_000, [(STEP, 50_000), (PATTERN, 3_000)], [IN_PART, IN_PART]),
         # no room for the minimum of all
         (1_000, [(OTHER, 4_000)] * 3, [IN_PART, NO, NO]),
         (100, [(STEP, 4_000)], [NO]),
