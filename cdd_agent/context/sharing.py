@@ -109,7 +109,8 @@ def share_room(
     sharing.show_parts(Priority.STEP, sharing.free // 2)
     sharing.show_whole(Priority.PATTERN)
     sharing.show_whole(Priority.OTHER)
-    for priority in Priority:
+    # the files of the step have had their half
+    for priority in (Priority.PATTERN, Priority.OTHER, Priority.STEP):
         sharing.show_parts(priority, sharing.free)
     # the parts may have used less room
     for priority in Priority:
