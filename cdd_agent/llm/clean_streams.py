@@ -6,13 +6,17 @@ a reply without an error.
 """
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 
 import httpx
 
 from cdd_agent.llm import timeouts
+from cdd_agent.llm.direct.answers import read_refusal
 from cdd_agent.llm.direct.json_texts import JsonTexts
+from cdd_agent.llm.direct.json_values import as_dict, dicts_in, read_json
 
 _LINE_BREAKS = {
     ord("\n"): " ",
@@ -30,6 +34,10 @@ _PATTERNS = {
     "application/x-ndjson": "{}\n",
 }
 """The form of a text in a stream, by the type of the stream's content."""
+_WRONG_TYPES = re.compile(r"|text/.*|application/(?:json|octet-stream)")
+"""Types that servers also give to streams of events. An answer that is no stream, such
+as an error in JSON, becomes one event."""
+_ASKS_FOR_STREAM = re.compile(rb'"stream":\s*true')
 
 received_texts: ContextVar[list[JsonTexts]] = ContextVar("received_texts")
 """A list to which each stream that is read in this context is added."""
@@ -37,30 +45,92 @@ received_texts: ContextVar[list[JsonTexts]] = ContextVar("received_texts")
 
 class CleanTransport(httpx.AsyncBaseTransport):
     """Sends requests by another transport. A stream in the answer has no keep-alives,
-    and one line for each text.
+    and one line for each text. A refusal ends in time, and a redirect is a refusal.
     """
 
     def __init__(self, sender: httpx.AsyncBaseTransport) -> None:
         self._sender = sender
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        # a compressed stream cannot be read here
+        # a compressed stream arrives late
         request.headers["Accept-Encoding"] = "identity"
         response = await self._sender.handle_async_request(request)
-        content_type = response.headers.get("Content-Type", "")
-        pattern = _PATTERNS.get(content_type.partition(";")[0].strip().lower())
+        is_redirect = response.has_redirect_location and request.method != "GET"
+        if is_redirect or response.is_error:
+            return await _read_refusal(response, is_redirect=is_redirect)
+        pattern = _pattern_for(request, response)
         if response.is_success and pattern:
-            assert isinstance(response.stream, httpx.AsyncByteStream)
-            response.stream = _CleanStream(response.stream, pattern)
+            stream = _CleanStream(_decoded(response), pattern)
+            response.headers.pop("Content-Encoding", None)
+            response.stream = stream
         return response
 
     async def aclose(self) -> None:
         await self._sender.aclose()
 
 
+async def _read_refusal(
+    response: httpx.Response, *, is_redirect: bool
+) -> httpx.Response:
+    """Return a refusal with all of its body that arrives in time. The new address is
+    in the text of a redirect, as key and prompt are for the configured server alone.
+    """
+    body = await read_refusal(_decoded(response).aiter_bytes())
+    headers = response.headers.copy()
+    for name in ("Content-Encoding", "Content-Length", "Transfer-Encoding"):
+        headers.pop(name, None)
+    if is_redirect:
+        body = f"it names {headers.pop('Location')}".encode()
+    await response.aclose()
+    return httpx.Response(response.status_code, headers=headers, content=body)
+
+
+def _pattern_for(request: httpx.Request, response: httpx.Response) -> str | None:
+    """Return the form for the texts of an answer; None if it is no stream."""
+    content_type = response.headers.get("Content-Type", "")
+    content_type = content_type.partition(";")[0].strip().lower()
+    if content_type in _PATTERNS:
+        return _PATTERNS[content_type]
+    if _WRONG_TYPES.fullmatch(content_type) and _asks_for_stream(request):
+        return _PATTERNS["text/event-stream"]
+    return None
+
+
+def _asks_for_stream(request: httpx.Request) -> bool:
+    try:
+        return _ASKS_FOR_STREAM.search(request.content) is not None
+    # its body is no text of a model call
+    except httpx.RequestNotRead:
+        return False
+
+
+def _decoded(response: httpx.Response) -> httpx.Response:
+    """Return a response to read decoded bytes from: some servers compress although
+    they are asked not to.
+    """
+    return httpx.Response(
+        response.status_code, headers=response.headers, stream=response.stream
+    )
+
+
+def _as_piece(text: str) -> str:
+    """Return a whole reply of chat completions as a piece of a stream. Some servers
+    send one though a stream was requested.
+    """
+    document = as_dict(read_json(text))
+    choices = dicts_in(document.get("choices"))
+    whole = [choice for choice in choices if "message" in choice]
+    for choice in whole:
+        choice["delta"] = choice.pop("message")
+        calls = dicts_in(as_dict(choice["delta"]).get("tool_calls"))
+        for number, call in enumerate(calls):
+            call.setdefault("index", number)
+    return json.dumps(document) if whole else text
+
+
 class _CleanStream(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, pattern: str) -> None:
-        self._stream = stream
+    def __init__(self, source: httpx.Response, pattern: str) -> None:
+        self._source = source
         self._pattern = pattern
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -68,9 +138,9 @@ class _CleanStream(httpx.AsyncByteStream):
         received_texts.get([]).append(texts)
         clock = asyncio.get_running_loop().time
         time_of_text = clock()
-        async for piece in self._stream:
+        async for piece in self._source.aiter_bytes():
             for text in texts.feed(piece):
-                yield self._encode(text)
+                yield self._encode(_as_piece(text))
                 time_of_text = clock()
             if clock() - time_of_text > timeouts.KEEP_ALIVE_TIMEOUT:
                 raise httpx.ReadTimeout("only keep-alives arrived")
@@ -78,12 +148,10 @@ class _CleanStream(httpx.AsyncByteStream):
                 yield self._encode("[DONE]")
                 return
         for text in texts.end():
-            yield self._encode(text)
-        if texts.is_cut:
-            yield self._encode(texts.unused)
+            yield self._encode(_as_piece(text))
 
     def _encode(self, text: str) -> bytes:
         return self._pattern.format(text.translate(_LINE_BREAKS)).encode()
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        await self._source.aclose()

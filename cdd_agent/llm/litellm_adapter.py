@@ -17,7 +17,7 @@ from cdd_agent.llm.direct.chat_reply import ChatReply
 from cdd_agent.llm.direct.dialects import openai_word
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
-from cdd_agent.llm.direct.protocol import ServerFailed
+from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
 from cdd_agent.llm.direct.reported_failures import find_failure
 from cdd_agent.llm.direct.server_check import expect_server
 from cdd_agent.llm.failure_rules import explain_failure
@@ -118,9 +118,9 @@ class LitellmModel:
         listener = Listener(on_event)
         texts: list[JsonTexts] = []
         received_texts.set(texts)
+        has_content = False
         try:
             chunks = await litellm.acompletion(**self._call(litellm, request))
-            has_content = False
             async with aclosing(chunks):
                 async for chunk in chunks:
                     piece = chunk.model_dump(exclude_none=True, warnings=False)
@@ -140,6 +140,10 @@ class LitellmModel:
             for cause in causes(error, outer):
                 if isinstance(cause, NotReachable):
                     raise cause from error
+                if isinstance(cause, NoReply) and not has_content:
+                    raise explain_incomplete(
+                        self.name, _received(texts, has_content)
+                    ) from error
             raise self._error(Failure.from_exception(error, outer)) from error
 
     def _error(self, failure: Failure) -> ModelError:

@@ -3,6 +3,7 @@ protocol.
 """
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -432,3 +433,108 @@ async def test_keep_alives_without_end_have_a_time_limit_for_litellm(
 
     with pytest.raises(httpx.ReadTimeout):
         await ask_through_litellm_s_transport("data: ping\n\n")
+
+
+class Sender(httpx.AsyncBaseTransport):
+    """Answers each request with the same bytes, and never ends if `hangs`."""
+
+    def __init__(
+        self, status: int, headers: dict[str, str], body: bytes, *, hangs: bool = False
+    ) -> None:
+        self.status, self.headers, self.body = status, headers, body
+        self.hangs = hangs
+        self.requests: list[httpx.Request] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        return httpx.Response(self.status, headers=self.headers, content=self._pieces())
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        yield self.body
+        if self.hangs:
+            await asyncio.sleep(60)
+
+    async def post(self, **body: object) -> httpx.Response:
+        transport = CleanTransport(self)
+        async with (
+            asyncio.timeout(30),
+            httpx.AsyncClient(transport=transport, follow_redirects=True) as client,
+        ):
+            return await client.post("http://a.example/v1", json=body)
+
+
+BODY = "".join(f"data: ping\n\n{one}" for one in written(CHAT)).encode()
+
+
+@each_row(
+    ("headers", "body"),
+    [
+        ({"Content-Type": "Text/Event-Stream; charset=UTF-8"}, BODY),
+        ({"Content-Type": "application/json"}, BODY),
+        ({"Content-Type": "text/plain"}, BODY),
+        ({}, BODY),
+        (
+            {"Content-Type": "text/event-stream", "Content-Encoding": "gzip"},
+            gzip.compress(BODY),
+        ),
+    ],
+)
+async def test_litellm_s_transport_cleans_streams_with_wrong_headers(
+    headers: dict[str, str], body: bytes
+) -> None:
+    response = await Sender(200, headers, body).post(stream=True)
+    lines = [line for line in response.text.splitlines() if line]
+    assert [json.loads(line[6:]) for line in lines[:-1]] == list(CHAT.pieces)
+
+
+@each_row(
+    ("content_type", "sent"),
+    [
+        ("application/vnd.amazon.eventstream", {"stream": True}),
+        ("application/json", {"stream": False}),
+        ("application/json", {"text": "stream"}),
+    ],
+)
+async def test_litellm_s_transport_leaves_other_answers_as_they_are(
+    content_type: str, sent: dict[str, object]
+) -> None:
+    body = b'{\n "a": 1}\n\xff'
+    response = await Sender(200, {"Content-Type": content_type}, body).post(**sent)
+    assert response.content == body
+
+
+@each_row(
+    ("body", "event"),
+    [
+        ('{"error":\n {"message": "No."}}', {"error": {"message": "No."}}),
+        (
+            '{"choices": [{"message": {"tool_calls": [{"id": "a"}]}}]}',
+            {"choices": [{"delta": {"tool_calls": [{"id": "a", "index": 0}]}}]},
+        ),
+    ],
+)
+async def test_a_document_instead_of_a_stream_is_one_event_for_litellm(
+    body: str, event: object
+) -> None:
+    sender = Sender(200, {"Content-Type": "application/json"}, body.encode())
+    response = await sender.post(stream=True)
+    assert json.loads(response.text.removeprefix("data: ")) == event
+
+
+@each_row("status", [301, 302, 303, 307, 308])
+async def test_litellm_s_transport_follows_no_redirect(status: int) -> None:
+    sender = Sender(status, {"Location": "http://b.example/"}, b"")
+    response = await sender.post(stream=True)
+    assert (response.status_code, len(sender.requests)) == (status, 1)
+    assert "http://b.example/" in response.text
+
+
+async def test_a_refusal_without_end_has_a_time_limit_for_litellm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "COMPLAINT_TIMEOUT", 0.05)
+    headers = {"Retry-After": "3", "Content-Length": "900"}
+    sender = Sender(429, headers, b'{"error": "slow"}', hangs=True)
+    response = await sender.post(stream=True)
+    assert response.json() == {"error": "slow"}
+    assert response.headers["Retry-After"] == "3"

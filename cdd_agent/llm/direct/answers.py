@@ -92,7 +92,18 @@ class IncomingAnswer:
 async def read_complaint(
     response: "httpx.Response", pieces: AsyncIterator[bytes]
 ) -> Failure:
-    """Return the failure that an answer with another status than 2xx reports."""
+    """Return the failure that an answer with a status other than 2xx reports. `pieces`
+    are the bytes of its body.
+    """
+    body = await read_refusal(pieces)
+    text = body.decode(errors="replace")
+    if response.has_redirect_location:
+        text = f"it names {response.headers['location']}"
+    return read_failure(text, response.status_code, response.headers)
+
+
+async def read_refusal(pieces: AsyncIterator[bytes]) -> bytes:
+    """Return the body of a refusal, as far as it arrives in time."""
     body = b""
     # the status says enough
     with suppress(httpx.HTTPError, TimeoutError):
@@ -101,7 +112,4 @@ async def read_complaint(
                 body += piece
                 if len(body) > LONGEST_COMPLAINT:
                     break
-    text = body[:LONGEST_COMPLAINT].decode(errors="replace")
-    if response.has_redirect_location:
-        text = f"it names {response.headers['location']}"
-    return read_failure(text, response.status_code, response.headers)
+    return body[:LONGEST_COMPLAINT]
