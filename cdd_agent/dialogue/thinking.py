@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from cdd_agent.events.dialogue_events import ThinkingDelta, ThinkingFinished
 from cdd_agent.llm.port import Usage
-from cdd_agent.llm.token_estimates import tokens_of
+from cdd_agent.llm.token_estimates import text_bytes, tokens_of
 
 
 class Thinking:
@@ -26,7 +26,7 @@ class Thinking:
         if self._last_thought_at is not None:
             self._seconds += time - self._last_thought_at
         self._last_thought_at = time
-        self._bytes += len(text.encode(errors="replace"))
+        self._bytes += text_bytes(text)
         return ThinkingDelta(self._step, text, round(self._seconds, 1), self._tokens)
 
     def pause(self) -> None:

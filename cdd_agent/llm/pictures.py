@@ -8,14 +8,16 @@ Groq's (console.groq.com/docs/vision).
 
 import math
 from base64 import b64encode
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.read import read_bytes
 from cdd_agent.llm.picture_size import read_size
-from cdd_agent.llm.port import Model, Picture, Request
+from cdd_agent.llm.port import Message, Model, Picture, Request
 
 LARGEST = 5 * 2**20 * 3 // 4
 """Bytes of a file. Base64 needs a third more."""
@@ -116,6 +118,19 @@ def in_base64(picture: Picture) -> str:
 
 def data_url(picture: Picture) -> str:
     return f"data:{picture.media_type};base64,{in_base64(picture)}"
+
+
+def parts_with_pictures(
+    message: Message, text_type: str, image_part: Callable[[Picture], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a message as JSON. Models see pictures best before the text, each after
+    its name.
+    """
+    parts: list[dict[str, Any]] = []
+    for picture in message.pictures:
+        parts.append({"type": text_type, "text": f"{picture.name}:"})
+        parts.append(image_part(picture))
+    return [*parts, {"type": text_type, "text": message.content}]
 
 
 def names_of(pictures: tuple[Picture, ...]) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from cdd_agent.cost import Cost
-from cdd_agent.errors import BudgetExhausted
 from cdd_agent.llm.budget import Account, Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.shared_waits import SharedWaits
@@ -29,9 +28,7 @@ class Purse(Struct, frozen=True):
         """
 
         def check_room(spent: Cost) -> None:
-            total = spent + worst.cost
-            if self._is_exceeded_by(total):
-                raise BudgetExhausted("The budget has no room for the call")
+            self.limit.check(spent, worst.cost, "the next call could take {}")
 
         async with self.tally.reserve(worst, check_room) as spent_cost:
             yield lambda: self.limit.without(spent_cost())
@@ -41,20 +38,14 @@ class Purse(Struct, frozen=True):
         """The rest of the budget. Running calls are not counted yet."""
         return self.limit.without(self.tally.spent)
 
-    def _is_exceeded_by(self, cost: Cost) -> bool:
-        tokens, usd = self.limit.tokens, self.limit.usd
-        if tokens is not None and cost.tokens > tokens:
-            return True
-        return usd is not None and (cost.usd or 0.0) > usd
-
 
 class SharedCalls(Struct, frozen=True):
-    """What the model calls of a run share with those of other runs."""
+    """The limits that the model calls of several runs share."""
 
     limit: Limit
     """The limit of all runs."""
     account: Callable[[Cost], Account]
-    """Opens the run's account, from what the run has spent before."""
+    """Opens an account for a run that has spent a cost before."""
     waits: Path
     """The file with the waits that providers ask for."""
 

@@ -4,15 +4,12 @@ markup and control characters.
 
 import re
 
+from cdd_agent.llm.web_page import is_web_page, page_text
 from cdd_agent.redaction import Redactor
 
 LONGEST_QUOTE = 300
 """Characters of a server's text in a message."""
-_MARKUP = re.compile(
-    r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
-)
-# Keys without a shape of their own, and parts of keys, are known by the words before
-# them.
+# Parts of keys, and keys without a known form, are recognised by the words before them.
 _KEY_NAME = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
 _KEY = re.compile(
     rf"""
@@ -36,8 +33,8 @@ def quoted(text: str) -> str:
     """Return one short line without keys, markup and control characters. Names of
     models and hosts stay readable.
     """
-    if re.search(r"<!doctype|<html", text, re.IGNORECASE):
-        text = _MARKUP.sub(" ", text)
+    if is_web_page(text):
+        text = page_text(text)
     text = Redactor.of_environment().redact(text)
     text = _KEY.sub(_without_key, text)
     one_line = " ".join(text.split())

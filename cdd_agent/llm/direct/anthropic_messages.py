@@ -7,6 +7,8 @@ reasons). `anthropic_reply.py` reads the answer.
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from cdd_agent.llm.direct.anthropic_reply import MessageReader
 from cdd_agent.llm.direct.cache_marks import MARK, places_to_mark
 from cdd_agent.llm.direct.json_values import (
@@ -20,8 +22,8 @@ from cdd_agent.llm.direct.refused_fields import RefusedFields
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
-from cdd_agent.llm.pictures import in_base64
-from cdd_agent.llm.port import Message, Request
+from cdd_agent.llm.pictures import in_base64, parts_with_pictures
+from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
 
 _Json = dict[str, Any]
@@ -201,23 +203,22 @@ class AnthropicMessages:
 
 
 def _user_blocks(message: Message) -> list[_Json]:
-    """The user's words and pictures, or the answer of a tool. Claude sees pictures best
-    before the text, each after its name.
-    """
-    text = message.content if message.content.strip() else _BLANK
-    if message.tool_call_id is not None:
-        answered = message.tool_call_id
-        return [{"type": "tool_result", "tool_use_id": answered, "content": text}]
-    blocks: list[_Json] = []
-    for picture in message.pictures:
-        source = {
-            "type": "base64",
-            "media_type": picture.media_type,
-            "data": in_base64(picture),
-        }
-        blocks.append({"type": "text", "text": f"{picture.name}:"})
-        blocks.append({"type": "image", "source": source})
-    return [*blocks, {"type": "text", "text": text}]
+    """Return the user's text and pictures, or the answer of a tool."""
+    if not message.content.strip():
+        message = replace(message, content=_BLANK)
+    if message.tool_call_id is None:
+        return parts_with_pictures(message, "text", _image_block)
+    answered, text = message.tool_call_id, message.content
+    return [{"type": "tool_result", "tool_use_id": answered, "content": text}]
+
+
+def _image_block(picture: Picture) -> _Json:
+    source = {
+        "type": "base64",
+        "media_type": picture.media_type,
+        "data": in_base64(picture),
+    }
+    return {"type": "image", "source": source}
 
 
 def _mark(body: _Json) -> None:

@@ -26,8 +26,8 @@ from cdd_agent.llm.direct.refused_fields import RefusedFields
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import ModelOptions
-from cdd_agent.llm.pictures import data_url
-from cdd_agent.llm.port import Message, Request
+from cdd_agent.llm.pictures import data_url, parts_with_pictures
+from cdd_agent.llm.port import Message, Picture, Request, ToolDefinition
 from cdd_agent.llm.providers import Endpoint
 
 _Json = dict[str, Any]
@@ -76,23 +76,23 @@ _SHORT_ID = re.compile("[A-Za-z0-9]{9}")
 def write_tools(request: Request) -> list[_Json]:
     """Return the tools of a request as JSON."""
     return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": dict(tool.parameters),
-            },
-        }
-        for tool in request.tools
+        {"type": "function", "function": write_function(tool)} for tool in request.tools
     ]
+
+
+def write_function(tool: ToolDefinition) -> _Json:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
 
 
 def write_message(message: Message) -> _Json:
     """Return a message as JSON, without the data of its provider."""
     written: _Json = {"role": message.role, "content": message.content}
     if message.pictures:
-        written["content"] = _parts_with_pictures(message)
+        written["content"] = parts_with_pictures(message, "text", _image_part)
     if message.tool_calls:
         written["tool_calls"] = [
             {
@@ -110,13 +110,8 @@ def write_message(message: Message) -> _Json:
     return written
 
 
-def _parts_with_pictures(message: Message) -> list[_Json]:
-    """Models see pictures best before the text, each after its name."""
-    parts: list[_Json] = []
-    for picture in message.pictures:
-        parts.append({"type": "text", "text": f"{picture.name}:"})
-        parts.append({"type": "image_url", "image_url": {"url": data_url(picture)}})
-    return [*parts, {"type": "text", "text": message.content}]
+def _image_part(picture: Picture) -> _Json:
+    return {"type": "image_url", "image_url": {"url": data_url(picture)}}
 
 
 class ChatCompletions:

@@ -73,8 +73,8 @@ class ChatReply(ReplyReader):
             self._stop(word)
 
     def _read_thoughts(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
-        """Yield the thoughts beside the text. Of those in several fields, the first
-        counts.
+        """Yield the thoughts outside the text. If several fields have thoughts, the
+        first counts.
         """
         shown = ""
         for name in THOUGHTS:
@@ -182,19 +182,22 @@ def _extend(last: dict[str, Any], piece: dict[str, Any]) -> None:
             last[name] = value
 
 
-def usage_of(counted: object) -> Usage | None:
-    """Return the tokens of a call as a provider, or litellm in its place, counted
-    them.
+def usage_of(
+    counted: object, prompt_word: str = "prompt", completion_word: str = "completion"
+) -> Usage | None:
+    """Return the tokens of a call as a provider counted them. The words begin the names
+    of the fields.
     """
     facts = as_dict(counted)
-    prompt = as_int(facts.get("prompt_tokens"))
-    completion = as_int(facts.get("completion_tokens"))
-    if prompt is None and completion is None:
+    prompt_name, completion_name = f"{prompt_word}_tokens", f"{completion_word}_tokens"
+    if as_int(facts.get(prompt_name)) is None and (
+        as_int(facts.get(completion_name)) is None
+    ):
         return None
-    prompt = max(prompt or 0, 0)
-    completion = max(completion or 0, 0)
-    prompt_details = as_dict(facts.get("prompt_tokens_details"))
-    completion_details = as_dict(facts.get("completion_tokens_details"))
+    prompt = _count(facts, prompt_name)
+    completion = _count(facts, completion_name)
+    prompt_details = as_dict(facts.get(f"{prompt_name}_details"))
+    completion_details = as_dict(facts.get(f"{completion_name}_details"))
     thinking = _count(completion_details, "reasoning_tokens")
     cached = _count(prompt_details, "cached_tokens")
     cached = cached or _count(facts, "prompt_cache_hit_tokens")

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+from cdd_agent.llm.direct.chat_completions import write_function
 from cdd_agent.llm.direct.dialects import openai_effort
 from cdd_agent.llm.direct.json_values import (
     as_dict,
@@ -24,8 +25,8 @@ from cdd_agent.llm.direct.response_reader import ResponseReader
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
-from cdd_agent.llm.pictures import data_url
-from cdd_agent.llm.port import Message, Request
+from cdd_agent.llm.pictures import data_url, parts_with_pictures
+from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
 
 _Json = dict[str, Any]
@@ -83,14 +84,8 @@ class OpenAIResponses:
             body["instructions"] = "\n\n".join(instructions)
         if request.tools:
             body["tools"] = [
-                {
-                    "type": "function",
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": dict(tool.parameters),
-                    # strict, the default, needs every parameter to be required
-                    "strict": False,
-                }
+                # strict, the default, needs every parameter to be required
+                {"type": "function", **write_function(tool), "strict": False}
                 for tool in request.tools
             ]
         fields = self._refused.remove_from(body)
@@ -145,7 +140,8 @@ class OpenAIResponses:
         if message.role == "assistant":
             return self._original_items(message) or _assistant_items(message)
         if message.pictures:
-            return [{"role": message.role, "content": _parts_with_pictures(message)}]
+            parts = parts_with_pictures(message, "input_text", _image_part)
+            return [{"role": message.role, "content": parts}]
         return [{"role": message.role, "content": message.content}]
 
     def _original_items(self, message: Message) -> list[_Json]:
@@ -178,14 +174,8 @@ def _assistant_items(message: Message) -> list[_Json]:
     return items
 
 
-def _parts_with_pictures(message: Message) -> list[_Json]:
-    """Models see pictures best before the text, each after its name."""
-    parts: list[_Json] = []
-    for picture in message.pictures:
-        parts.append({"type": "input_text", "text": f"{picture.name}:"})
-        url = data_url(picture)
-        parts.append({"type": "input_image", "image_url": url, "detail": "auto"})
-    return [*parts, {"type": "input_text", "text": message.content}]
+def _image_part(picture: Picture) -> _Json:
+    return {"type": "input_image", "image_url": data_url(picture), "detail": "auto"}
 
 
 def _call_id(call_id: str) -> str:

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cdd_agent.llm.direct.characters import call_of
+from cdd_agent.llm.direct.chat_reply import usage_of
 from cdd_agent.llm.direct.json_values import as_dict, as_int, as_string, dicts_in
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.direct.reply_reader import ReplyReader
 from cdd_agent.llm.direct.reported_failures import find_failure
 from cdd_agent.llm.direct.stop_reasons import stop_reason_of
 from cdd_agent.llm.failures import Failure
-from cdd_agent.llm.port import ModelEvent, StopReason, ToolCall, Usage
+from cdd_agent.llm.port import ModelEvent, StopReason, ToolCall
 
 _PLAIN = ("message", "function_call")
 """Items that can be written again in other words, unless they have a phase."""
@@ -126,7 +127,7 @@ class ResponseReader(ReplyReader):
         for place, item in enumerate(dicts_in(response.get("output"))):
             if place not in self._items:
                 yield from self._add_item(place, item)
-        self._usage = _usage(response.get("usage"))
+        self._usage = usage_of(response.get("usage"), "input", "output")
         if state == "failed":
             raise ServerFailed(Failure(words="the response failed"))
         self.is_finished = True
@@ -179,20 +180,3 @@ class ResponseReader(ReplyReader):
     @property
     def _output(self) -> list[dict[str, Any]]:
         return [item for _, item in sorted(self._items.items())]
-
-
-def _usage(counted: object) -> Usage | None:
-    facts = as_dict(counted)
-    prompt = as_int(facts.get("input_tokens"))
-    completion = as_int(facts.get("output_tokens"))
-    if prompt is None and completion is None:
-        return None
-    prompt_details = as_dict(facts.get("input_tokens_details"))
-    completion_details = as_dict(facts.get("output_tokens_details"))
-    return Usage(
-        prompt or 0,
-        completion or 0,
-        cached_tokens=as_int(prompt_details.get("cached_tokens")) or 0,
-        cache_write_tokens=as_int(prompt_details.get("cache_write_tokens")) or 0,
-        thinking_tokens=as_int(completion_details.get("reasoning_tokens")) or 0,
-    )

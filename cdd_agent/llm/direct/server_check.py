@@ -25,5 +25,5 @@ async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> No
     except (TimeoutError, httpx.RemoteProtocolError):
         return
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        failure = Failure.from_exception(error, None)
+        failure = Failure.from_exception(error)
         raise explain_failure(failure, name, base, key_hint) from error
