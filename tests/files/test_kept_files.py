@@ -154,7 +154,9 @@ def test_what_was_shown_before_criteria_were_kept_is_read(tmp_path: Path) -> Non
 @each_row("name", OF_AGENTS)
 def test_so_is_what_an_agent_keeps(name: str) -> None:
     data = (KEPT / name).read_bytes()
-    assert as_json(from_json(data, OF_AGENTS[name])) == data.rstrip(b"\n")
+    written = as_json(from_json(data, OF_AGENTS[name]))
+    # messages got this field later
+    assert re.sub(rb',\n *"is_typed": false', b"", written) == data.rstrip(b"\n")
 
 
 def test_so_is_a_state(tmp_path: Path) -> None:

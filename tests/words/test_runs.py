@@ -204,7 +204,7 @@ async def in_folder(half: Sandbox) -> list[Event]:
             in_folder,
             [
                 "1 file of the step is not shown to the model (not text, or too large): many/0.bin.",
-                "261 files of the step are not shown to the model (too many): many/038.txt, many/039.txt, many/040.txt, many/041.txt, many/042.txt and 256 more.",
+                "262 files of the step are not shown to the model (too many): many/037.txt, many/038.txt, many/039.txt, many/040.txt, many/041.txt and 257 more.",
                 "3 more files match what the step declares. They are not listed; name fewer files in the step.",
             ],
         ),
