@@ -9,7 +9,7 @@ never means `src/`.
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
@@ -22,6 +22,8 @@ from cdd_agent.files.spelling import compose
 
 _LONGEST = 1_000
 """Maximum number of characters of a mention."""
+_LONGEST_PART = 255
+"""Maximum number of characters of a file's name on all disks."""
 _MOST_BLANKS = 6
 """Maximum number of blanks in a name without quotes."""
 _MOST_CLOSERS = 6
@@ -76,6 +78,7 @@ _CALL = re.compile(r"[\w.]+\([^()]*\)?")
 _ASIDE = re.compile(r"\([^()]*(?:\)(?![\w/]|\.\w)|\Z)")
 """Words in brackets directly behind a name."""
 _BARE_WORD = re.compile(r"[\w-]+")
+_DOTTED_NAME = re.compile(r"[\w-]+(?:\.\w+)*")
 _END_OF_KEY = re.compile(r'"\s*:')
 _AT_RULE = re.compile(
     r"\s*@(?:charset|container|counter-style|font-face|font-feature-values|import"
@@ -199,31 +202,57 @@ def _is_usable(path: str) -> bool:
 
 class _ProjectNames:
     """The names of files and folders in a project. A pasted text may have thousands of
-    at signs; one listing shows that no file has the names behind most of them.
+    at signs; one listing of each folder shows that no file has the names behind most of
+    them.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
-
-    @cached_property
-    def _top_names(self) -> set[str]:
-        try:
-            return {_fold(entry.name) for entry in self._root.iterdir()}
-        except OSError:
-            return set()
+        self._listings: dict[Path, set[str]] = {}
+        self._paths: dict[str, PurePosixPath | None] = {}
 
     def find(self, name: str, *, is_file: bool) -> PurePosixPath | None:
         """Return the path of an existing file or folder, or only of a file."""
-        top = next(_parts(name), "")
-        if top and _fold(top) not in self._top_names:
+        if not self._may_exist(name):
             return None
+        if name not in self._paths:
+            self._paths[name] = self._locate(name)
+        path = self._paths[name]
+        if is_file and path is not None and not (self._root / path).is_file():
+            return None
+        return path
+
+    def _locate(self, name: str) -> PurePosixPath | None:
         try:
             path = locate(self._root, name)
-            place = self._root / path
-            exists = place.is_file() if is_file else place.exists()
-            return path if exists else None
+            return path if (self._root / path).exists() else None
         except (CddError, OSError):
             return None
+
+    def _may_exist(self, name: str) -> bool:
+        """False if a folder in the name does not have the next name."""
+        folder = self._root
+        for part in _parts(name):
+            if len(part) > _LONGEST_PART:
+                return False
+            names = self._list(folder)
+            if part == ".." or (part not in names and _fold(part) in names):
+                # the disk knows its name
+                return True
+            if part not in names:
+                return False
+            folder /= part
+        return True
+
+    def _list(self, folder: Path) -> set[str]:
+        """Return the names in a folder, and the same names without their case."""
+        if folder not in self._listings:
+            names = set()
+            with suppress(OSError, ValueError):
+                for entry in folder.iterdir():
+                    names |= {entry.name, _fold(entry.name)}
+            self._listings[folder] = names
+        return self._listings[folder]
 
 
 def _parts(name: str) -> Iterator[str]:
@@ -253,7 +282,8 @@ class _Candidate(Struct, frozen=True):
             # A blank that is escaped as in a shell.
             text = text.replace("\\ ", " ")
             yield text, None
-        if ranged := _NAME_WITH_LINES.fullmatch(text):
+        # the pattern is slow for a long text
+        if text[-1].isdigit() and (ranged := _NAME_WITH_LINES.fullmatch(text)):
             first = int(ranged["first"])
             last = int(ranged["last"] or first)
             yield ranged["name"], LineRange(first, last)
@@ -349,10 +379,11 @@ def _may_begin(text: str, place: int) -> bool:
 
 def _is_code(text: str, place: int, mention: Mention) -> bool:
     """True if the name behind an at sign is code: a key of JSON, a rule of a style
-    sheet, or a decorator above a definition. The name of a file has a dot or a slash,
-    which a bare word has not.
+    sheet, or a decorator above a definition. An existing file whose name has a dot or a
+    slash is none.
     """
-    is_bare = _BARE_WORD.fullmatch(mention.name) is not None
+    name = _DOTTED_NAME if mention.path is None else _BARE_WORD
+    is_bare = name.fullmatch(mention.name) is not None
     if mention.path is not None and not is_bare:
         return False
     end = place + 1 + len(mention.name)

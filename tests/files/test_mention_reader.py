@@ -185,6 +185,8 @@ def test_a_mention_means_the_longest_name_that_exists(
         "@-webkit-keyframes x {",
         "@cache\ndef f(x):\n    pass",
         "@cache\n@property\nasync def f(x):\n    pass",
+        "@pytest.mark.parametrize\ndef test(x):",
+        "  @jax.jit\n  @nn.to\n  def f(x):",
         "@cache\npublic final String name() {",
         "@cache\nexport class Page {",
         '{"@context": "x", "@types/node": "^1"}',
@@ -293,7 +295,7 @@ def test_completion_writes_each_name_so_that_it_is_read_back(
 
 def test_a_long_paste_is_read_quickly(root: Path) -> None:
     lines = ["@cached", "x = '@scope/part'", "y @ z", "@报告没有，" * 10, '@"x" ' * 40]
-    text = "\n".join(lines * 500)
+    text = "\n".join(lines * 500) + "@src/x " * 5_000 + "@a.py," * 500
     begun = time.process_time()
     find_mentions(root, text)
     find_open_mention(text)
