@@ -77,7 +77,6 @@ class Tools:
         self._times: dict[ToolCall, int] = {}
 
     def get(self, call: ToolCall) -> Tool[Any] | None:
-        """Return the tool that a call names."""
         for tool in self._tools:
             if tool.name == call.name:
                 return tool

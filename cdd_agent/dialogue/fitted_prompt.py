@@ -18,8 +18,6 @@ Form = str | tuple[Message, ...]
 
 
 class PromptPart(Struct, frozen=True):
-    """A part of a prompt."""
-
     whole: Form
     name: str = ""
     """For the user and the model, if the part is omitted or shortened."""
@@ -138,7 +136,6 @@ def _messages_of(forms: Sequence[Form], note: str) -> tuple[Message, Sequence[Me
 
 
 def _size(bare: Dialogue, form: Form) -> int:
-    """Estimate the tokens of a form."""
     if isinstance(form, str):
         return estimated_tokens(form)
     return bare.size(form) if form else 0

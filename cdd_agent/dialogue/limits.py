@@ -11,8 +11,6 @@ class Used(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True):
-    """Limits of one turn."""
-
     rounds: int = 25
     """Rounds with tools. The model has one more for its last reply."""
     seconds: float = 900.0

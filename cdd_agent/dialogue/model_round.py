@@ -44,8 +44,6 @@ _PROBLEMS = {
 
 
 class ModelRound:
-    """One call of a model."""
-
     def __init__(
         self,
         emit: Emit,
@@ -97,7 +95,6 @@ class ModelRound:
 
     @property
     def message(self) -> Message:
-        """The model's message with its calls."""
         calls = tuple(self._native_calls) if self._is_native else ()
         return Message(
             "assistant", self._text, calls, provider_data=self._end.provider_data
@@ -127,7 +124,6 @@ class ModelRound:
         return "".join(self._shown)
 
     def blocks_of(self, info: str) -> tuple[str, ...]:
-        """Return the contents of the code blocks for the program."""
         return self._stream.blocks_of(info)
 
     @property

@@ -85,7 +85,8 @@ async def ask_structured(
         complaint = Message("user", _complaint(problems))
         shortened = (*asked, conversation[-1], complaint)
         conversation = (*conversation, complaint)
-        if not dialogue.leaves_room(conversation):
+        remaining = dialogue.remaining_tokens(conversation)
+        if remaining is not None and remaining < 0:
             conversation = shortened
         keep(Added((complaint,)))
     if best is None:
@@ -103,7 +104,6 @@ def add_form(messages: Sequence[Message], kind: type[Struct]) -> tuple[Message, 
 
 
 def describe_form(kind: type[Struct]) -> str:
-    """Return the form of the answer for a prompt."""
     schema = json.dumps(schema_of(kind), ensure_ascii=False, separators=(",", ":"))
     return (
         f"# The form of your answer\n\nEnd each answer with one code block of `{FENCE}`"
@@ -116,7 +116,6 @@ def describe_form(kind: type[Struct]) -> str:
 def _read_answer(
     turn: Turn, kind: type[T], respell: Callable[[Any], Any]
 ) -> tuple[T | None, tuple[str, ...]]:
-    """Return the value, or its problems."""
     if turn.problem:
         return None, (f"{turn.problem} Be briefer.",)
     written = _find_json(turn)

@@ -53,7 +53,6 @@ class TokenBudget:
         return text
 
     def omit(self, name: str) -> None:
-        """Note that a part is omitted."""
         self.left_out.append(name)
         if self.take(estimated_tokens(f"- {name}")):
             self._named.append(name)

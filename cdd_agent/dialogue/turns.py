@@ -83,10 +83,6 @@ class Turn(Struct, frozen=True):
     """Why the reply is not whole, as a sentence."""
 
 
-def _drop(added: Added) -> None:
-    del added
-
-
 async def _ignore_answer(call: ToolCall, answer: str) -> None:
     del call, answer
 
@@ -117,8 +113,8 @@ class Dialogue(Struct, frozen=True):
         self,
         messages: Sequence[Message],
         *,
-        keep: Keep = _drop,
-        keep_part: Keep = _drop,
+        keep: Keep = lambda added: None,
+        keep_part: Keep = lambda added: None,
         step: int | None = None,
         hidden: str | None = None,
         used: Used = _NOTHING_USED,
@@ -187,14 +183,9 @@ class Dialogue(Struct, frozen=True):
             ),
         )
 
-    def leaves_room(self, messages: Sequence[Message]) -> bool:
-        """True if a conversation leaves room for a reply."""
-        remaining = self.remaining_tokens(messages)
-        return remaining is None or remaining >= 0
-
     def remaining_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Return the tokens that may be added to a conversation. None if the window is
-        not known.
+        """Return the tokens that may be added to a conversation. Below 0, there is too
+        little room for a reply. None: the window is unknown.
         """
         window = self.model.window
         return None if window is None else most_of(window) - self.size(messages)
@@ -204,7 +195,6 @@ class Dialogue(Struct, frozen=True):
         return estimated_prompt(self.request(messages))
 
     def request(self, messages: Sequence[Message]) -> Request:
-        """Return the next request for a conversation."""
         offered = definitions(self.tools)
         if self.tools and not self.is_native:
             offered = ()
@@ -380,7 +370,6 @@ class _RunningTurn(Struct):
 
 
 def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
-    """Return the tools as a request offers them."""
     return tuple(
         ToolDefinition(tool.name, tool.description, tool.parameters_schema)
         for tool in tools

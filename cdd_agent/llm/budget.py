@@ -110,8 +110,6 @@ def _has_room(spent: Cost, check_room: CheckRoom) -> bool:
 
 
 class TalliedModel(ModelWrapper):
-    """Counts its running calls in a tally."""
-
     def __init__(self, model: Model, tally: Tally) -> None:
         super().__init__(model)
         self._tally = tally

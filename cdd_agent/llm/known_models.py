@@ -55,8 +55,6 @@ class KnownModel(Struct, frozen=True):
 
 
 class _Row(Struct, frozen=True, array_like=True):
-    """A row of the table."""
-
     provider: str
     window: int | None = None
     longest_reply: int | None = None
@@ -129,7 +127,6 @@ def _known_by_vendor(provider: str, name: str) -> KnownModel:
 
 @cache
 def _by_plain_name() -> dict[str, str]:
-    """Return the model strings of the table by their plain names."""
     return {_plain_name(model): model for model in _table().models}
 
 
@@ -138,7 +135,6 @@ def _plain_name(model: str) -> str:
 
 
 def _find_row(model: str) -> "_Row | None":
-    """Return a model's row, under its string or under its name alone."""
     models = _table().models
     if model in models:
         return _row(models[model])

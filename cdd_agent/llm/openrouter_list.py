@@ -74,7 +74,6 @@ class OpenRouterList(Struct, frozen=True):
         return cls(endpoint.base, time.time(), entries)
 
     def save(self) -> None:
-        """Save the list if there is a cache folder."""
         path = _file()
         if path is None:
             return

@@ -246,7 +246,6 @@ def _protocol_at(base: str, provider: Provider, model: str) -> Speaks:
 
 
 def _split_model(model: str) -> tuple[str, str]:
-    """Return the provider and the name at the provider."""
     prefix, slash, name = model.partition("/")
     if slash:
         return prefix, name

@@ -67,14 +67,6 @@ class _Place(Enum):
     """A line end is part of the mark. Anything else starts a line."""
 
 
-class HiddenBlock(Struct, frozen=True):
-    """A code block for the program."""
-
-    info: str
-    """The first word of its info string, in small letters."""
-    content: str
-
-
 class _Fence(Struct, frozen=True):
     """The line that begins a code block."""
 
@@ -125,7 +117,10 @@ class ReplyStream:
         """The pieces of the reply with all that is in it."""
         self.has_thoughts = False
         """Thoughts with a beginning have come. Then an end alone is text."""
-        self.blocks: list[HiddenBlock] = []
+        self.blocks: list[tuple[str, str]] = []
+        """The code blocks for the program: the first word of each info string in small
+        letters, and the content.
+        """
         self._calls: list[str] = []
         self._has_tools = has_tools
         self._hidden_infos = hidden_blocks
@@ -177,7 +172,7 @@ class ReplyStream:
 
     def blocks_of(self, info: str) -> tuple[str, ...]:
         """Return the contents of the hidden blocks with an info string."""
-        return tuple(block.content for block in self.blocks if block.info == info)
+        return tuple(content for word, content in self.blocks if word == info)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """Return the calls that were in the text. Raises `ServerFailed` for one that
@@ -356,7 +351,7 @@ class ReplyStream:
             self._begin_block(line)
 
     def _end_hidden_block(self) -> None:
-        self.blocks.append(HiddenBlock(self._fence.info, "".join(self._hidden)))
+        self.blocks.append((self._fence.info, "".join(self._hidden)))
         self._hidden.clear()
         self._state = self._state_below
 

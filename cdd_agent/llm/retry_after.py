@@ -88,7 +88,6 @@ def _read_reset(text: str, unix_time: float) -> float | None:
 
 
 def _read_date(text: str, unix_time: float) -> float | None:
-    """Read an HTTP date."""
     with suppress(ValueError, OverflowError):
         return _plausible(parsedate_to_datetime(text).timestamp() - unix_time)
     return None

@@ -105,7 +105,8 @@ class Retrying(ModelWrapper):
                 wait = doubled if asked is None else asked
                 until = self._clock.now().timestamp() + wait
                 self._shared.extend(until, error.message)
-            self._expect_worth_waiting(error, calls)
+            if (asked or 0.0) > LONGEST_WAIT or calls >= _CALLS[RateLimited]:
+                raise self._come_back_later(error, calls) from error
             # never sooner than the provider asks, which may be at once
             if asked is not None and asked + chance > backoff:
                 return asked + chance
@@ -133,11 +134,6 @@ class Retrying(ModelWrapper):
                     RateLimited(reason, retry_after=remaining), 1
                 )
             await self._wait(remaining + self._clock.chance(), reason, on_event)
-
-    def _expect_worth_waiting(self, error: RateLimited, calls: int) -> None:
-        wait = error.retry_after or 0.0
-        if wait > LONGEST_WAIT or calls >= _CALLS[RateLimited]:
-            raise self._come_back_later(error, calls) from error
 
     def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
         """Return the error with a hint that says when to come back."""

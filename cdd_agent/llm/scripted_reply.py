@@ -24,8 +24,6 @@ from cdd_agent.llm.port import (
 
 
 class TimedEvent(Struct, frozen=True):
-    """An event of a recorded call."""
-
     seconds: float
     """Since the call began."""
     event: ModelEvent
@@ -113,7 +111,6 @@ class ScriptedReply(Struct, frozen=True):
             yield 0.0, call
 
     def end(self, request: Request) -> Done | ModelError:
-        """Return how the call ends."""
         if self.error is not None:
             return self.error
         if self.cut is not None:

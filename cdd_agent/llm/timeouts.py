@@ -27,5 +27,4 @@ LOCAL_SERVERS_TIMEOUT = 1.0
 
 
 def silence_timeout(model: KnownModel) -> float:
-    """Return the longest time without a byte."""
     return THINKING_TIMEOUT if model.thinks else SILENCE_TIMEOUT

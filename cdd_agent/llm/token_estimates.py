@@ -32,7 +32,6 @@ def estimated_text(request: Request) -> int:
 
 
 def estimated_pictures(request: Request) -> int:
-    """Return the tokens of a request's pictures."""
     tokens = 0
     for message in request.messages:
         tokens += sum(map(picture_tokens, message.pictures))
@@ -40,12 +39,10 @@ def estimated_pictures(request: Request) -> int:
 
 
 def estimated_tokens(text: str) -> int:
-    """Return the tokens of a text."""
     return tokens_of(text_bytes(text))
 
 
 def text_bytes(text: str) -> int:
-    """Return the size of a text in UTF-8."""
     return len(text.encode(errors="replace"))
 
 

@@ -169,7 +169,6 @@ def parse_answer(text: str) -> Answer:
 def _name_arguments(
     arguments: type[Struct], values: Sequence[object], kwargs: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the positional and named arguments of a call by name."""
     names = arguments.__struct_fields__
     if len(values) > len(names):
         raise WrongValue((), f"has {len(values)} positional arguments")

@@ -68,7 +68,7 @@ def parts_of(pieces: Sequence[str], stream: ReplyStream | None = None) -> Parts:
                 parts.thoughts += event.text
             case WasThought():
                 parts.text, parts.thoughts = "", parts.text + parts.thoughts
-    parts.blocks = tuple((block.info, block.content) for block in stream.blocks)
+    parts.blocks = tuple(stream.blocks)
     try:
         parts.calls = stream.calls()
     except ServerFailed:

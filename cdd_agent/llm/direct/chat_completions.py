@@ -74,7 +74,6 @@ _SHORT_ID = re.compile("[A-Za-z0-9]{9}")
 
 
 def write_tools(request: Request) -> list[_Json]:
-    """Return the tools of a request as JSON."""
     return [
         {"type": "function", "function": write_function(tool)} for tool in request.tools
     ]

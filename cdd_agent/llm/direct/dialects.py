@@ -122,7 +122,6 @@ def dialect_of(provider: str, model: str) -> Dialect:
 def effort_fields(
     provider: str, model: str, facts: KnownModel, effort: Effort
 ) -> Fields:
-    """Return the fields for an effort."""
     efforts = dialect_of(provider, model).efforts
     if efforts is not None:
         return efforts[effort]

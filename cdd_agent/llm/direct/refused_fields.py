@@ -6,8 +6,6 @@ from typing import Any
 
 
 class RefusedFields:
-    """The fields that a server has refused."""
-
     def __init__(self, wordings: Mapping[str, str]) -> None:
         """`wordings` are the optional fields, and how a refusal names them."""
         self._patterns = {

@@ -55,7 +55,6 @@ def fewest_tokens(request: Request) -> int:
 def cut_error(
     name: str, request: Request, usage: Usage, window: int | None
 ) -> ContextTooLong:
-    """Return the error for a reply to a request that was cut."""
     size = f", and its window has {window:,}" if window is not None else ""
     return ContextTooLong(
         f"Ollama has cut the request for {name} without a message: of about"
