@@ -203,7 +203,7 @@ def describe_last_prompt(session: Session) -> str:
         parts.append(_describe_parts(prompt))
         if prompt.left_out:
             names = ", ".join(map(sanitize_for_display, prompt.left_out))
-            parts.append(f"Left out, for want of room: {names}.")
+            parts.append(f"Left out because there is no room: {names}.")
     if choices.pinned or choices.without:
         parts.append(_describe_choices(choices))
     return "\n\n".join(parts)

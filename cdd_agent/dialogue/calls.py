@@ -94,8 +94,8 @@ class Tools:
         if self._is_repeated(call, tool):
             return {
                 "error": (
-                    f"This very call was made {_MOST_REPEATS} times already. Its answer"
-                    " is above; go on from it."
+                    f"This call was made {_MOST_REPEATS} times already. Its answer is"
+                    " above; continue from it."
                 )
             }
         try:

@@ -80,7 +80,7 @@ class TokenBudget:
         unnamed = len(self.left_out) - len(self._named)
         if unnamed:
             lines.append(f"- … and {unnamed} more")
-        paragraphs = ["# Left out, for want of room", "\n".join(lines)]
+        paragraphs = ["# Left out because there is no room", "\n".join(lines)]
         if advice:
             paragraphs.append(advice)
         return "\n\n".join(paragraphs)
@@ -88,7 +88,7 @@ class TokenBudget:
 
 def left_out_in_words(left_out: Sequence[str]) -> str:
     """Return a sentence for the user about omitted parts."""
-    return f"Left out of the prompt, for want of room: {', '.join(left_out)}"
+    return f"Left out of the prompt because there is no room: {', '.join(left_out)}"
 
 
 class Omitted:

@@ -48,10 +48,10 @@ ToolCalls = Literal["auto", "on", "off"]
 _NO_MORE = "You cannot use tools any more: {}. Finish now, with what you know."
 _TOO_LATE = "The time of this turn is over; this call was not made."
 _TOO_MUCH = (
-    "The answers of this round are as long as they may be together; this call was not"
-    " made. Make it again alone."
+    "The answers of this round have reached their limit together; this call was not"
+    " made. Repeat it alone."
 )
-_NEVER_DONE = "The model went on calling tools when it could not any more: {}."
+_NEVER_DONE = "The model called tools again although {}."
 _FULL = "the window of the model is full"
 _IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
 _NOTHING_USED = Used()
@@ -401,7 +401,7 @@ def _picture_notice(model: Model, pictures: Sequence[Picture]) -> Notice:
     """Report to the user whether pictures are sent to the model."""
     if model.sees is False:
         return Notice(
-            f"{model.name} cannot see pictures: the text goes on without"
+            f"{model.name} cannot see pictures: the text is sent without"
             f" {names_of(tuple(pictures))}. If it can, set `pictures: true`.",
             Tone.WARNING,
             kind=NoticeKind.NOT_SENT,

@@ -236,7 +236,7 @@ class ShownFiles(Struct, dict=True):
         path = file.text.path
         reason = f"it has {file.text.visible_size:,} bytes"
         if file.may_be_whole:
-            reason = "for want of room"
+            reason = "there is no room for more"
         ranges = describe_ranges(lines)
         self.notes.append(f"{path} is shown to the model in part ({ranges}): {reason}.")
 

@@ -161,7 +161,7 @@ def _exhausted(key: str, used: str, reason: str) -> BudgetExhausted:
     return BudgetExhausted(
         f"{used} of the budget are used, and {reason}",
         hint=(
-            f"What was done is saved. Raise `budget.{key}` in .cdd/config.yaml to"
+            f"Your progress is saved. Raise `budget.{key}` in .cdd/config.yaml to"
             " continue."
         ),
     )
@@ -198,8 +198,7 @@ class Budgeted(ModelWrapper):
         self._price, self._spend, self._lost = price, spend, lost
         if limit.usd is not None and price() is None:
             raise BadInput(
-                f"`budget.usd` cannot be kept to: the price of {model.name} is not"
-                " known",
+                f"`budget.usd` cannot be checked: the price of {model.name} is unknown",
                 hint="Set `budget.tokens` instead.",
             )
 

@@ -222,7 +222,7 @@ _RULES = (
     ),
     _Rule(
         BadAnswer,
-        "The memory of its server does not suffice for {model}{status}",
+        "The server has too little memory for {model}{status}",
         "Set a smaller `context_window`, or use a smaller model.",
         wording=_any_of(
             r"requires more system memory",
@@ -231,15 +231,15 @@ _RULES = (
     ),
     _Rule(
         BadAnswer,
-        "{model} made a call of a tool that its server could not read",
-        "Ask again; if it stays, `tool_calls: off` in .cdd/config.yaml does without.",
+        "The server could not read a tool call of {model}",
+        "Try again. If it happens again, set `tool_calls: off` in .cdd/config.yaml.",
         wording=r"tool_use_failed|failed_generation",
     ),
     _Rule(
         PicturesRefused,
         "{model} takes no pictures{status}",
-        "Leave the picture out, or use another model; with `pictures: false` in"
-        " .cdd/config.yaml the text goes on without it.",
+        "Leave the picture out, or use another model. With `pictures: false` in"
+        " .cdd/config.yaml, the text is sent without it.",
         wording=_any_of(
             r"unknown variant .?image_url",
             r"image[_ ](?:url|input)s?\b[^.]{0,60}(?:not |un|only )support",
@@ -303,7 +303,7 @@ _RULES = (
     _Rule(
         QuotaUsedUp,
         "There is no money or quota left for {model}{status}",
-        "Look at your account with the provider, or use another model.",
+        "Check your account with the provider, or use another model.",
         statuses=(402,),
         wording=_any_of(
             r"insufficient_quota",
@@ -347,28 +347,28 @@ _RULES = (
     _Rule(
         RateLimited,
         "{model} asks to come back later{status}",
-        "Try again later; if it speaks of a quota, look at your account with the"
+        "Try again later. If the message names a quota, check your account with the"
         " provider.",
         kinds=("RateLimitError",),
         statuses=(429, 503, 529),
     ),
     _Rule(
         ModelNotFound,
-        "The server of {model} sends the call elsewhere{status}",
-        "Nothing was sent there. Set api_base to that address, if it is the right one.",
+        "The server of {model} redirects the call{status}",
+        "cdd does not follow redirects. If the new address is right, set `api_base`.",
         statuses=range(300, 400),
     ),
     _Rule(
         RequestRejected,
         "{model} refused the request{status}",
-        "Fix what it names, or use another model.",
+        "Correct what the server names, or use another model.",
         kinds=("BadRequestError", "UnprocessableEntityError"),
         statuses=(*range(400, 500), 501, 505),
     ),
     _Rule(
         BadAnswer,
         "The answer of {model} cannot be understood{status}",
-        "Try again; if it stays, its server or a proxy damages the answers.",
+        "Try again. If it happens again, the server or a proxy damages the answers.",
         kinds=("JSONDecodeError", "NoReply"),
     ),
     _Rule(

@@ -33,7 +33,7 @@ the window of most rate limits.
 """
 _OTHER_CALLS = 3
 """For broken connections and failing servers: each such call may have been paid for."""
-_SAVED = "What was done is saved, and the next run goes on from there."
+_SAVED = "Your progress is saved, and the next run continues from there."
 
 
 class Clock(Struct, frozen=True):

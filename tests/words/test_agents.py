@@ -489,7 +489,7 @@ async def test_pictures(sandbox: Sandbox) -> None:
         (
             "see @shot.png",
             [
-                "scripted cannot see pictures: the text goes on without shot.png. If it can, set `pictures: true`."
+                "scripted cannot see pictures: the text is sent without shot.png. If it can, set `pictures: true`."
             ],
         ),
     )

@@ -30,8 +30,8 @@ from tests.support.replies import all_of
 from tests.support.tables import each_row
 
 ONE = Request((Message("system", "Be brief."), Message("user", "one")))
-SAVED = "What was done is saved, and the next run goes on from there."
-WITHOUT_PICTURES = "Leave the picture out, or use another model; with `pictures: false` in .cdd/config.yaml the text goes on without it."
+SAVED = "Your progress is saved, and the next run continues from there."
+WITHOUT_PICTURES = "Leave the picture out, or use another model. With `pictures: false` in .cdd/config.yaml, the text is sent without it."
 IN_THE_WAY = (
     "A firewall, a proxy or a login may be in the way, or the API base is wrong."
 )
@@ -74,7 +74,7 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
         (
             Failure(status=402),
             "There is no money or quota left for some/model (402).",
-            "Look at your account with the provider, or use another model.",
+            "Check your account with the provider, or use another model.",
         ),
         (
             Failure(status=404, words="No such model."),
@@ -99,7 +99,7 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
         (
             Failure(kinds=frozenset({"NoReply"})),
             "The answer of some/model cannot be understood.",
-            "Try again; if it stays, its server or a proxy damages the answers.",
+            "Try again. If it happens again, the server or a proxy damages the answers.",
         ),
         (
             Failure(status=403, page="Access denied"),

@@ -212,7 +212,7 @@ async def test_what_did_not_fit_is_named(sandbox: Sandbox) -> None:
     sandbox.flags = {"context_window": 4_000}
     await run_all(sandbox.write(Step("a.txt", "none")).replies(says("a.txt", "x")))
     left_out = """\
-# Left out, for want of room
+# Left out because there is no room
 
 - the project's rules for agents
 

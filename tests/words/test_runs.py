@@ -197,7 +197,7 @@ async def in_folder(half: Sandbox) -> list[Event]:
         (
             narrow,
             [
-                "big.py is shown to the model in part (lines 1 to 1480): for want of room."
+                "big.py is shown to the model in part (lines 1 to 1480): there is no room for more."
             ],
         ),
         (
