@@ -38,7 +38,6 @@ from cdd_agent.llm.port import (
     ModelError,
     NotReachable,
     OnEvent,
-    Price,
     Request,
 )
 from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of
@@ -65,6 +64,10 @@ class LitellmModel:
         self.api_base = api_base
         self.options = options
         self._origin = f"{name} by litellm at {api_base or 'its provider'}"
+        self._known = known_model(name)
+        self.sees = self._known.sees if options.sees is None else options.sees
+        self.window = self._known.window
+        self.price = self._known.price
 
     @property
     def calls_tools(self) -> bool:
@@ -74,21 +77,7 @@ class LitellmModel:
         is_at_azure = self.name.startswith("azure/")
         if is_at_azure and by_responses.search(self.name.rpartition("/")[2]):
             return False
-        return known_model(self.name).calls_tools
-
-    @property
-    def sees(self) -> bool | None:
-        if self.options.sees is not None:
-            return self.options.sees
-        return known_model(self.name).sees
-
-    @property
-    def window(self) -> int | None:
-        return known_model(self.name).window
-
-    @property
-    def price(self) -> Price | None:
-        return known_model(self.name).price
+        return self._known.calls_tools
 
     def warm_up(self) -> None:
         """Begin the slow import in a thread. The first call waits for it."""
@@ -150,7 +139,6 @@ class LitellmModel:
         return explain_failure(failure, self.name, self.api_base, self._key_hint)
 
     def _call(self, litellm: Any, request: Request) -> dict[str, Any]:
-        known = known_model(self.name)
         arguments: dict[str, Any] = {
             "model": self.name,
             "messages": self._messages(request),
@@ -160,7 +148,9 @@ class LitellmModel:
             "drop_params": True,
             "api_base": self.api_base,
             "api_key": self._chosen_key(litellm),
-            "timeout": httpx.Timeout(silence_timeout(known), connect=CONNECT_TIMEOUT),
+            "timeout": httpx.Timeout(
+                silence_timeout(self._known), connect=CONNECT_TIMEOUT
+            ),
             "max_retries": 0,
             "num_retries": 0,
             **self._settings(),
@@ -173,8 +163,7 @@ class LitellmModel:
 
     def _settings(self) -> dict[str, Any]:
         """Return the user's options in litellm's words, which fit all providers."""
-        options = self.options
-        known = known_model(self.name)
+        options, known = self.options, self._known
         settings: dict[str, Any] = {}
         if options.effort:
             settings["reasoning_effort"] = openai_word(options.effort, known)
