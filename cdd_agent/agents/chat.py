@@ -41,7 +41,7 @@ from cdd_agent.llm.port import (
     PromptShare,
     Request,
 )
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.base import Tool
@@ -173,9 +173,9 @@ class ChatAgent:
             emit=emit,
         )
         prompt = self._prompt(dialogue, turn)
-        said = estimated_prompt(Request((*self._conversation.messages, *turn.new)))
+        said = estimate_prompt(Request((*self._conversation.messages, *turn.new)))
         shares = (*prompt.shares, PromptShare("the conversation", said))
-        for notice in self._left_out.news(prompt.left_out):
+        for notice in self._left_out.new_notices(prompt.left_out):
             emit(notice)
         emit(PromptMade(None, shares, prompt.left_out, model.window))
         if self._needs_room(prompt, turn):
@@ -276,7 +276,7 @@ class ChatAgent:
             ),
         )
         conversation = max(
-            (dialogue.model.window or 0) // 4, estimated_prompt(Request((turn.said,)))
+            (dialogue.model.window or 0) // 4, estimate_prompt(Request((turn.said,)))
         )
         fitted = fit(dialogue, parts, tools=1, reserved=conversation)
         system = self._redactor.redacted(fitted.messages[0])

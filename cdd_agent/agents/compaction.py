@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from cdd_agent.agents.attachments import without_files
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.dialogue.limits import Limits
-from cdd_agent.dialogue.token_budget import for_answers, most_of
+from cdd_agent.dialogue.token_budget import largest_request, tokens_for_answers
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
@@ -30,7 +30,7 @@ from cdd_agent.events.dialogue_events import (
 )
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.llm.port import ContextTooLong, EmptyReply, Message, Model, Request
-from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_prompt, estimate_tokens
 
 _UNKNOWN_WINDOW = 48_000
 """Tokens that are assumed for an unknown window. Most models take more."""
@@ -84,7 +84,9 @@ class Room(Struct, frozen=True):
         window = model.window
         if window is None:
             return cls(_UNKNOWN_WINDOW, _UNKNOWN_WINDOW * 3 // 4, taken)
-        full = min(window * 3 // 4, most_of(window) - for_answers(window))
+        full = min(
+            window * 3 // 4, largest_request(window) - tokens_for_answers(window)
+        )
         return cls(window, full, taken)
 
     def for_messages(
@@ -304,7 +306,7 @@ def _former_summary(older: Sequence[Message], most: int) -> str:
         if message.role == "user" and message.content.startswith(_SUMMARY):
             text = message.content.removeprefix(_SUMMARY).partition(_LINES)[0].strip()
             text = text.removesuffix(_LATER).strip()
-            room = most - estimated_tokens(_LATER)
+            room = most - estimate_tokens(_LATER)
             if room >= _LEAST_SUMMARY:
                 return f"{_cut(text, room, _LONGEST_MESSAGE)}\n\n{_LATER}"
     return ""
@@ -325,7 +327,7 @@ def _fit_for_summary(older: Sequence[Message], window: int, prompt: int) -> str:
             lines.append(f"(calls {call.name} with {call.arguments})")
         text = shorten("\n".join(filter(None, lines)), _LONGEST_MESSAGE)
         parts.append(f"## {message.role}\n\n{text}")
-    most = min(window // 2, most_of(window) - prompt - _MARGIN)
+    most = min(window // 2, largest_request(window) - prompt - _MARGIN)
     whole = "\n\n".join(parts)
     return _cut(whole, most, len(whole))
 
@@ -339,7 +341,7 @@ def _find_problem(text: str, least: int, prompt: str, shown: str) -> str:
         for line in text.splitlines()
         if not line.startswith("#") and not _NOTHING.fullmatch(line.lower())
     )
-    tokens = estimated_tokens(content)
+    tokens = estimate_tokens(content)
     if tokens < least:
         words = len(content.split())
         return f"is too short: {words} word{'' if words == 1 else 's'}"
@@ -365,11 +367,11 @@ def _phrases(text: str) -> set[tuple[str, ...]]:
 def _cut(text: str, most: int, length: int) -> str:
     """Shorten a text to at most `length` characters and `most` tokens."""
     shown = shorten(text, length)
-    while length > 0 and (size := estimated_tokens(shown)) > most:
+    while length > 0 and (size := estimate_tokens(shown)) > most:
         length = min(length * max(most, 0) // size, length - 1)
         shown = shorten(text, length)
     return shown
 
 
 def _size(messages: Sequence[Message]) -> int:
-    return estimated_prompt(Request(tuple(messages)))
+    return estimate_prompt(Request(tuple(messages)))

@@ -595,7 +595,7 @@ class ExecutorAgent(ReadsWords):
         prompt = about_the_run(
             runner.root, run.spec, run.plan, run.state, dialogue, spoken, places
         )
-        for notice in self._left_out.news(prompt.left_out):
+        for notice in self._left_out.new_notices(prompt.left_out):
             self.emit(notice)
         self.emit(prompt.made)
         try:

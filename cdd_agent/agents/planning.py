@@ -49,7 +49,7 @@ from cdd_agent.events.strength_events import CriterionStrength
 from cdd_agent.events.ticket_events import PlanChecked
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.port import Message, Model
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
@@ -313,7 +313,7 @@ class Planning:
         prompt = await asyncio.to_thread(
             self._prompt, self.notes.task, conversation, exploration
         )
-        for notice in self._left_out.news(prompt.left_out):
+        for notice in self._left_out.new_notices(prompt.left_out):
             self.recorder.emit(notice)
         self.recorder.emit(prompt.made)
 
@@ -485,7 +485,7 @@ class Planning:
             dialogue,
             parts,
             tools=1,
-            reserved=estimated_tokens(describe_form(_FORMS[task])),
+            reserved=estimate_tokens(describe_form(_FORMS[task])),
         )
 
     async def _find_context(self, spec: TicketSpec) -> str:

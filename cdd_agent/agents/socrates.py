@@ -458,7 +458,7 @@ class SocratesAgent(ReadsWords):
         self._told |= set(new)
         self.tell(
             *(Notice(note, Tone.WARNING) for note in new),
-            *self._left_out.news(request.left_out),
+            *self._left_out.new_notices(request.left_out),
         )
         self.emit(request.made)
         answer = await self._request_proposal(request, before, is_answer=is_answer)

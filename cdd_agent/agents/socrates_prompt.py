@@ -23,7 +23,7 @@ from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.llm.port import Message
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.rules import RULES_FOR_AGENTS, ProjectRules, project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets
@@ -145,7 +145,7 @@ def request_of(
         ),
     )
     return fit(
-        dialogue, parts, tools=3, reserved=estimated_tokens(describe_form(Proposal))
+        dialogue, parts, tools=3, reserved=estimate_tokens(describe_form(Proposal))
     )
 
 

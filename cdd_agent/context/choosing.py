@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cdd_agent.context.code_text import CodeReader, CodeText, ShownCode
 from cdd_agent.context.places import RankedFile, sort_places
 from cdd_agent.files.line_ranges import Ranges, join_ranges
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 
 _SMALL = 500
 """Tokens of a file that is shown whole if any part of it is."""
@@ -198,9 +198,9 @@ def choose_parts(
     If it `grows`, the lines around the parts are added while there is room.
     """
     about = f"\n{text.outline(outline).text}" if outline.strip() else ""
-    if estimated_tokens(about) * 3 > tokens:
+    if estimate_tokens(about) * 3 > tokens:
         about = ""
-    room = tokens - estimated_tokens(about)
+    room = tokens - estimate_tokens(about)
     wanted = list(first)
     if ranked is not None:
         wanted += [(place.first, place.last) for place in ranked.places]

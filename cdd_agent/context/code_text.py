@@ -18,7 +18,7 @@ from cdd_agent.files.line_ranges import (
 )
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, find_hidden_lines, is_notebook
 from cdd_agent.files.text import decode_file, lines_of
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.sanitize import fenced
 
 LARGEST_IN_PART = 1_000_000
@@ -62,7 +62,7 @@ class ShownCode(Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        return estimated_tokens(self.text)
+        return estimate_tokens(self.text)
 
 
 class CodeText:
@@ -148,7 +148,7 @@ class CodeText:
         lines = []
         size = 0
         for line in outline.splitlines():
-            size += estimated_tokens(line) + 1
+            size += estimate_tokens(line) + 1
             if size > _LONGEST_OUTLINE:
                 lines.append("…")
                 break

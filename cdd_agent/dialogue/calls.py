@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdd_agent.dialogue import text_tools
 from cdd_agent.llm.port import Message, ToolCall
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.tools.base import Answer, Tool
 
 LONGEST_ANSWER = 40_000
@@ -48,12 +48,12 @@ class AnswerRoom(Struct):
         """
         longest = min(LONGEST_ANSWER, self.characters)
         if self.tokens is not None:
-            share = len(answer) * self.tokens // (2 * estimated_tokens(answer))
+            share = len(answer) * self.tokens // (2 * estimate_tokens(answer))
             longest = min(longest, share)
         text = self._cut(answer, max(longest, SHORTEST_ANSWER))
         self.characters -= len(text)
         if self.tokens is not None:
-            self.tokens -= estimated_tokens(text)
+            self.tokens -= estimate_tokens(text)
         return text
 
     def _cut(self, answer: str, longest: int) -> str:

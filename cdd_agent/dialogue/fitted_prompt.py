@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, for_answers
+from cdd_agent.dialogue.token_budget import MARGIN, TokenBudget, tokens_for_answers
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.events.dialogue_events import PromptMade
 from cdd_agent.llm.port import Message, PromptShare
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 
 Form = str | tuple[Message, ...]
 """A paragraph of the system's message, or messages of the conversation."""
@@ -88,7 +88,7 @@ def fit(
     for place in places:
         if parts[place].rank < tools:
             forms[place] = _choose_form(bare, parts[place], budget)
-    equipped = dialogue.with_tools_that_fit(budget, for_answers(window))
+    equipped = dialogue.with_tools_that_fit(budget, tokens_for_answers(window))
     for place in places:
         if parts[place].rank >= tools:
             forms[place] = _choose_form(bare, parts[place], budget)
@@ -137,5 +137,5 @@ def _messages_of(forms: Sequence[Form], note: str) -> tuple[Message, Sequence[Me
 
 def _size(bare: Dialogue, form: Form) -> int:
     if isinstance(form, str):
-        return estimated_tokens(form)
+        return estimate_tokens(form)
     return bare.size(form) if form else 0

@@ -29,7 +29,7 @@ from cdd_agent.llm.port import (
     WasThought,
 )
 from cdd_agent.llm.reply_stream import ReplyStream, text_of
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 
 _PROBLEMS = {
     StopReason.LENGTH: "The reply was cut by the model's length limit.",
@@ -68,7 +68,7 @@ class ModelRound:
 
     async def run(self, model: Model, request: Request) -> None:
         """Ask the model, and emit its reply as it arrives."""
-        size = estimated_prompt(request)
+        size = estimate_prompt(request)
         self._emit(ReplyStarted(self._step, model.name, prompt_tokens=size))
         self._end = await model.reply(request, self._receive)
         self._rest = text_of(self._stream.end())

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.llm.budget import CEILING
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 
 MARGIN = 60
 """Tokens for the note about omitted parts, without their names."""
 
 
-def most_of(window: int) -> int:
+def largest_request(window: int) -> int:
     """Return the tokens that a request may have. The rest of the window is for the
     reply.
     """
     return window - min(CEILING, window // 4)
 
 
-def for_answers(window: int | None) -> int:
+def tokens_for_answers(window: int | None) -> int:
     """Return the tokens that are kept free for the answers of tools."""
     return min(CEILING, (window or 0) // 8)
 
@@ -35,7 +35,7 @@ class TokenBudget:
         self.remaining: int | None = None
         """Remaining tokens; below 0 if the necessary parts do not fit."""
         if window is not None:
-            self.remaining = most_of(window) - needed
+            self.remaining = largest_request(window) - needed
         self.left_out: list[str] = []
         """Names of omitted parts."""
         self._named: list[str] = []
@@ -47,14 +47,14 @@ class TokenBudget:
 
     def take_text(self, text: str, name: str) -> str:
         """Take room for a text, and return it. Without room, omit it and return ""."""
-        if text and not self.take(estimated_tokens(text)):
+        if text and not self.take(estimate_tokens(text)):
             self.omit(name)
             return ""
         return text
 
     def omit(self, name: str) -> None:
         self.left_out.append(name)
-        if self.take(estimated_tokens(f"- {name}")):
+        if self.take(estimate_tokens(f"- {name}")):
             self._named.append(name)
 
     def take(self, tokens: int, *, reserved: int = 0) -> bool:
@@ -86,7 +86,7 @@ class TokenBudget:
         return "\n\n".join(paragraphs)
 
 
-def left_out_in_words(left_out: Sequence[str]) -> str:
+def describe_left_out(left_out: Sequence[str]) -> str:
     """Return a sentence for the user about omitted parts."""
     return f"Left out of the prompt because there is no room: {', '.join(left_out)}"
 
@@ -97,11 +97,11 @@ class Omitted:
     def __init__(self) -> None:
         self._reported: set[str] = set()
 
-    def news(self, left_out: Sequence[str]) -> list[Notice]:
+    def new_notices(self, left_out: Sequence[str]) -> list[Notice]:
         """Return a notice if parts are omitted that were not reported yet."""
         new = [name for name in left_out if name not in self._reported]
         if not new:
             return []
         self._reported.update(new)
-        text = left_out_in_words(new)
+        text = describe_left_out(new)
         return [Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT)]

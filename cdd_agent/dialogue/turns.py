@@ -25,7 +25,7 @@ from cdd_agent.dialogue.calls import (
 )
 from cdd_agent.dialogue.limits import Limits, Used
 from cdd_agent.dialogue.model_round import ModelRound
-from cdd_agent.dialogue.token_budget import TokenBudget, most_of
+from cdd_agent.dialogue.token_budget import TokenBudget, largest_request
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.llm.pictures import as_seen_by, names_of
@@ -40,7 +40,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     ToolDefinition,
 )
-from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_prompt, estimate_tokens
 from cdd_agent.tools.base import Answer, Tool, format_answer
 
 ToolCalls = Literal["auto", "on", "off"]
@@ -188,11 +188,11 @@ class Dialogue(Struct, frozen=True):
         little room for a reply. None: the window is unknown.
         """
         window = self.model.window
-        return None if window is None else most_of(window) - self.size(messages)
+        return None if window is None else largest_request(window) - self.size(messages)
 
     def size(self, messages: Sequence[Message]) -> int:
         """Estimate the tokens of the next request."""
-        return estimated_prompt(self.request(messages))
+        return estimate_prompt(self.request(messages))
 
     def request(self, messages: Sequence[Message]) -> Request:
         offered = definitions(self.tools)
@@ -222,11 +222,11 @@ class Dialogue(Struct, frozen=True):
 
     def _size_of_tool(self, tool: Tool[Any], *, is_first: bool) -> int:
         if self.is_native:
-            return estimated_prompt(Request((), definitions((tool,))))
+            return estimate_prompt(Request((), definitions((tool,))))
         text = tool.get_ai_prompt_instructions()
         if is_first:
             text = text_tools.instructions((tool,))
-        return estimated_tokens(text) + 1
+        return estimate_tokens(text) + 1
 
 
 class _RunningTurn(Struct):

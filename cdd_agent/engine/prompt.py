@@ -37,7 +37,7 @@ from cdd_agent.files.atomic import digest
 from cdd_agent.files.line_ranges import Ranges, join_ranges
 from cdd_agent.files.walk import Kind, WalkEntry
 from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
@@ -265,7 +265,7 @@ def _open_room(inputs: PromptInputs, parts: Iterable[_Part]) -> TokenBudget:
     """Return the room in the window next to the parts that the prompt must have. Raises
     `ContextTooLong` if they do not fit.
     """
-    needed = sum(estimated_tokens(part.text) for part in parts)
+    needed = sum(estimate_tokens(part.text) for part in parts)
     room = TokenBudget(inputs.window, _MARGIN + inputs.reserved + needed)
     if not room.is_over:
         return room
@@ -345,7 +345,7 @@ def _list_shares(parts: Iterable[_Part]) -> list[PromptShare]:
     shares = []
     for part in parts:
         if part.text and part.name:
-            shares.append(PromptShare(part.name, estimated_tokens(part.text)))
+            shares.append(PromptShare(part.name, estimate_tokens(part.text)))
     return shares
 
 

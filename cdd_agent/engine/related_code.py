@@ -10,7 +10,7 @@ from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
 from cdd_agent.files.atomic import digest, read_bytes
 from cdd_agent.llm.port import PromptShare
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.tickets.declared_files import DeclaredFiles
 
 MOST = 8_000
@@ -51,7 +51,7 @@ def find_related_code(
         kept is not None
         and kept.step == identity
         and _is_unchanged(shown, kept)
-        and room.take(estimated_tokens(kept.text))
+        and room.take(estimate_tokens(kept.text))
     ):
         return kept
     tokens = most if room.remaining is None else min(most, room.remaining * 2 // 3)
@@ -59,12 +59,12 @@ def find_related_code(
         shown.reader,
         shown.search.ranked,
         shown.search.outline,
-        tokens - estimated_tokens(_HEADING),
+        tokens - estimate_tokens(_HEADING),
         shown_whole=shown.whole_paths,
         shown_in_part=shown.in_part,
     )
     text = f"{_HEADING}\n\n{chosen.text}" if chosen.files else ""
-    if not text or not room.take(estimated_tokens(text)):
+    if not text or not room.take(estimate_tokens(text)):
         return RankedContext(step=identity)
     files = {}
     in_part = {}

@@ -48,7 +48,7 @@ from cdd_agent.llm.pictures import (
     picture_tokens,
 )
 from cdd_agent.llm.port import Picture, PromptShare
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import plain_tree
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.declared_files import DeclaredFiles
@@ -360,7 +360,7 @@ class ShownFiles(Struct, dict=True):
         """Add a sentence to the prompt. Return False if there is no room for it."""
         if not self.room.take_text(sentence, name):
             return False
-        share = PromptShare(name, estimated_tokens(sentence), why)
+        share = PromptShare(name, estimate_tokens(sentence), why)
         self._parts.append(_Part(sentence, share, added))
         return True
 

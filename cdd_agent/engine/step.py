@@ -18,7 +18,7 @@ from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.calls import finished_rounds
 from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.dialogue.limits import Used
-from cdd_agent.dialogue.token_budget import for_answers, left_out_in_words
+from cdd_agent.dialogue.token_budget import describe_left_out, tokens_for_answers
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls, definitions
 from cdd_agent.engine.approval import Approval, ChangesRefused
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
@@ -48,7 +48,7 @@ from cdd_agent.llm.port import (
     Request,
     RequestRejected,
 )
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -428,11 +428,11 @@ class StepRunner(Struct, frozen=True):
         window = dialogue.model.window
         tools_share: tuple[PromptShare, ...] = ()
         if dialogue.tools:
-            size = estimated_prompt(Request((), definitions(dialogue.tools)))
+            size = estimate_prompt(Request((), definitions(dialogue.tools)))
             tools_share = (PromptShare("the tools", size),)
             try:
                 prompt = await self._made(
-                    lambda: make(window, size + for_answers(window))
+                    lambda: make(window, size + tokens_for_answers(window))
                 )
             except ContextTooLong as error:
                 text = (
@@ -445,7 +445,7 @@ class StepRunner(Struct, frozen=True):
         for note in prompt.notes:
             self.emit(Notice(note, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         if prompt.left_out:
-            words = left_out_in_words(prompt.left_out)
+            words = describe_left_out(prompt.left_out)
             self.emit(Notice(words, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         if prompt.context is not None:
             attempt.save_context(prompt.context)

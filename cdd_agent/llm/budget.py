@@ -26,7 +26,7 @@ from cdd_agent.llm.port import (
     ToolCall,
     Usage,
 )
-from cdd_agent.llm.token_estimates import estimated_prompt, text_bytes, tokens_of
+from cdd_agent.llm.token_estimates import estimate_prompt, text_bytes, tokens_of
 from cdd_agent.llm.usage_check import believable_usage, believable_usd
 from cdd_agent.llm.wrapper import ModelWrapper
 
@@ -261,7 +261,7 @@ class _Call(Struct):
     reply_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.prompt_tokens = estimated_prompt(self.request)
+        self.prompt_tokens = estimate_prompt(self.request)
 
     def measure(self, event: ModelEvent) -> None:
         match event:

@@ -24,7 +24,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.retrying import Clock
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.llm.wrapper import ModelWrapper, innermost
 
 REST = 600.0
@@ -119,7 +119,7 @@ class WithFallbacks(ModelWrapper):
     def _models_for(self, request: Request) -> list[Model]:
         """Return the model to ask and its fallbacks whose window is large enough."""
         model, *others = self._available_models()
-        size = estimated_prompt(request)
+        size = estimate_prompt(request)
         models = [model]
         for other in others:
             if other.window is None or size <= other.window:

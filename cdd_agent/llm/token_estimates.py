@@ -11,12 +11,12 @@ _FRAME_OF_A_MESSAGE = 4
 """Tokens for a message's role and its separators."""
 
 
-def estimated_prompt(request: Request) -> int:
+def estimate_prompt(request: Request) -> int:
     """Return the tokens of a request: its text, its tools and its pictures."""
-    return estimated_text(request) + estimated_pictures(request)
+    return estimate_text(request) + estimate_pictures(request)
 
 
-def estimated_text(request: Request) -> int:
+def estimate_text(request: Request) -> int:
     """Return the tokens of a request without its pictures."""
     size = 0
     for message in request.messages:
@@ -31,14 +31,14 @@ def estimated_text(request: Request) -> int:
     return tokens_of(size) + _FRAME_OF_A_MESSAGE * len(request.messages)
 
 
-def estimated_pictures(request: Request) -> int:
+def estimate_pictures(request: Request) -> int:
     tokens = 0
     for message in request.messages:
         tokens += sum(map(picture_tokens, message.pictures))
     return tokens
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     return tokens_of(text_bytes(text))
 
 

@@ -7,7 +7,7 @@ believes them is never reached, or at once.
 from msgspec.structs import replace
 
 from cdd_agent.llm.port import Price, Request, Usage
-from cdd_agent.llm.token_estimates import estimated_text
+from cdd_agent.llm.token_estimates import estimate_text
 
 _FACTOR = 10
 """A count is believed from a tenth of the estimate to ten times the estimate."""
@@ -32,7 +32,7 @@ def believable_usage(reported: Usage, estimate: Usage, request: Request) -> Usag
     Prompt and completion are judged apart. The cost is kept if both are believed.
     """
     usage = _with_separate_parts(reported)
-    least_prompt = estimated_text(request) / _FACTOR
+    least_prompt = estimate_text(request) / _FACTOR
     most_prompt = max(estimate.prompt_tokens * _FACTOR, _ADDED_TO_PROMPT)
     for message in request.messages:
         most_prompt += len(message.pictures) * _MOST_OF_A_PICTURE

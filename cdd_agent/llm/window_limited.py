@@ -1,7 +1,7 @@
 """A model whose context window the user has set."""
 
 from cdd_agent.llm.port import ContextTooLong, Done, Model, NotAReply, OnEvent, Request
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.llm.wrapper import ModelWrapper
 
 
@@ -22,7 +22,7 @@ class WindowLimited(ModelWrapper):
         try:
             return await self.inner.reply(request, on_event)
         except NotAReply as error:
-            size = estimated_prompt(request)
+            size = estimate_prompt(request)
             if size <= self._window:
                 raise
             raise ContextTooLong(

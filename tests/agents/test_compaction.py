@@ -25,7 +25,7 @@ from cdd_agent.agents.compaction import (
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import read_conversation
 from cdd_agent.commands.registry import handle
-from cdd_agent.dialogue.token_budget import most_of
+from cdd_agent.dialogue.token_budget import largest_request
 from cdd_agent.errors import BudgetExhausted
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
@@ -45,7 +45,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, noticed
@@ -91,7 +91,7 @@ async def full_window(project: Sandbox) -> int:
     room for another line.
     """
     await say(project.replies("Yes.").session(), "Hello?")
-    taken = estimated_prompt(project.model.requests[0])
+    taken = estimate_prompt(project.model.requests[0])
     shutil.rmtree(project.root / ".cdd" / "conversations")
     return (taken + 3_250) * 8 // 5
 
@@ -396,7 +396,7 @@ def typed(text: str) -> Message:
 
 
 def size(*messages: Message) -> int:
-    return estimated_prompt(Request(messages))
+    return estimate_prompt(Request(messages))
 
 
 def texts(messages: tuple[Message, ...]) -> list[str]:
@@ -485,7 +485,7 @@ def test_compaction_makes_room_for_the_next_turns(
         free = room.full - room.taken - size(*after)
         assert free >= shared // 4 - 9
     for request in model.requests:
-        assert estimated_prompt(request) <= most_of(window)
+        assert estimate_prompt(request) <= largest_request(window)
     calls = {call.id for message in after for call in message.tool_calls}
     assert calls == {m.tool_call_id for m in after if m.role == "tool"}
     assert describe_older_part(after)

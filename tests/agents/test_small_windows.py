@@ -12,13 +12,13 @@ from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.questions import PLAN_TEXT
 from cdd_agent.agents.socrates_prompt import TOOL_ANSWERS
 from cdd_agent.commands.registry import handle
-from cdd_agent.dialogue.token_budget import most_of
+from cdd_agent.dialogue.token_budget import largest_request
 from cdd_agent.events.dialogue_events import ConversationShortened
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
@@ -92,10 +92,10 @@ def fits(sandbox: Sandbox, window: int) -> None:
     all that may be left out is.
     """
     for request in sandbox.model.requests:
-        size = estimated_prompt(request)
+        size = estimate_prompt(request)
         assert size <= window
         if (
-            size > most_of(window)
+            size > largest_request(window)
             and "Sum up a conversation" not in request.messages[0].content
         ):
             assert (

@@ -11,14 +11,14 @@ from cdd_agent.context.finder import CodeSearch
 from cdd_agent.context.query import Query
 from cdd_agent.context.sharing import Priority, WantedFile, limit_part, share_room
 from cdd_agent.files.charsets import Charsets
-from cdd_agent.llm.token_estimates import estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_tokens
 from tests.support.tables import each_row
 
 SEARCH = CodeSearch(None, Query(""))
 SMALL = 300
 """Tokens of a file that needs less than the minimum."""
 LINE = "x = 1  # this line has about ten tokens\n"
-TOKENS_OF_LINE = estimated_tokens(LINE * 100) / 100
+TOKENS_OF_LINE = estimate_tokens(LINE * 100) / 100
 STEP, PATTERN, OTHER = Priority
 
 

@@ -5,7 +5,7 @@ out has its name in it.
 from pathlib import Path
 
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
-from cdd_agent.dialogue.token_budget import most_of
+from cdd_agent.dialogue.token_budget import largest_request
 from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.llm.port import Message
 from cdd_agent.llm.scripted import ScriptedModel
@@ -64,7 +64,7 @@ def test_the_least_important_part_is_dropped_first_and_named(
     assert prompt.left_out == left_out
     assert all(f"- {name}" in prompt.messages[0].content for name in left_out)
     assert prompt.messages[-1].content == "Now."
-    assert prompt.dialogue.size(prompt.messages) <= most_of(window)
+    assert prompt.dialogue.size(prompt.messages) <= largest_request(window)
 
 
 def test_the_largest_form_that_fits_is_chosen() -> None:

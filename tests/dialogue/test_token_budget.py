@@ -8,12 +8,12 @@ import pytest
 from msgspec import Struct
 
 from cdd_agent.dialogue.structured import Structured, describe_form
-from cdd_agent.dialogue.token_budget import TokenBudget, most_of
+from cdd_agent.dialogue.token_budget import TokenBudget, largest_request
 from cdd_agent.dialogue.turns import Dialogue, ToolCalls
 from cdd_agent.llm.port import ContextTooLong, Message, ToolCall
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import ASKED, answered, heard
 from tests.support.tables import each_row
@@ -71,7 +71,7 @@ async def test_a_tool_result_takes_at_most_half_of_the_remaining_room(
     answer = model.requests[1].messages[-1].content
     assert "left out" in answer
     assert 3_000 < len(answer) < 10_000
-    assert estimated_prompt(model.requests[1]) <= most_of(8_000)
+    assert estimate_prompt(model.requests[1]) <= largest_request(8_000)
     assert result.turn.text == "Digits."
 
 
@@ -92,7 +92,7 @@ async def test_a_full_window_ends_with_the_model_s_last_reply(
     result = await heard(talk)
     assert "window" in model.requests[-1].messages[-1].content
     assert len(model.requests) < 9
-    assert all(estimated_prompt(request) <= 3_000 for request in model.requests)
+    assert all(estimate_prompt(request) <= 3_000 for request in model.requests)
     assert result.turn.text
     assert "window" in result.turn.problem
 
@@ -108,7 +108,7 @@ def test_tools_are_offered_if_they_fit(root: Path) -> None:
     assert room.remaining >= 100
     assert (
         some.size(ASKED) - Dialogue(talk.model).size(ASKED)
-        <= most_of(1_800) - 1_000 - room.remaining
+        <= largest_request(1_800) - 1_000 - room.remaining
     )
 
 
@@ -126,7 +126,7 @@ async def test_a_repeated_request_drops_tool_results(root: Path) -> None:
     result = await answered(talk, Fruit)
     assert isinstance(result.end, Structured)
     assert result.end.value.count == 2
-    assert estimated_prompt(model.requests[-1]) <= 5_000
+    assert estimate_prompt(model.requests[-1]) <= 5_000
 
 
 def test_the_form_of_an_answer_is_described_briefly() -> None:

@@ -22,7 +22,7 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.project.rules import RULES_FOR_AGENTS
 from cdd_agent.tickets.plan import MayFail
 from cdd_agent.tickets.status import StepStatus
@@ -126,7 +126,7 @@ def test_what_matters_most_goes_first_and_the_rest_is_there_in_part(
     assert all(f"- {name}" in prompt.text for name in prompt.left_out)
     if window is None:
         return
-    assert estimated_prompt(prompt.request) < window * 3 / 4 + 200
+    assert estimate_prompt(prompt.request) < window * 3 / 4 + 200
     assert f"Make {OWN}" in prompt.text
 
 
@@ -308,7 +308,7 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(
         except ContextTooLong:
             continue
         fitting += 1
-        assert estimated_prompt(prompt.request) + min(8_192, window // 4) <= window
+        assert estimate_prompt(prompt.request) + min(8_192, window // 4) <= window
         for path in there:
             text, is_whole = (
                 (sandbox.root / path).read_text(),
@@ -355,7 +355,7 @@ async def test_tools_have_their_room_in_the_window_too(sandbox: Sandbox) -> None
         engine.close()
         request = sandbox.model.requests[0]
         assert request.tools
-        assert estimated_prompt(request) <= window * 0.8  # the rest is for the reply
+        assert estimate_prompt(request) <= window * 0.8  # the rest is for the reply
 
 
 async def test_where_there_is_no_room_for_tools_the_model_is_asked_without(

@@ -9,7 +9,7 @@ from benchmarks import job
 from cdd_agent.engine.prompt import FailedAttempt
 from cdd_agent.llm.port import Message, Request, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from tests.crash.story import git
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, create
@@ -51,7 +51,7 @@ async def requests_of_job(root: Path, *, with_tools: bool) -> list[Request]:
 async def test_the_prompts_of_the_five_step_job_are_short(tmp_path: Path) -> None:
     requests = await requests_of_job(tmp_path, with_tools=False)
     assert len(requests) == 5
-    assert sum(map(estimated_prompt, requests)) <= 1.05 * BEFORE
+    assert sum(map(estimate_prompt, requests)) <= 1.05 * BEFORE
 
 
 async def test_with_tools_the_prompts_of_the_five_step_job_are_short(
@@ -59,7 +59,7 @@ async def test_with_tools_the_prompts_of_the_five_step_job_are_short(
 ) -> None:
     requests = await requests_of_job(tmp_path, with_tools=True)
     assert len(requests) == 12
-    assert sum(map(estimated_prompt, requests)) < 18_000
+    assert sum(map(estimate_prompt, requests)) < 18_000
 
 
 @pytest.mark.parametrize("tool_calls", ["on", "off"])

@@ -27,7 +27,7 @@ from cdd_agent.events.dialogue_events import PromptMade, ReplyFinished
 from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.events.stream import Event
-from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_prompt, estimate_tokens
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.tool_steps import answers, calls, finished, problems, replace, run
 from tests.support.listening import collect, stop_at
@@ -135,13 +135,13 @@ def test_it_takes_no_more_than_its_part_of_the_window(
     service.write(WANTED)
     prompt, bare = prompt_of(service, window), prompt_of(service, window, code=None)
     assert prompt.context is not None
-    assert estimated_tokens(prompt.context.text) <= MOST
-    assert estimated_prompt(prompt.request) <= (window or 1_000_000) - min(
+    assert estimate_tokens(prompt.context.text) <= MOST
+    assert estimate_prompt(prompt.request) <= (window or 1_000_000) - min(
         8_192, (window or 0) // 4
     )
     assert bare.request.messages[0] == prompt.request.messages[0]
     assert sum(share.tokens for share in prompt.shares) == pytest.approx(
-        estimated_prompt(prompt.request), rel=0.1
+        estimate_prompt(prompt.request), rel=0.1
     )
     if window is None or window > 6_000:
         assert "return self.calls[client] < self.limit" in prompt.text
@@ -309,7 +309,7 @@ async def test_after_a_failure_the_prompt_follows_its_traceback(
     await run(service, attempts=2)
     assert "return value.nothing" not in service.prompt(0)
     assert "    return value.nothing\n```" in service.prompt(1)
-    first, second = (estimated_prompt(request) for request in service.model.requests)
+    first, second = (estimate_prompt(request) for request in service.model.requests)
     assert second - first < 4_000
 
 

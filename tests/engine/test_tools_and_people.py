@@ -16,7 +16,7 @@ from cdd_agent.events.step_events import StepsUndone
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.budget import CEILING
 from cdd_agent.llm.port import ConnectionFailed, ContextTooLong
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.tickets.status import StepStatus
 from tests.crash.story import git
 from tests.engine.tool_steps import (
@@ -345,7 +345,7 @@ async def test_a_budget_that_ends_in_a_dialogue_leaves_nothing_and_the_step_goes
 ) -> None:
     sandbox.flags = {"tool_calls": "on"}
     await run(sandbox.write(STEP).replies(*GONE))
-    first_call = estimated_prompt(sandbox.model.requests[0]) + CEILING
+    first_call = estimate_prompt(sandbox.model.requests[0]) + CEILING
     sandbox.replies(
         calls(create("a.txt", "go\n")), calls(create("b.txt", "b\n")), "Done."
     )

@@ -28,14 +28,14 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.llm.wrapper import ModelWrapper, RejectEmpty
 from tests.support.replies import all_of, stopped
 from tests.support.tables import each_row
 
 # 3 words, which are the script's tokens
 REQUEST = Request((Message("user", "Say hello, please."),))
-PROMPT = estimated_prompt(REQUEST)
+PROMPT = estimate_prompt(REQUEST)
 
 
 class Uncounted(ModelWrapper):
@@ -193,10 +193,10 @@ async def test_a_refused_call_costs_nothing() -> None:
 def test_the_estimate_is_high_and_includes_tools() -> None:
     tool = ToolDefinition("read_file", "Reads.", {"type": "object"})
     call = ToolCall("1", "read_file", '{"path": "a.txt"}')
-    assert estimated_prompt(Request((Message("user", "word " * 300),))) >= 400
-    assert estimated_prompt(Request((Message("user", "世界" * 50),))) >= 100
-    assert estimated_prompt(Request((Message("user", "x"),), (tool,))) > 10
-    assert estimated_prompt(Request((Message("assistant", "", (call,)),))) > 8
+    assert estimate_prompt(Request((Message("user", "word " * 300),))) >= 400
+    assert estimate_prompt(Request((Message("user", "世界" * 50),))) >= 100
+    assert estimate_prompt(Request((Message("user", "x"),), (tool,))) > 10
+    assert estimate_prompt(Request((Message("assistant", "", (call,)),))) > 8
 
 
 async def test_tool_calls_count_as_part_of_the_reply() -> None:

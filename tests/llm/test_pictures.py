@@ -37,7 +37,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.recording import RecordingModel
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.redaction import Redactor
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import after_rounds, heard
@@ -156,7 +156,7 @@ def test_a_picture_counts_by_its_pixels_as_providers_bill_it() -> None:
         picture_tokens(Picture("x", "image/png", *size, b"")) for size in sizes
     ] == [100, 1_334, 4_800]
     without = Request((ASKED[0], Message("user", "What is this?")))
-    assert estimated_prompt(REQUEST) == estimated_prompt(without) + picture_tokens(SHOT)
+    assert estimate_prompt(REQUEST) == estimate_prompt(without) + picture_tokens(SHOT)
 
 
 # -------------------------------------------------------------------------- on the wire

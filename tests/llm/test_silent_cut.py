@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from cdd_agent.llm.direct.silent_cut import is_cut
 from cdd_agent.llm.port import Message, Picture, Request, ToolCall, Usage
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 from tests.support.tables import each_row
 
 _PART = re.compile(
@@ -126,7 +126,7 @@ def test_a_request_that_was_read_is_no_cut(text: str) -> None:
 
 def test_a_count_without_cached_tokens_is_no_cut() -> None:
     request = in_a_conversation(TEXTS["code"], 3_000)
-    assert estimated_prompt(request) <= 8_192
+    assert estimate_prompt(request) <= 8_192
 
     assert not is_cut(request, Usage(40, 20), 8_192)
     assert not is_cut(request, Usage(0, 20), None)

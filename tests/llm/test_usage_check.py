@@ -13,7 +13,7 @@ from cdd_agent.errors import BudgetExhausted
 from cdd_agent.llm.budget import CEILING, Budgeted, Limit, Tally
 from cdd_agent.llm.direct.chat_reply import usage_of
 from cdd_agent.llm.port import Done, Message, Model, Picture, Price, Request, Usage
-from cdd_agent.llm.token_estimates import estimated_prompt, estimated_tokens
+from cdd_agent.llm.token_estimates import estimate_prompt, estimate_tokens
 from cdd_agent.llm.usage_check import believable_usage, believable_usd
 from tests.llm.server import Answer, LoopbackServer
 from tests.llm.test_contract import DIRECT, LITELLM, SERVED, through_litellm
@@ -22,7 +22,7 @@ from tests.support.tables import each_row
 
 REQUEST = Request((Message("user", "Say what is to be done here. " * 100),))
 REPLY = "All of this is to be done. " * 20
-ESTIMATE = Usage(estimated_prompt(REQUEST), estimated_tokens(REPLY), estimated=True)
+ESTIMATE = Usage(estimate_prompt(REQUEST), estimate_tokens(REPLY), estimated=True)
 PROMPT, COMPLETION = ESTIMATE.prompt_tokens, ESTIMATE.completion_tokens
 TRUE = Usage(600, 140)
 GUESSED_PROMPT = replace(TRUE, prompt_tokens=PROMPT, estimated=True)
@@ -111,7 +111,7 @@ def test_true_counts_are_believed(
     messages: tuple[Message, ...], reply: str, counted: Usage
 ) -> None:
     request = Request(messages)
-    estimate = Usage(estimated_prompt(request), estimated_tokens(reply), estimated=True)
+    estimate = Usage(estimate_prompt(request), estimate_tokens(reply), estimated=True)
     assert believable_usage(counted, estimate, request) == counted
 
 

@@ -3409,15 +3409,15 @@ MUTATIONS = [
             (
                 "a request that fits by the estimate was not cut",
                 "direct/silent_cut",
-                "    if max(least, estimated_prompt(request)) <= window:\n",
+                "    if max(least, estimate_prompt(request)) <= window:\n",
                 "    if False:\n",
                 "tests/llm/test_silent_cut.py",
             ),
             (
                 "a request whose words alone are more than the window was cut",
                 "direct/silent_cut",
-                "    if max(least, estimated_prompt(request)) <= window:\n",
-                "    if estimated_prompt(request) <= window:\n",
+                "    if max(least, estimate_prompt(request)) <= window:\n",
+                "    if estimate_prompt(request) <= window:\n",
                 "tests/llm/test_silent_cut.py",
             ),
             (

@@ -24,7 +24,7 @@ from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.pictures import in_base64
 from cdd_agent.llm.port import Request, ToolCall
 from cdd_agent.llm.providers import Endpoint
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 
 _Json = dict[str, Any]
 
@@ -109,7 +109,7 @@ class OllamaChat:
             return self._options.window
         facts = self._facts()
         reply = self._options.max_output_tokens or CEILING
-        needed = estimated_prompt(request) + reply
+        needed = estimate_prompt(request) + reply
         power_of_two = 1 << (needed - 1).bit_length()
         window = max(power_of_two, facts.window_now or 0, self._window)
         self._window = min(window, facts.window or window)

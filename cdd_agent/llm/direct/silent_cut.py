@@ -11,7 +11,7 @@ low count alone proves nothing.
 import re
 
 from cdd_agent.llm.port import ContextTooLong, Request, Usage
-from cdd_agent.llm.token_estimates import estimated_prompt
+from cdd_agent.llm.token_estimates import estimate_prompt
 
 _CHINESE = r"\u3040-\u30ff\u3400-\u9fff"
 _WORD = re.compile(
@@ -36,7 +36,7 @@ def is_cut(request: Request, usage: Usage, window: int | None) -> bool:
     least = fewest_tokens(request)
     if window is None:
         return 0 < usage.prompt_tokens < least
-    if max(least, estimated_prompt(request)) <= window:
+    if max(least, estimate_prompt(request)) <= window:
         return False
     is_full = usage.prompt_tokens + usage.completion_tokens >= window
     return is_full or usage.prompt_tokens < least
@@ -58,6 +58,6 @@ def cut_error(
     size = f", and its window has {window:,}" if window is not None else ""
     return ContextTooLong(
         f"Ollama has cut the request for {name} without a message: of about"
-        f" {estimated_prompt(request):,} tokens it read {usage.prompt_tokens:,}{size}",
+        f" {estimate_prompt(request):,} tokens it read {usage.prompt_tokens:,}{size}",
         hint=_HINT,
     )
