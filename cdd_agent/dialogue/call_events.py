@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 from cdd_agent.events.dialogue_events import ToolFinished, ToolStarted
+from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.tools.base import Answer, Tool
 
@@ -79,10 +80,7 @@ def _output_of(answer: Answer) -> str:
 
 def _read_arguments(call: ToolCall) -> dict[str, Any] | None:
     """Return the arguments of a call, or None if they are no JSON object."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        return None
+    arguments = read_json(call.arguments or "{}")
     return arguments if isinstance(arguments, dict) else None
 
 

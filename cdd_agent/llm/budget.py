@@ -167,10 +167,6 @@ def _exhausted(key: str, used: str, reason: str) -> BudgetExhausted:
     )
 
 
-def _ignore(usage: Usage) -> None:
-    del usage
-
-
 class Budgeted(ModelWrapper):
     """Counts the cost of each call, also of a failed one, and raises `BudgetExhausted`
     before the limit is exceeded. A refused call costs nothing.
@@ -183,8 +179,8 @@ class Budgeted(ModelWrapper):
         *,
         account: Account | None = None,
         price: Callable[[], Price | None] = lambda: None,
-        spend: Callable[[Usage], None] = _ignore,
-        lost: Callable[[Usage], None] = _ignore,
+        spend: Callable[[Usage], None] = lambda usage: None,
+        lost: Callable[[Usage], None] = lambda usage: None,
     ) -> None:
         """`account` has the costs of earlier calls, and can be shared with other
         models. `spend` receives the usage of each call, `lost` that of each call whose
