@@ -26,7 +26,7 @@ _GROWTH = 20
 _FIRST_LINES = 40
 """Lines of the beginning of a file, if no place in it matters more."""
 _FEWEST_LINES = 4
-"""A part with fewer lines is not shown for want of room."""
+"""A part that does not fit is not shortened further."""
 
 Outline = Callable[[str], str]
 """Returns the outline of the file with a path."""
