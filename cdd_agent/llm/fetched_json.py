@@ -5,7 +5,11 @@ import time
 
 import httpx
 
-from cdd_agent.llm.direct.http_client import client_settings, load_certificates
+from cdd_agent.llm.direct.http_client import (
+    NETWORK_ERRORS,
+    client_settings,
+    load_certificates,
+)
 from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.port import NotReachable
 
@@ -41,6 +45,6 @@ def fetch_json(
                 received += piece
                 if len(received) > LONGEST_DOCUMENT or time.monotonic() > end:
                     return None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, NotReachable):
+    except (*NETWORK_ERRORS, NotReachable):
         return None  # the call itself reports the error
     return read_json(received.decode(errors="replace"))

@@ -9,7 +9,11 @@ import httpx
 from msgspec import Struct
 
 from cdd_agent.llm import timeouts
-from cdd_agent.llm.direct.http_client import load_certificates, open_client
+from cdd_agent.llm.direct.http_client import (
+    NETWORK_ERRORS,
+    load_certificates,
+    open_client,
+)
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
@@ -114,7 +118,7 @@ async def _get_json(
                 body += piece
                 if len(body) > _LONGEST_ANSWER:
                     return None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except NETWORK_ERRORS as error:
         failure = Failure.from_exception(error)
         raise explain_failure(failure, address, address) from error
     return read_json(body.decode(errors="replace"))

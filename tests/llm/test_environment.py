@@ -1,5 +1,6 @@
 """Calls through proxies, with authorities of their own, and past firewalls."""
 
+import asyncio
 import gc
 import ssl
 import warnings
@@ -225,6 +226,8 @@ async def test_a_plain_proxy_that_wants_a_password_is_no_wrong_key(
         ("gopher://127.0.0.1", True),
         ("socks4://127.0.0.1:1080", True),
         ("http://127.0.0.1:port", True),
+        ("http://127.0.0.1:99999", True),
+        ("socks5://127.0.0.1:65536", True),
     ],
 )
 @pytest.mark.parametrize("adapter", ["direct", LITELLM])
@@ -240,6 +243,43 @@ async def test_a_proxy_that_is_not_there_is_named_with_its_variable(
         assert error.is_transient is not is_final
         with pytest.raises(ConnectionFailed, match="ALL_PROXY"):
             await model.check(connect=True)
+
+
+@each_row("scheme", ["socks5", "socks5h", "https"])
+@pytest.mark.parametrize("adapter", ["direct", LITELLM])
+async def test_a_proxy_of_another_protocol_is_named_with_its_variable(
+    adapter: str, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    proxy = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with proxy:
+        port = proxy.sockets[0].getsockname()[1]
+        monkeypatch.setenv("ALL_PROXY", f"{scheme}://me:secret@127.0.0.1:{port}")
+        model = model_at(f"https://{HOST}/v1", adapter)
+        errors = [await failure_of(model)]
+        with pytest.raises(NotReachable) as raised:
+            await model.check(connect=True)
+        errors.append(raised.value)
+        with pytest.raises(NotReachable):
+            await models_at(f"https://{HOST}/v1")
+    for error in errors:
+        assert isinstance(error, NotReachable)
+        assert (
+            f"{scheme}://127.0.0.1:{port} (ALL_PROXY) does not speak" in error.message
+        )
+        assert "http://" in error.hint
+    monkeypatch.undo()
+    del error, errors, raised
+    with warnings.catch_warnings():
+        # httpcore leaves a connection open if SOCKS fails
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 async def test_a_list_of_models_names_a_proxy_that_cannot_be_used(

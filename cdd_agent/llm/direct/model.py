@@ -16,7 +16,12 @@ import httpx
 from cdd_agent.llm.direct.answers import IncomingAnswer, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_or_responses import ChatOrResponses
-from cdd_agent.llm.direct.http_client import load_certificates, open_client, parse_url
+from cdd_agent.llm.direct.http_client import (
+    NETWORK_ERRORS,
+    load_certificates,
+    open_client,
+    parse_url,
+)
 from cdd_agent.llm.direct.json_values import as_bytes
 from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
@@ -48,9 +53,7 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSI
 
 
 _CALL_ERRORS = (
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    OSError,
+    *NETWORK_ERRORS,
     ServerFailed,
     NoReply,
 )
