@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import trustme
 
@@ -305,6 +306,19 @@ async def test_an_authority_of_a_company_is_trusted_if_a_variable_names_it(
             with monkeypatch.context() as variables:
                 variables.setenv(variable, str(authority.file))
                 await assert_replies(model_at(server.url, adapter))
+
+
+async def test_the_certificate_of_the_server_itself_may_be_trusted(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "server.pem"
+    with tls_server(authority.server_context()) as server:
+        port = httpx.URL(server.url).port or 0
+        file.write_text(ssl.get_server_certificate(("127.0.0.1", port)))
+        monkeypatch.setenv("SSL_CERT_FILE", str(file))
+        await assert_replies(model_at(server.url))
+    with tls_server(authority.server_context()) as other:
+        assert type(await failure_of(model_at(other.url))) is NotReachable
 
 
 async def test_a_folder_without_the_authority_is_named(

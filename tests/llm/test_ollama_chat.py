@@ -293,6 +293,7 @@ async def test_an_answer_without_streaming_is_accepted() -> None:
         "done": True,
         "done_reason": "stop",
         "prompt_eval_count": 30,
+        "prompt_eval_cached_count": 16,
         "eval_count": 4,
     }
     for text in (json.dumps(whole), json.dumps(whole, indent=2)):
@@ -300,7 +301,7 @@ async def test_an_answer_without_streaming_is_accepted() -> None:
             events = await heard(model_at(server.url.removesuffix("/v1")), asking(1))
         assert events[:2] == [ThoughtDelta("A person."), TextDelta("Hello.")]
         assert isinstance(events[2], Done)
-        assert events[2].usage == Usage(30, 4)
+        assert events[2].usage == Usage(30, 4, cached_tokens=16)
 
 
 async def test_tool_calls_of_a_server_without_ids_get_distinct_ids() -> None:

@@ -45,7 +45,8 @@ class OllamaReader(ReplyReader):
         completion = as_int(document.get("eval_count")) or 0
         # it does not count a prompt that it has read before
         if prompt > 0:
-            self._usage = Usage(prompt, max(completion, 0))
+            cached = as_int(document.get("prompt_eval_cached_count")) or 0
+            self._usage = Usage(prompt, max(completion, 0), cached_tokens=cached)
 
     def _calls(self) -> Sequence[ToolCall]:
         return self._made_calls
