@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct import json_texts
 from cdd_agent.llm.direct.http_client import parse_url
 from cdd_agent.llm.direct.json_texts import JsonTexts
@@ -32,6 +33,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.providers import endpoint_of
+from tests.llm.listing import answering
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.replies import all_of
 from tests.support.tables import each_row
@@ -484,6 +486,17 @@ async def test_an_unusable_address_is_an_error(base: str) -> None:
 )
 def test_the_address_of_calls_keeps_what_the_user_wrote(base: str, url: str) -> None:
     assert str(parse_url(base, "/chat/completions")) == url
+
+
+async def test_headers_that_never_end_have_a_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "KEEP_ALIVE_TIMEOUT", 0.2)
+    headers = [b"HTTP/1.1 200 OK\r\n", *[b"X-More: 1\r\n"] * 600]
+    with answering(headers, pause=0.02) as (port, _):
+        model = model_at(f"http://127.0.0.1:{port}/v1")
+        with pytest.raises(ConnectionFailed, match="did not answer in time"):
+            await events_of(model)
 
 
 async def test_a_redirect_is_not_followed() -> None:

@@ -13,6 +13,7 @@ from typing import cast
 
 import httpx
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.answers import IncomingAnswer, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_or_responses import ChatOrResponses
@@ -46,7 +47,6 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.providers import Endpoint, Speaks
-from cdd_agent.llm.timeouts import silence_timeout
 from cdd_agent.version import VERSION
 
 _HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSION}"}
@@ -173,7 +173,7 @@ class DirectModel:
         refuses it for a reason that the protocol knows.
         """
         url = parse_url(self.endpoint.base, self.protocol.path)
-        silence = silence_timeout(self._model_facts.current)
+        silence = timeouts.silence_timeout(self._model_facts.current)
         async with open_client(url, silence) as client:
             while True:
                 refusal = await self._ask(client, request, answer)
@@ -196,9 +196,12 @@ class DirectModel:
         # the user may write a name in other letters
         headers.update(self.options.headers)
         body = as_bytes(call.body)
-        async with client.stream(
-            "POST", url, content=body, headers=headers
-        ) as response:
+        async with (
+            # httpx limits only the time between two bytes of the headers
+            asyncio.timeout(timeouts.KEEP_ALIVE_TIMEOUT) as limit,
+            client.stream("POST", url, content=body, headers=headers) as response,
+        ):
+            limit.reschedule(None)
             bytes_of_body = cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
             async with aclosing(bytes_of_body) as pieces:
                 if not response.is_success:
