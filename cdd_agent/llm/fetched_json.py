@@ -12,6 +12,7 @@ from cdd_agent.llm.direct.http_client import (
 )
 from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.port import NotReachable
+from cdd_agent.network.keys import key_header
 
 LONGEST_DOCUMENT = 16 * 2**20
 """Bytes."""
@@ -24,9 +25,11 @@ def fetch_json(
     or if it does not arrive within `patience` seconds or has no end.
     """
     load_certificates(address)
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        **key_header(key),
+    }
     method, content = "GET", None
     if body is not None:
         method, content = "POST", json.dumps(body).encode()

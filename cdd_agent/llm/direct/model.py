@@ -211,14 +211,13 @@ class DirectModel:
 
     def _check_key(self) -> None:
         """Raise before a call that cannot succeed, or cannot even be written."""
-        key = self.endpoint.key or ""
         if self.endpoint.lacks_key:
             raise AuthenticationFailed(
                 f"There is no key for {self.name}.", hint=self._key_hint()
             )
-        if not (key.isascii() and key.isprintable()):
+        if problem := self.endpoint.key_problem:
             raise AuthenticationFailed(
-                f"The key for {self.name} has characters that no key has.",
+                f"The key for {self.name} {problem}.",
                 hint=self._key_hint(),
             )
 
