@@ -105,6 +105,7 @@ class LitellmModel:
         ).start()
 
     async def check(self, *, connect: bool) -> None:
+        self._expect_sendable_key()
         if await asyncio.to_thread(self._lacks_key):
             raise AuthenticationFailed(
                 f"There is no key for {self.name}.", hint=self._key_hint()
@@ -114,6 +115,7 @@ class LitellmModel:
 
     async def reply(self, request: Request, on_event: OnEvent) -> Done:
         outer = sys.exception()
+        self._expect_sendable_key()
         litellm = await asyncio.to_thread(load_litellm)
         forget_clients_of_other_loops(litellm)
         reply = ChatReply(
@@ -225,6 +227,14 @@ class LitellmModel:
             if signed_id := as_string(as_dict(extra).get("signed_id")):
                 signed_ids[call["id"]] = signed_id
                 call["id"] = signed_id
+
+    def _expect_sendable_key(self) -> None:
+        """Raise before a call that cannot even be written."""
+        endpoint = endpoint_of(self.name, self.api_base)
+        if endpoint is not None and (problem := endpoint.key_problem):
+            raise AuthenticationFailed(
+                f"The key for {self.name} {problem}.", hint=endpoint.key_hint
+            )
 
     def _lacks_key(self) -> bool:
         """True if a call would fail in OpenAI's client, which requires a key. Other

@@ -11,6 +11,7 @@ from cdd_agent.llm.direct import json_texts
 from cdd_agent.llm.direct.http_client import parse_url
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -538,10 +539,12 @@ async def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    error = await failure_on("Hello")
-
-    assert type(error) is AuthenticationFailed
-    assert "sk-" not in error.message + error.hint
+    with LoopbackServer(["Hello"]) as server:
+        for model in (model_at(server.url), LitellmModel(MODEL, server.url)):
+            with pytest.raises(AuthenticationFailed, match="characters") as raised:
+                await all_of(model, REQUEST)
+            assert "sk-" not in raised.value.message + raised.value.hint
+            assert "OPENAI_API_KEY" in raised.value.hint
 
 
 async def test_a_conversation_may_contain_invalid_unicode() -> None:
