@@ -338,7 +338,9 @@ def _asking(config: Config, root: Path) -> Finding:
 
 
 def _network_problem(endpoint: Endpoint) -> str:
-    """Return why the variables of the network stop all calls; empty if they do not."""
+    """Return why variables of the environment stop all calls; empty if they do not."""
+    if endpoint.key_problem:
+        return f"{endpoint.key_variable} {endpoint.key_problem}"
     try:
         client_settings(parse_url(endpoint.base))
     except (ModelError, httpx.InvalidURL) as error:

@@ -3,12 +3,23 @@
 from functools import cache
 from typing import TypeVar
 
+from msgspec import Struct, convert
+from msgspec.structs import asdict
+
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.extensions import Extensions, require_type
 from cdd_agent.llm.failures import Listener
 from cdd_agent.llm.model_adapter import ModelAdapter
 from cdd_agent.llm.options import ModelOptions
-from cdd_agent.llm.port import Done, Model, ModelError, OnEvent, Price, Request
+from cdd_agent.llm.port import (
+    Done,
+    Model,
+    ModelError,
+    ModelEvent,
+    OnEvent,
+    Price,
+    Request,
+)
 
 _Value = TypeVar("_Value")
 _ADAPTERS = Extensions("cdd_agent.model_adapters", "model adapter")
@@ -83,8 +94,17 @@ class _GuardedModel:
 
     async def reply(self, request: Request, on_event: OnEvent) -> Done:
         listener = Listener(on_event)
+
+        def receive(event: ModelEvent) -> None:
+            if not isinstance(event, ModelEvent):
+                raise TypeError(f"{event!r:.80} is no event of a reply")
+            _check_fields(event)
+            listener(event)
+
         try:
-            return require_type(await self._reply(request, listener), Done)
+            done = require_type(await self._reply(request, receive), Done)
+            _check_fields(done)
+            return done
         except CddError:
             raise
         except Exception as error:
@@ -98,6 +118,15 @@ class _GuardedModel:
             f" {error}",
             hint="Update or uninstall its package, or use another model.",
         )
+
+
+def _check_fields(value: Struct) -> None:
+    """Raise `ValidationError` if a field has a value of another type."""
+    fields = asdict(value)
+    for inner in fields.values():
+        if isinstance(inner, Struct):
+            _check_fields(inner)
+    convert(fields, type(value))
 
 
 def _require_optional(value: object, kind: type[_Value]) -> _Value | None:

@@ -114,18 +114,25 @@ def _decoded(response: httpx.Response) -> httpx.Response:
 
 
 def _as_piece(text: str) -> str:
-    """Return a whole reply of chat completions as a piece of a stream. Some servers
-    send one though a stream was requested.
-    """
+    """Return a piece of chat completions as litellm reads it."""
+    if '"message"' not in text and '"reasoning_details"' not in text:
+        return text
     document = as_dict(read_json(text))
-    choices = dicts_in(document.get("choices"))
-    whole = [choice for choice in choices if "message" in choice]
-    for choice in whole:
-        choice["delta"] = choice.pop("message")
-        calls = dicts_in(as_dict(choice["delta"]).get("tool_calls"))
-        for number, call in enumerate(calls):
-            call.setdefault("index", number)
-    return json.dumps(document) if whole else text
+    is_changed = False
+    for choice in dicts_in(document.get("choices")):
+        # some servers send a whole reply though a stream was requested
+        if "message" in choice:
+            choice["delta"] = choice.pop("message")
+            calls = dicts_in(as_dict(choice["delta"]).get("tool_calls"))
+            for number, call in enumerate(calls):
+                call.setdefault("index", number)
+            is_changed = True
+        delta = as_dict(choice.get("delta"))
+        # litellm drops a piece with nothing but OpenRouter's details of thoughts
+        if delta.get("reasoning_details") and delta.get("reasoning") is None:
+            delta["reasoning"] = ""
+            is_changed = True
+    return json.dumps(document) if is_changed else text
 
 
 class _CleanStream(httpx.AsyncByteStream):

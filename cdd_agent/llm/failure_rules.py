@@ -93,6 +93,17 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
                 " the server to NO_PROXY."
             ),
         )
+    if "SOCKSError" in failure.kinds:
+        return NotReachable(
+            f"The proxy {proxy} does not speak SOCKS{reason}",
+            hint=f"Correct {proxy.variable}: perhaps it begins with http://.",
+        )
+    has_no_tls = re.search(_NO_TLS, failure.all_words)
+    if has_no_tls and proxy.url.lower().startswith("https:"):
+        return NotReachable(
+            f"The proxy {proxy} does not speak TLS{reason}",
+            hint=f"Correct {proxy.variable}: perhaps it begins with http://.",
+        )
     if is_refusal:
         return ConnectionFailed(
             f"The proxy {proxy} could not reach the server of {model}{reason}",
@@ -114,6 +125,7 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
 
 _WRONG_PASSWORD = re.compile(r"^: 407\b|authenticat|username", re.IGNORECASE)
 _FORBIDDEN = re.compile(r"^: 4\d\d\b|ruleset|not allowed", re.IGNORECASE)
+_NO_TLS = r"(?i)WRONG_VERSION_NUMBER|wrong version number|record layer failure"
 _CONNECT_ERRORS = ("ConnectError", "ClientConnectorError")
 
 
@@ -179,7 +191,7 @@ _RULES = (
         NotReachable,
         "The server of {model} does not speak TLS",
         "Check {server}: perhaps it begins with http://.",
-        wording=r"WRONG_VERSION_NUMBER|record layer failure",
+        wording=_NO_TLS,
     ),
     _Rule(
         NotReachable,

@@ -5,9 +5,14 @@ import time
 
 import httpx
 
-from cdd_agent.llm.direct.http_client import client_settings, load_certificates
+from cdd_agent.llm.direct.http_client import (
+    NETWORK_ERRORS,
+    client_settings,
+    load_certificates,
+)
 from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.port import NotReachable
+from cdd_agent.network.keys import key_header
 
 LONGEST_DOCUMENT = 16 * 2**20
 """Bytes."""
@@ -20,9 +25,11 @@ def fetch_json(
     or if it does not arrive within `patience` seconds or has no end.
     """
     load_certificates(address)
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        **key_header(key),
+    }
     method, content = "GET", None
     if body is not None:
         method, content = "POST", json.dumps(body).encode()
@@ -41,6 +48,6 @@ def fetch_json(
                 received += piece
                 if len(received) > LONGEST_DOCUMENT or time.monotonic() > end:
                     return None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, NotReachable):
+    except (*NETWORK_ERRORS, NotReachable):
         return None  # the call itself reports the error
     return read_json(received.decode(errors="replace"))

@@ -14,7 +14,7 @@ from cdd_agent.llm.clean_streams import received_texts
 from cdd_agent.llm.direct.cache_marks import mark_for_litellm
 from cdd_agent.llm.direct.chat_completions import write_message, write_tools
 from cdd_agent.llm.direct.chat_reply import ChatReply
-from cdd_agent.llm.direct.dialects import openai_word
+from cdd_agent.llm.direct.dialects import dialect_of, openai_word
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
 from cdd_agent.llm.direct.protocol import NoReply, ServerFailed
@@ -68,6 +68,8 @@ class LitellmModel:
         self.sees = self._known.sees if options.sees is None else options.sees
         self.window = self._known.window
         self.price = self._known.price
+        provider, _, model = name.rpartition("/")
+        self._keeps_text = dialect_of(provider, model).keeps_text
 
     @property
     def calls_tools(self) -> bool:
@@ -92,6 +94,7 @@ class LitellmModel:
         ).start()
 
     async def check(self, *, connect: bool) -> None:
+        self._expect_sendable_key()
         if await asyncio.to_thread(self._lacks_key):
             raise AuthenticationFailed(
                 f"There is no key for {self.name}.", hint=self._key_hint()
@@ -101,9 +104,14 @@ class LitellmModel:
 
     async def reply(self, request: Request, on_event: OnEvent) -> Done:
         outer = sys.exception()
+        self._expect_sendable_key()
         litellm = await asyncio.to_thread(load_litellm)
         forget_clients_of_other_loops(litellm)
-        reply = ChatReply(self._origin, has_tools=bool(request.tools))
+        reply = ChatReply(
+            self._origin,
+            keeps_text=self._keeps_text,
+            has_tools=bool(request.tools),
+        )
         listener = Listener(on_event)
         texts: list[JsonTexts] = []
         received_texts.set(texts)
@@ -178,12 +186,14 @@ class LitellmModel:
         return settings
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
-        """Return the messages, with the data that this model sent with its calls."""
+        """Return the messages, with the data that this model sent with its calls, or
+        with each message if its thoughts are in the text.
+        """
         messages = []
         signed_ids: dict[str, str] = {}
         for message in request.messages:
             content = write_message(message)
-            if message.tool_calls:
+            if message.tool_calls or self._keeps_text:
                 self._add_data(content, message, signed_ids)
             answered = content.get("tool_call_id")
             if answered in signed_ids:
@@ -201,11 +211,19 @@ class LitellmModel:
         """
         data = as_dict(read_json(message.data_from(self._origin)))
         content.update(as_dict(data.get("message")))
-        extras = as_list(data.get("calls"))
-        for call, extra in zip(content["tool_calls"], extras, strict=False):
+        calls, extras = content.get("tool_calls", []), as_list(data.get("calls"))
+        for call, extra in zip(calls, extras, strict=False):
             if signed_id := as_string(as_dict(extra).get("signed_id")):
                 signed_ids[call["id"]] = signed_id
                 call["id"] = signed_id
+
+    def _expect_sendable_key(self) -> None:
+        """Raise before a call that cannot even be written."""
+        endpoint = endpoint_of(self.name, self.api_base)
+        if endpoint is not None and (problem := endpoint.key_problem):
+            raise AuthenticationFailed(
+                f"The key for {self.name} {problem}.", hint=endpoint.key_hint
+            )
 
     def _lacks_key(self) -> bool:
         """True if a call would fail in OpenAI's client, which requires a key. Other

@@ -17,10 +17,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import httpx
-
 from cdd_agent.llm.clean_streams import CleanTransport
-from cdd_agent.llm.direct.http_client import EnvironmentTransport
+from cdd_agent.llm.direct.http_client import NETWORK_ERRORS, EnvironmentTransport
 
 _importing = threading.Lock()
 
@@ -155,9 +153,7 @@ def vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
     return (
         # the base of nearly all of litellm's
         litellm.exceptions.openai.OpenAIError,
-        httpx.HTTPError,
-        httpx.InvalidURL,
+        *NETWORK_ERRORS,
         json.JSONDecodeError,
-        OSError,
         ImportError,
     )

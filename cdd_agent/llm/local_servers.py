@@ -9,11 +9,17 @@ import httpx
 from msgspec import Struct
 
 from cdd_agent.llm import timeouts
-from cdd_agent.llm.direct.http_client import load_certificates, open_client
+from cdd_agent.llm.direct.http_client import (
+    NETWORK_ERRORS,
+    load_certificates,
+    open_client,
+)
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import ModelError
+from cdd_agent.llm.quoting import quoted
+from cdd_agent.network.keys import key_header
 
 USUAL_PORTS: Mapping[str, int] = {
     "Ollama": 11434,
@@ -97,9 +103,11 @@ async def _get_json(
     if none arrives.
     """
     await asyncio.to_thread(load_certificates, address)
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
+    headers = {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        **key_header(key),
+    }
     body = b""
     try:
         url = httpx.URL(address)
@@ -114,7 +122,7 @@ async def _get_json(
                 body += piece
                 if len(body) > _LONGEST_ANSWER:
                     return None
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except NETWORK_ERRORS as error:
         failure = Failure.from_exception(error)
-        raise explain_failure(failure, address, address) from error
+        raise explain_failure(failure, quoted(address), address) from error
     return read_json(body.decode(errors="replace"))

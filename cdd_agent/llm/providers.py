@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.model_names import provider_of
-from cdd_agent.network.keys import Key, clean_key
+from cdd_agent.network.keys import Key, clean_key, is_sendable, key_header
 from cdd_agent.network.web_address import web_address
 from cdd_agent.partly_shown import PartlyShown
 
@@ -167,9 +167,14 @@ class Endpoint(PartlyShown, frozen=True):
     @property
     def bearer(self) -> dict[str, str]:
         """The header that has the key on most servers; empty without a key."""
-        if self.key is None:
-            return {}
-        return {"Authorization": f"Bearer {self.key}"}
+        return key_header(self.key)
+
+    @property
+    def key_problem(self) -> str:
+        """Why the key cannot be sent, as the end of a sentence about it."""
+        if self.key is None or is_sendable(self.key):
+            return ""
+        return "has characters that no key has"
 
     def origin(self, protocol: str = "") -> str:
         """Identify the source of a model's `ProviderData`. `protocol` is added where a

@@ -81,6 +81,8 @@ def _load(
     if not sources:
         return httpx.create_ssl_context(trust_env=False)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # as with curl, a file may have the server's certificate without its authority
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     for source in sources:
         try:
             _add(context, source.path)

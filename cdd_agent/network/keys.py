@@ -39,6 +39,18 @@ def clean_key(text: str) -> Key:
     return Key(text, tuple(removed))
 
 
+def is_sendable(key: str) -> bool:
+    """True if a header can hold the key."""
+    return key.isascii() and key.isprintable()
+
+
+def key_header(key: str | None) -> dict[str, str]:
+    """Return the header that has the key on most servers; empty without a key."""
+    if not key or not is_sendable(key):
+        return {}
+    return {"Authorization": f"Bearer {key}"}
+
+
 def _without_start(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.match(text)
     if match is None:

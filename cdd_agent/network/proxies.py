@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from cdd_agent.network.unusable_variable import UnusableVariable
-from cdd_agent.network.web_address import is_this_computer
+from cdd_agent.network.web_address import LAST_PORT, is_this_computer
 from cdd_agent.partly_shown import PartlyShown
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
@@ -146,6 +146,7 @@ def _read_proxy(variable: str, value: str) -> Proxy:
         parts = httpx.URL(url)
         parts.host.encode("idna")
         is_usable = parts.scheme in _SCHEMES and bool(parts.host)
+        is_usable = is_usable and (parts.port or 0) <= LAST_PORT
         is_usable = is_usable and not re.search(r"\s", url)
         # then a `/` is in the password, and the host is only a part of it
         is_usable = is_usable and b"@" not in parts.raw_path

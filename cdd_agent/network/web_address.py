@@ -4,6 +4,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
+LAST_PORT = 65_535
 _LOCAL_NAMES = (".local", ".lan", ".home.arpa", ".docker.internal")
 _ALLOWED = (
     "give an address that begins with http:// or https://, as http://127.0.0.1:11434/v1"

@@ -114,6 +114,11 @@ def test_doctor_says_what_asks_the_model(
             ["removed around GROQ_API_KEY: blanks, quotes, `Bearer`"],
         ),
         (
+            {"GROQ_API_KEY": "gsk_ä secret"},
+            2,
+            ["GROQ_API_KEY has characters that no key has"],
+        ),
+        (
             {"HTTPS_PROXY": "me:secret@127.0.0.1:9"},
             0,
             ["through the proxy http://127.0.0.1:9 (HTTPS_PROXY)"],

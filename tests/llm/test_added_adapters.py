@@ -194,12 +194,19 @@ def test_an_adapter_may_refuse_a_setting(install: Install) -> None:
         "async def fail(*_): return 'a reply'",
         "def fail(*_): return None",
         "async def fail(self): pass",
+        "async def fail(*_): return Done('because')",
+        "async def fail(*_): return Done(usage=(1, 2))",
+        "async def fail(*_): return Done(usage=Usage('1', 2))",
+        "def fail(_, request, hear): hear('a reply'); return done()",
+        "def fail(_, request, hear): hear(TextDelta(None)); return done()",
+        "def fail(_, request, hear): hear(Done()); return done()",
     ],
 )
 async def test_a_fault_in_a_call_is_a_model_error_with_the_adapter_s_name(
     install: Install, fault: str
 ) -> None:
-    install(f"{HEAD}\n{fault}\nShrimp.reply = fail\n")
+    done = "async def done(): return Done()"
+    install(f"{HEAD}\n{done}\n{fault}\nShrimp.reply = fail\n")
     with pytest.raises(ModelError, match=NAME) as raised:
         await events_of(model_of("shrimp/x"))
     assert not raised.value.is_transient

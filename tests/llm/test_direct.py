@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct import json_texts
 from cdd_agent.llm.direct.http_client import parse_url
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.litellm_adapter import LitellmModel
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -32,6 +34,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.providers import endpoint_of
+from tests.llm.listing import answering
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.replies import all_of
 from tests.support.tables import each_row
@@ -486,6 +489,17 @@ def test_the_address_of_calls_keeps_what_the_user_wrote(base: str, url: str) -> 
     assert str(parse_url(base, "/chat/completions")) == url
 
 
+async def test_headers_that_never_end_have_a_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timeouts, "KEEP_ALIVE_TIMEOUT", 0.2)
+    headers = [b"HTTP/1.1 200 OK\r\n", *[b"X-More: 1\r\n"] * 600]
+    with answering(headers, pause=0.02) as (port, _):
+        model = model_at(f"http://127.0.0.1:{port}/v1")
+        with pytest.raises(ConnectionFailed, match="did not answer in time"):
+            await events_of(model)
+
+
 async def test_a_redirect_is_not_followed() -> None:
     with LoopbackServer(["Hello"]) as elsewhere:
         error = await failure_on(
@@ -525,10 +539,12 @@ async def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    error = await failure_on("Hello")
-
-    assert type(error) is AuthenticationFailed
-    assert "sk-" not in error.message + error.hint
+    with LoopbackServer(["Hello"]) as server:
+        for model in (model_at(server.url), LitellmModel(MODEL, server.url)):
+            with pytest.raises(AuthenticationFailed, match="characters") as raised:
+                await all_of(model, REQUEST)
+            assert "sk-" not in raised.value.message + raised.value.hint
+            assert "OPENAI_API_KEY" in raised.value.hint
 
 
 async def test_a_conversation_may_contain_invalid_unicode() -> None:

@@ -511,6 +511,15 @@ async def test_litellm_s_transport_leaves_other_answers_as_they_are(
             '{"choices": [{"message": {"tool_calls": [{"id": "a"}]}}]}',
             {"choices": [{"delta": {"tool_calls": [{"id": "a", "index": 0}]}}]},
         ),
+        (
+            '{"choices": [{"delta": {"reasoning_details": [{"data": "x"}]}}]}',
+            {
+                "choices": [
+                    {"delta": {"reasoning_details": [{"data": "x"}], "reasoning": ""}}
+                ]
+            },
+        ),
+        ('{"message": "No."}', {"message": "No."}),
     ],
 )
 async def test_a_document_instead_of_a_stream_is_one_event_for_litellm(

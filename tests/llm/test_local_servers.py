@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from cdd_agent.llm.direct.model import DirectModel
+from cdd_agent.llm.fetched_json import fetch_json
 from cdd_agent.llm.local_servers import (
     LocalServer,
     find_local_servers,
@@ -215,3 +216,17 @@ async def test_no_server_receives_a_key(monkeypatch: pytest.MonkeyPatch) -> None
         await find_local_servers({"Ollama": port})
     assert "0123456789abcdef" not in heads[0]
     assert "authorization" not in heads[0].lower()
+
+
+async def test_a_key_that_no_header_can_hold_is_not_sent() -> None:
+    with answering(listing("a")) as (port, heads):
+        base = f"http://127.0.0.1:{port}/v1"
+        assert await models_at(base, "sk-\N{CYRILLIC SMALL LETTER A}bc") == ("a",)
+        assert fetch_json(f"{base}/models", "sk-a\nsk-b", 10.0) is not None
+    assert "sk-" not in "".join(heads)
+
+
+async def test_a_password_in_an_address_is_not_shown() -> None:
+    with deserted_port() as port, pytest.raises(ConnectionFailed) as raised:
+        await models_at(f"http://me:a-password@127.0.0.1:{port}/v1")
+    assert "a-password" not in raised.value.message + raised.value.hint

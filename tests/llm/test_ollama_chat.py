@@ -293,6 +293,7 @@ async def test_an_answer_without_streaming_is_accepted() -> None:
         "done": True,
         "done_reason": "stop",
         "prompt_eval_count": 30,
+        "prompt_eval_cached_count": 16,
         "eval_count": 4,
     }
     for text in (json.dumps(whole), json.dumps(whole, indent=2)):
@@ -300,7 +301,7 @@ async def test_an_answer_without_streaming_is_accepted() -> None:
             events = await heard(model_at(server.url.removesuffix("/v1")), asking(1))
         assert events[:2] == [ThoughtDelta("A person."), TextDelta("Hello.")]
         assert isinstance(events[2], Done)
-        assert events[2].usage == Usage(30, 4)
+        assert events[2].usage == Usage(30, 4, cached_tokens=16)
 
 
 async def test_tool_calls_of_a_server_without_ids_get_distinct_ids() -> None:
@@ -366,3 +367,26 @@ def test_a_naive_client_is_refused_or_gets_a_reply_to_half_its_request() -> None
         "ANANAS" in simulator.read,
         "data: " in answer.text,
     ) == (200, False, False)
+
+
+@each_row(("model", "is_kept"), [("minimax-m2.5:230b", True), ("qwen3:8b", False)])
+@each_row("has_calls", [True, False])
+async def test_only_minimax_gets_thoughts_in_the_text_back(
+    model: str, is_kept: bool, has_calls: bool
+) -> None:
+    text = "<think>I look.</think>Fine."
+    calls = (("look", {"at": 1}),) if has_calls else ()
+    with OllamaChat([Said(text, "", calls), Said("Done.")], model=model) as simulator:
+        asked = model_at(simulator.url, name=model)
+        *events, done = await all_of(asked, asking(10))
+        assert ThoughtDelta("I look.") in events
+        assert isinstance(done, Done)
+        made = tuple(event for event in events if isinstance(event, ToolCall))
+        reply = Message("assistant", "Fine.", made, provider_data=done.provider_data)
+        answers = [Message("tool", "Seen.", tool_call_id=call.id) for call in made]
+        follow = [reply, *answers, Message("user", "Go on.")]
+        request = asking(10)
+        await all_of(asked, Request((*request.messages, *follow), request.tools))
+        sent = simulator.sent[-1].body["messages"]
+    (written,) = [message for message in sent if message["role"] == "assistant"]
+    assert written["content"] == (text if is_kept else "Fine.")

@@ -5,6 +5,7 @@ model that had them, waited for.
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,14 @@ from tests.dialogue.talking import heard
 from tests.llm.server import Answer, LoopbackServer, directly
 from tests.llm.simulators.anthropic import Anthropic
 from tests.llm.simulators.base import Said, Simulator
-from tests.llm.simulators.chat import DeepSeek
+from tests.llm.simulators.chat import (
+    ClaudeBehindOpenRouter,
+    DeepSeek,
+    Kimi,
+    MiniMax,
+    MiniMaxBehindOpenRouter,
+    OpenRouter,
+)
 from tests.llm.simulators.gemini_native import GeminiNative
 from tests.support.replies import all_of
 from tests.support.tables import each_row
@@ -192,6 +200,14 @@ async def test_thoughts_are_sent_back_with_their_calls_to_their_model_only(
         ("anthropic/claude-opus-5", Anthropic, "/v1"),
         ("deepseek/deepseek-v4", DeepSeek, ""),
         ("gemini/gemini-3-pro", GeminiNative, "/v1"),
+        ("moonshot/kimi-k3", Kimi, ""),
+        ("minimax/MiniMax-M2.5", MiniMax, ""),
+        ("minimax/MiniMax-M3", partial(MiniMax, mirrors=True), ""),
+        ("openai/MiniMaxAI/MiniMax-M2", MiniMax, ""),
+        ("hosted_vllm/MiniMaxAI/MiniMax-M2.5", MiniMax, ""),
+        ("openrouter/minimax/minimax-m2.5", MiniMaxBehindOpenRouter, ""),
+        ("openrouter/google/gemini-3-pro", OpenRouter, ""),
+        ("openrouter/anthropic/claude-opus-5", ClaudeBehindOpenRouter, ""),
     ],
 )
 async def test_a_loop_through_litellm_keeps_its_thoughts(
@@ -201,8 +217,7 @@ async def test_a_loop_through_litellm_keeps_its_thoughts(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for key in ("ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "GEMINI_API_KEY"):
-        monkeypatch.setenv(key, "a-key")
+    monkeypatch.setenv(f"{name.partition('/')[0].upper()}_API_KEY", "a-key")
     (tmp_path / "a.txt").write_text("alpha")
     looks = [
         Said(f"Look {n}.", f"Perhaps {n}.", (("read_file", {"path": "a.txt"}),))

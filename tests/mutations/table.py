@@ -3510,6 +3510,57 @@ MUTATIONS = [
                 "return min(waits)",
                 "tests/llm/test_retry_after.py",
             ),
+            (
+                "a wait of more than a month is a mistake",
+                "llm/retry_after.py",
+                "if seconds <= _LONGEST else None",
+                "if seconds else 0.0",
+                "tests/llm/test_retry_after.py",
+            ),
+            (
+                "a short wait does not shorten the minute of retries",
+                "llm/retrying.py",
+                "asked + chance > backoff:",
+                "asked + chance:",
+                "tests/llm/test_retrying.py",
+            ),
+            (
+                "a refusal that does not end has a time limit",
+                "llm/direct/answers.py",
+                "timeout(timeouts.COMPLAINT_TIMEOUT):",
+                "timeout(None):",
+                (
+                    "tests/llm/test_keep_alives.py::"
+                    "test_a_refusal_whose_body_does_not_end_has_a_time_limit"
+                ),
+            ),
+            (
+                "litellm follows no redirect",
+                "llm/clean_streams.py",
+                'response.has_redirect_location and request.method != "GET"',
+                "False",
+                (
+                    "tests/llm/test_keep_alives.py::"
+                    "test_litellm_s_transport_follows_no_redirect"
+                ),
+            ),
+            (
+                "a password with a slash is hidden",
+                "network/proxies.py",
+                r'r"^(\w+://)?.*@"',
+                r'r"^(\w+://)?[^/]*@"',
+                "tests/network/test_proxies.py",
+            ),
+            (
+                "Claude's blocks come back only with calls that are answered",
+                "llm/direct/anthropic_messages.py",
+                "if original and calls == [call.id for call in message.tool_calls]:",
+                "if original:",
+                (
+                    "tests/llm/test_contract.py::"
+                    "test_claude_gets_its_blocks_back_only_with_calls_that_are_answered"
+                ),
+            ),
         ]
     ],
     # --- pictures ---------------------------------------------------------------------

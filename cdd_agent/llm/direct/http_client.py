@@ -8,15 +8,19 @@ from functools import cache
 from typing import Any
 
 import httpx
+from socksio.exceptions import SOCKSError
 
 from cdd_agent.llm.port import NotReachable
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, SILENCE_TIMEOUT
 from cdd_agent.network.certificates import trusted_certificates
 from cdd_agent.network.proxies import proxy_for
 from cdd_agent.network.unusable_variable import UnusableVariable
-from cdd_agent.network.web_address import is_this_computer
+from cdd_agent.network.web_address import LAST_PORT, is_this_computer
 
-_LAST_PORT = 65_535
+NETWORK_ERRORS = (httpx.HTTPError, httpx.InvalidURL, OSError, SOCKSError)
+"""The errors of a call over the network. httpx does not wrap those of `socksio`, which
+appear if the proxy speaks another protocol.
+"""
 
 
 def load_certificates(base: str) -> None:
@@ -36,7 +40,7 @@ def parse_url(base: str, end: str = "") -> httpx.URL:
         url.host.encode("idna")
     except UnicodeError as error:
         raise httpx.InvalidURL(str(error)) from error
-    if (url.port or 0) > _LAST_PORT:
+    if (url.port or 0) > LAST_PORT:
         raise httpx.InvalidURL(f"there is no port {url.port}")
     # `url.path` is decoded: `%2F` in it would become a slash
     path, mark, query = url.raw_path.decode("ascii").partition("?")

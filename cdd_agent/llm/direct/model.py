@@ -13,10 +13,16 @@ from typing import cast
 
 import httpx
 
+from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.answers import IncomingAnswer, read_complaint
 from cdd_agent.llm.direct.anthropic_messages import AnthropicMessages
 from cdd_agent.llm.direct.chat_or_responses import ChatOrResponses
-from cdd_agent.llm.direct.http_client import load_certificates, open_client, parse_url
+from cdd_agent.llm.direct.http_client import (
+    NETWORK_ERRORS,
+    load_certificates,
+    open_client,
+    parse_url,
+)
 from cdd_agent.llm.direct.json_values import as_bytes
 from cdd_agent.llm.direct.ollama_chat import OllamaChat
 from cdd_agent.llm.direct.openai_responses import OpenAIResponses
@@ -41,16 +47,13 @@ from cdd_agent.llm.port import (
     Usage,
 )
 from cdd_agent.llm.providers import Endpoint, Speaks
-from cdd_agent.llm.timeouts import silence_timeout
 from cdd_agent.version import VERSION
 
 _HEADERS = {"Content-Type": "application/json", "User-Agent": f"cdd-agent/{VERSION}"}
 
 
 _CALL_ERRORS = (
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    OSError,
+    *NETWORK_ERRORS,
     ServerFailed,
     NoReply,
 )
@@ -170,7 +173,7 @@ class DirectModel:
         refuses it for a reason that the protocol knows.
         """
         url = parse_url(self.endpoint.base, self.protocol.path)
-        silence = silence_timeout(self._model_facts.current)
+        silence = timeouts.silence_timeout(self._model_facts.current)
         async with open_client(url, silence) as client:
             while True:
                 refusal = await self._ask(client, request, answer)
@@ -193,9 +196,12 @@ class DirectModel:
         # the user may write a name in other letters
         headers.update(self.options.headers)
         body = as_bytes(call.body)
-        async with client.stream(
-            "POST", url, content=body, headers=headers
-        ) as response:
+        async with (
+            # httpx limits only the time between two bytes of the headers
+            asyncio.timeout(timeouts.KEEP_ALIVE_TIMEOUT) as limit,
+            client.stream("POST", url, content=body, headers=headers) as response,
+        ):
+            limit.reschedule(None)
             bytes_of_body = cast("AsyncGenerator[bytes, None]", response.aiter_bytes())
             async with aclosing(bytes_of_body) as pieces:
                 if not response.is_success:
@@ -205,14 +211,13 @@ class DirectModel:
 
     def _check_key(self) -> None:
         """Raise before a call that cannot succeed, or cannot even be written."""
-        key = self.endpoint.key or ""
         if self.endpoint.lacks_key:
             raise AuthenticationFailed(
                 f"There is no key for {self.name}.", hint=self._key_hint()
             )
-        if not (key.isascii() and key.isprintable()):
+        if problem := self.endpoint.key_problem:
             raise AuthenticationFailed(
-                f"The key for {self.name} has characters that no key has.",
+                f"The key for {self.name} {problem}.",
                 hint=self._key_hint(),
             )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from cdd_agent.llm.budget import CEILING
 from cdd_agent.llm.direct.chat_completions import write_tools
+from cdd_agent.llm.direct.dialects import dialect_of
 from cdd_agent.llm.direct.json_values import (
     as_dict,
     as_object,
@@ -88,7 +89,12 @@ class OllamaChat:
         return Call({**body, **own_fields}, self._endpoint.bearer)
 
     def reader(self, request: Request) -> OllamaReader:
-        return OllamaReader(self._origin, has_tools=bool(request.tools))
+        dialect = dialect_of(self._endpoint.provider, self._endpoint.model)
+        return OllamaReader(
+            self._origin,
+            keeps_text=dialect.keeps_text,
+            has_tools=bool(request.tools),
+        )
 
     def adapts_to(self, failure: Failure) -> bool:
         """A model that does not think refuses `think`, and so does a server that does
@@ -123,10 +129,14 @@ def _messages(request: Request, origin: str) -> list[_Json]:
         written: _Json = {"role": message.role, "content": message.content}
         if message.pictures:
             written["images"] = [in_base64(picture) for picture in message.pictures]
+        data = as_dict(read_json(message.data_from(origin)))
+        # thoughts in the text, which the model wants back with every message
+        if "content" in data:
+            written["content"] = data["content"]
         if message.tool_calls:
             names |= {call.id: call.name for call in message.tool_calls}
             # the thoughts before the calls
-            written |= as_dict(read_json(message.data_from(origin)))
+            written |= data
             written["tool_calls"] = [
                 _written_call(index, call)
                 for index, call in enumerate(message.tool_calls)

@@ -13,8 +13,12 @@ from cdd_agent.llm.port import ModelEvent, ToolCall, Usage
 
 
 class OllamaReader(ReplyReader):
-    def __init__(self, origin: str, *, has_tools: bool = True) -> None:
+    def __init__(
+        self, origin: str, *, keeps_text: bool = False, has_tools: bool = True
+    ) -> None:
+        """`keeps_text` is true if the model wants thoughts in the text back."""
         super().__init__(origin, has_tools=has_tools)
+        self._keeps_text = keeps_text
         self._thoughts: list[str] = []
         self._made_calls: list[ToolCall] = []
 
@@ -45,11 +49,15 @@ class OllamaReader(ReplyReader):
         completion = as_int(document.get("eval_count")) or 0
         # it does not count a prompt that it has read before
         if prompt > 0:
-            self._usage = Usage(prompt, max(completion, 0))
+            cached = as_int(document.get("prompt_eval_cached_count")) or 0
+            self._usage = Usage(prompt, max(completion, 0), cached_tokens=cached)
 
     def _calls(self) -> Sequence[ToolCall]:
         return self._made_calls
 
     def _data(self) -> object:
+        text = "".join(self._stream.written)
+        if self._keeps_text and "</think>" in text:
+            return {"content": text}
         thoughts = "".join(self._thoughts)
         return {"thinking": thoughts} if thoughts else None

@@ -6,7 +6,12 @@ from collections.abc import Callable
 import httpx
 
 from cdd_agent.llm import timeouts
-from cdd_agent.llm.direct.http_client import load_certificates, open_client, parse_url
+from cdd_agent.llm.direct.http_client import (
+    NETWORK_ERRORS,
+    load_certificates,
+    open_client,
+    parse_url,
+)
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 
@@ -24,6 +29,6 @@ async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> No
     # it is slow, or answers, if not to this request
     except (TimeoutError, httpx.RemoteProtocolError):
         return
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except NETWORK_ERRORS as error:
         failure = Failure.from_exception(error)
         raise explain_failure(failure, name, base, key_hint) from error

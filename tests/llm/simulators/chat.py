@@ -162,19 +162,21 @@ class Chat(Simulator):
         turn = len(self.bills) + 1
         bill = self.bill(sent.body, said)
         self.bills.append(bill)
+        # litellm's OpenRouter requires these
+        head = {"id": f"chat-{turn}", "created": 1_795_767_000, "model": "m"}
         yield ": keep-alive\n\n"
-        yield event({"choices": []})
+        yield event({**head, "choices": []})
         for delta in self.deltas(said, turn):
-            yield event(
-                {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-            )
+            choice = {"index": 0, "delta": delta, "finish_reason": None}
+            yield event({**head, "choices": [choice]})
         stop = said.stop or ("tool_calls" if said.calls else "stop")
-        yield event({"choices": [{"index": 0, "delta": {}, "finish_reason": stop}]})
+        choice = {"index": 0, "delta": {}, "finish_reason": stop}
+        yield event({**head, "choices": [choice]})
         if (
             sent.body.get("stream_options", {}).get("include_usage")
             or "stream_options" not in self.body_fields
         ):
-            yield event({"choices": [], "usage": self.usage(bill)})
+            yield event({**head, "choices": [], "usage": self.usage(bill)})
         yield "data: [DONE]\n\n"
         if said.calls:
             self.issued[self.call_id(turn, 0)] = said
