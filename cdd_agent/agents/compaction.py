@@ -158,6 +158,8 @@ async def compact(
     summary = await _request_summary(root, model, older, room, shares, emit)
     lines = choose_lines(older, shares.lines)
     has_all_lines = len(lines) == len(_typed_texts(older))
+    if any(is_summary(each) and _NOT_ALL_LINES in each.content for each in older):
+        has_all_lines = False
     notes = [f"{_SUMMARY}\n\n{summary.text}" if summary.text else _NO_SUMMARY]
     if lines:
         notes.append(_LINES)
@@ -244,13 +246,20 @@ def _typed_texts(messages: Sequence[Message]) -> list[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return a text, or its beginning and its end in about `most` characters."""
+    """Return a text, or its beginning and its end with a note between them, in at most
+    `most` characters. The note is there in any case.
+    """
     if len(text) <= most:
         return text
-    head = most // 4
-    tail = most - head
-    note = f"… ({len(text) - most:,} characters left out) …"
-    return f"{text[:head]}\n{note}\n{text[-tail:]}"
+    room = max(most - len(_describe_omission(len(text))), 0)
+    head = room // 4
+    tail = room - head
+    note = _describe_omission(len(text) - room)
+    return f"{text[:head]}{note}{text[len(text) - tail :]}"
+
+
+def _describe_omission(count: int) -> str:
+    return f"\n… ({count:,} characters left out) …\n"
 
 
 async def _request_summary(

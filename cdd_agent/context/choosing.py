@@ -235,14 +235,15 @@ def _choose_ranges(
         if candidate.tokens <= room:
             shown, ranges = candidate, more
     while grows and shown is not None and shown.lines is not None:
-        ranges = join_ranges(
+        longer = join_ranges(
             (max(1, first - _GROWTH), min(last + _GROWTH, text.count))
             for first, last in ranges
         )
-        candidate = text.parts(ranges, why)
-        if candidate.tokens > room:
+        candidate = text.parts(longer, why)
+        # a notebook is never whole: some of its lines are not shown
+        if longer == ranges or candidate.tokens > room:
             break
-        shown = candidate
+        shown, ranges = candidate, longer
     return shown
 
 

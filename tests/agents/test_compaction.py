@@ -21,6 +21,7 @@ from cdd_agent.agents.compaction import (
     compact,
     describe_older_part,
     divide,
+    shorten,
 )
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import read_conversation
@@ -409,9 +410,46 @@ def test_decisions_are_kept_before_pasted_texts_and_are_never_shortened() -> Non
     older = (decisions[0], typed(paste), *decisions[1:])
     assert texts(choose_lines(older, 10_000))[1].startswith("begin")
     assert texts(choose_lines(older, 10_000))[1].endswith("end")
-    assert len(texts(choose_lines(older, 10_000))[1]) < LONGEST_LINE + 100
+    assert len(texts(choose_lines(older, 10_000))[1]) <= LONGEST_LINE
+    kept = choose_lines(older, 10_000)
+    assert choose_lines(kept, 10_000) == kept, "a paste is shortened once"
     assert choose_lines(older, size(*decisions) + 99) == tuple(decisions)
     assert choose_lines(older, size(*decisions[2:])) == tuple(decisions[2:])
+
+
+@given(text=st.text(max_size=300), most=st.integers(0, 300))
+def test_a_shortened_text_has_its_beginning_and_its_end(text: str, most: int) -> None:
+    short = shorten(text, most)
+    head, note, tail = short.partition(" characters left out) …\n")
+    if not note:
+        assert short == text
+        assert len(text) <= most
+        return
+    head, _, omitted = head.rpartition("\n… (")
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert int(omitted) == len(text) - len(head) - len(tail) > 0
+    assert len(short) <= max(most, len(shorten("x" * len(text), 0)))
+
+
+def test_a_second_compaction_says_that_lines_of_the_first_are_missing(
+    tmp_path: Path,
+) -> None:
+    lines = [typed(f"Decision {number}. " + "y" * 300) for number in range(40)]
+    rows = " ".join(f"Row {number} of the tally is wrong." for number in range(9))
+    later = f"{SUMMARY} {rows} Then the numbers were counted, one after the other."
+    model = ScriptedModel([f"{rows} {SUMMARY}", later])
+    events: list[Event] = []
+    messages: tuple[Message, ...] = tuple(lines)
+    for window in (3_000, 8_000):
+        model.window = window
+        room = Room.for_model(model, 300)
+        latest = typed("And now?")
+        more = (Message("assistant", "An answer. " * 3_000), latest)
+        messages = asyncio.run(
+            compact(tmp_path, model, messages + more, latest, room, emit=events.append)
+        )
+    assert [event.has_all_lines for event in shortened(events)] == [False, False]
 
 
 def test_only_typed_lines_are_kept_each_once_and_without_files() -> None:

@@ -1,5 +1,6 @@
 """How the files of a prompt share its room."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -124,3 +125,16 @@ def test_no_file_of_the_step_takes_the_minimum_of_another(
 def test_a_file_with_too_many_bytes_is_shown_in_part_in_any_room() -> None:
     files = [wanted(9_000, most=500), wanted(100, most=500)]
     assert forms(share_room(files, SEARCH, None)) == [IN_PART, WHOLE]
+
+
+def test_a_notebook_in_part_has_all_lines_that_can_be_shown() -> None:
+    outputs = [{"output_type": "display_data", "data": {"image/png": "iVBOR" * 400}}]
+    cell = {"cell_type": "code", "outputs": outputs, "source": ["x = 1\n"] * 9}
+    notebook = {"cells": [cell] * 9, "metadata": {}, "nbformat": 4}
+    charsets = Charsets(Path(tempfile.gettempdir()))
+    data = json.dumps(notebook, indent=1).encode()
+    text = CodeText("a.ipynb", data, charsets)
+    file = WantedFile(text, STEP, 1_000, ((1, 20),))
+    (shown,) = share_room([file], SEARCH, None, None)
+    assert shown is not None
+    assert shown.lines == text.visible_lines
