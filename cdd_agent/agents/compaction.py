@@ -40,6 +40,7 @@ _LEAST_SUMMARY = 30
 """Tokens of a summary below which none is requested."""
 _NOTES = 60
 """Tokens of the headings below."""
+_LONGEST_WORD = 30
 _LONGEST_MESSAGE = 6_000
 """Characters of an old message that the model reads for the summary."""
 LONGEST_LINE = 1_000
@@ -242,13 +243,32 @@ def _typed_texts(messages: Sequence[Message]) -> list[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return a text, or its beginning and its end in about `most` characters."""
+    """Return a text, or its beginning and its end in about `most` characters.
+
+    Words stay whole.
+    """
     if len(text) <= most:
         return text
-    head = most // 4
-    tail = most - head
-    note = f"… ({len(text) - most:,} characters left out) …"
-    return f"{text[:head]}\n{note}\n{text[-tail:]}"
+    end = _before_word(text, most // 4)
+    start = _after_word(text, len(text) - most + most // 4)
+    note = f"… ({start - end:,} characters left out) …"
+    return f"{text[:end].rstrip()}\n{note}\n{text[start:]}"
+
+
+def _before_word(text: str, place: int) -> int:
+    """Return the place of the blank before, or `place` in a very long word."""
+    for earlier in range(place, max(place - _LONGEST_WORD, 0), -1):
+        if text[earlier].isspace():
+            return earlier
+    return place
+
+
+def _after_word(text: str, place: int) -> int:
+    """Return the place behind the next blank, or `place` in a very long word."""
+    for later in range(place, min(place + _LONGEST_WORD, len(text))):
+        if text[later - 1].isspace():
+            return later
+    return place
 
 
 async def _request_summary(

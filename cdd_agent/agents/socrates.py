@@ -11,7 +11,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from cdd_agent.agents.attachments import attach_files, room_for_files
+from cdd_agent.agents.attachments import attach_files, room_for_files, without_files
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import (
@@ -586,7 +586,7 @@ def _describe_unanswered(said: Sequence[str]) -> str:
     lines = [line for line in said if line not in _ADDED_WORDS]
     if not lines:
         return "The last reply was lost. Press Enter to ask again."
-    quote = " ".join(lines[-1].split())
+    quote = " ".join(without_files(lines[-1]).split())
     if len(quote) > _LONGEST_QUOTE:
         quote = f"{quote[:_LONGEST_QUOTE]}…"
     return (

@@ -202,6 +202,14 @@ async def test_an_endless_answer_is_not_kept() -> None:
         await models_at(f"http://127.0.0.1:{port}/v1", time_limit=30)
 
 
+async def test_a_closed_port_is_a_refused_connection() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        with pytest.raises(ConnectionFailed, match=r"reached: Connection refused$"):
+            await models_at(f"http://127.0.0.1:{port}/v1")
+
+
 async def test_all_servers_are_asked_at_the_same_time() -> None:
     all_are_asked = threading.Barrier(20)
 
