@@ -50,6 +50,11 @@ def left_out_in_words(trust: ProjectTrust) -> str:
     return f"not trusted, and left out: {', '.join(names)}"
 
 
+def leaves_out_model(trust: ProjectTrust) -> bool:
+    """True if the project sets a model that does not take effect."""
+    return any(setting.name == "model" for setting in trust.left_out)
+
+
 def notices_at_start(trust: ProjectTrust) -> Iterator[Notice]:
     """Yield what the user of a shell must know about the project's settings."""
     if trust.not_stored:

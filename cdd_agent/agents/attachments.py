@@ -15,6 +15,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.files.mention_reader import LineRange, Mention, find_mentions
 from cdd_agent.files.read import (
+    NO_ENTRIES,
     SourceMissing,
     SourceText,
     SourceUnreadable,
@@ -204,6 +205,8 @@ def _read_text(root: Path, mention: Mention) -> SourceText:
 
 def _size(source: SourceText) -> str:
     count = len(source.text.splitlines())
+    if source.is_folder and source.text.strip() == NO_ENTRIES:
+        return "empty"
     if source.is_folder:
         entries = "entry" if count == 1 else "entries"
         return f"over {count:,} {entries}" if source.cut else f"{count:,} {entries}"

@@ -40,6 +40,7 @@ _LEAST_SUMMARY = 30
 """Tokens of a summary below which none is requested."""
 _NOTES = 60
 """Tokens of the headings below."""
+_LONGEST_WORD = 30
 _LONGEST_MESSAGE = 6_000
 """Characters of an old message that the model reads for the summary."""
 LONGEST_LINE = 1_000
@@ -247,19 +248,35 @@ def _typed_texts(messages: Sequence[Message]) -> list[str]:
 
 def shorten(text: str, most: int) -> str:
     """Return a text, or its beginning and its end with a note between them, in at most
-    `most` characters. The note is there in any case.
+    `most` characters. Words stay whole. The note is there in any case.
     """
     if len(text) <= most:
         return text
     room = max(most - len(_describe_omission(len(text))), 0)
     head = room // 4
-    tail = room - head
-    note = _describe_omission(len(text) - room)
-    return f"{text[:head]}{note}{text[len(text) - tail :]}"
+    end = _before_word(text, head)
+    start = _after_word(text, len(text) - (room - head))
+    return f"{text[:end].rstrip()}{_describe_omission(start - end)}{text[start:]}"
 
 
 def _describe_omission(count: int) -> str:
     return f"\n… ({count:,} characters left out) …\n"
+
+
+def _before_word(text: str, place: int) -> int:
+    """Return the place of the blank before, or `place` in a very long word."""
+    for earlier in range(place, max(place - _LONGEST_WORD, 0), -1):
+        if text[earlier].isspace():
+            return earlier
+    return place
+
+
+def _after_word(text: str, place: int) -> int:
+    """Return the place behind the next blank, or `place` in a very long word."""
+    for later in range(place, min(place + _LONGEST_WORD, len(text))):
+        if text[later - 1].isspace():
+            return later
+    return place
 
 
 async def _request_summary(

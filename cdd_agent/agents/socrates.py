@@ -11,7 +11,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from cdd_agent.agents.attachments import attach_files, room_for_files
+from cdd_agent.agents.attachments import attach_files, room_for_files, without_files
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import (
@@ -52,6 +52,10 @@ _QUESTION_MARKS = "?？؟"
 _DROP = re.compile(
     r"drop(?:\s+(?P<which>all|[0-9]{1,6}(?:[\s,]+[0-9]{1,6})*))?", re.IGNORECASE
 )
+_ADDED_WORDS = frozenset({BEGIN, GO_DEEPER, GO_ON})
+"""Lines of ours that the model gets as the user's."""
+_LONGEST_QUOTE = 200
+"""Characters of an unanswered line that a notice shows."""
 _LONGEST_DROPPED = 200
 """Characters of a dropped change that a notice shows."""
 
@@ -182,10 +186,7 @@ class SocratesAgent(ReadsWords):
         """Report what Enter does after the last words of an earlier conversation."""
         notebook = self.notebook
         if notebook.is_unanswered:
-            text = (
-                "Your last words were not answered yet: press Enter to have them"
-                " answered."
-            )
+            text = _describe_unanswered(notebook.said)
             self.emit(Notice(text, kind=NoticeKind.UNANSWERED))
             return
         if not notebook.draft.is_complete:
@@ -444,7 +445,7 @@ class SocratesAgent(ReadsWords):
         around = await search_in_thread(
             look, self.emit, "Looking for the code that the ticket is about …"
         )
-        is_answer = is_answer or bool(set(notebook.said) - {BEGIN, GO_DEEPER, GO_ON})
+        is_answer = is_answer or bool(set(notebook.said) - _ADDED_WORDS)
         if said is not None:
             room = room_for_files(self._dialogue.model)
             sent = await asyncio.to_thread(attach_files, self._root, said, room)
@@ -578,6 +579,20 @@ class SocratesAgent(ReadsWords):
 
     def _shown(self) -> SpecShown:
         return self.notebook.draft.shown(self.ticket_slug)
+
+
+def _describe_unanswered(said: Sequence[str]) -> str:
+    """Return a sentence about a turn that a stop has ended."""
+    lines = [line for line in said if line not in _ADDED_WORDS]
+    if not lines:
+        return "The last reply was lost. Press Enter to ask again."
+    quote = " ".join(without_files(lines[-1]).split())
+    if len(quote) > _LONGEST_QUOTE:
+        quote = f"{quote[:_LONGEST_QUOTE]}…"
+    return (
+        f"Your last words were not answered yet: “{quote}”. Press Enter to send them"
+        " again."
+    )
 
 
 def _unsaid(words: str, questions: Sequence[str]) -> str:

@@ -24,7 +24,12 @@ from cdd_agent.llm.added_adapters import added_adapters
 from cdd_agent.llm.added_adapters import left_out as left_out_adapters
 from cdd_agent.llm.direct.http_client import client_settings, parse_url
 from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
-from cdd_agent.llm.local_servers import USUAL_PORTS, find_local_servers, models_at
+from cdd_agent.llm.local_servers import (
+    USUAL_PORTS,
+    NoModelList,
+    find_local_servers,
+    models_at,
+)
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.providers import Endpoint
@@ -36,7 +41,7 @@ from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, Models
 from cdd_agent.settings.models import fallbacks_of, of_role
 from cdd_agent.settings.reading import existing_user_file, user_file
 from cdd_agent.settings.writing import as_lines
-from cdd_agent.trust_words import left_out_in_words
+from cdd_agent.trust_words import leaves_out_model, left_out_in_words
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.checks import project_checks
 from cdd_agent.verification.collection import collect_tests
@@ -49,6 +54,10 @@ from cdd_agent.wiring import NO_MODEL_HINT, added_adapter, direct_endpoint, make
 SERVER_TIMEOUT = 5.0
 """Seconds for the list of models of a remote server."""
 _SHOWN_MODELS = 5
+_UNTRUSTED_MODEL = (
+    "the project sets one that you do not trust yet: `cdd trust` shows it, and"
+    " `cdd trust --give` trusts it"
+)
 Finding = tuple[bool | None, str]
 """Whether it is good, or None where it may be, and words for it."""
 
@@ -155,6 +164,10 @@ def examine(
         findings = {
             name: _asking(config, project.root) for name, config in configs.items()
         }
+    has_model = project.config.model is not None
+    is_untrusted = not has_model and leaves_out_model(project.trust)
+    if is_untrusted:
+        findings["model"] = (False, _UNTRUSTED_MODEL)
     for adapter, problem in left_out_adapters.items():
         say(None, "model", f"the model adapter {adapter} is left out: {problem}")
     for name, (good, text) in findings.items():
@@ -170,7 +183,7 @@ def examine(
             # that choose it
             lines = as_lines({"model": first.model, "api_base": first.api_base})
             console.print(indent(lines, " " * 10))
-    if project.config.model is None:
+    if not has_model and not is_untrusted:
         console.print(f"\n{NO_MODEL_HINT}")
     can_be_asked = all(good is not False for good, _ in findings.values())
     return ExitCode.DONE if fit and can_be_asked else ExitCode.BAD_INPUT
@@ -301,7 +314,7 @@ def _asking(config: Config, root: Path) -> Finding:
         if endpoint is None:
             expect_provider(model, api_base)
     except BadInput as error:
-        return False, f"{error.message.rstrip('.')}. {error.hint}".rstrip()
+        return False, error.in_a_line
     if endpoint is not None:
         missing = [endpoint.key_variable] if endpoint.lacks_key else []
         # who needs a key is asked only for replies
@@ -318,17 +331,13 @@ def _asking(config: Config, root: Path) -> Finding:
         models = asyncio.run(
             models_at(api_base, endpoint.key if endpoint else None, SERVER_TIMEOUT)
         )
+    except NoModelList as error:
+        words = f"{_asked(config)}; whether it has the model is not known: {error}"
+        if error.is_refusal and endpoint is not None:
+            words = f"{words}. {endpoint.key_hint}"
+        return None, words
     except ModelError as error:
-        return False, f"{model}: {error.message} {error.hint}"
-    if models is None:
-        where = f"{api_base.rstrip('/')}/models"
-        return (
-            None,
-            (
-                f"{_asked(config)}; whether it has the model is not known: no list of"
-                f" models at {where}"
-            ),
-        )
+        return False, f"{model}: {error.in_a_line}"
     if endpoint and not {endpoint.model, f"{endpoint.model}:latest"} & set(models):
         return (
             None,
@@ -344,8 +353,7 @@ def _network_problem(endpoint: Endpoint) -> str:
     try:
         client_settings(parse_url(endpoint.base))
     except (ModelError, httpx.InvalidURL) as error:
-        hint = error.hint if isinstance(error, ModelError) else ""
-        return f"{error} {hint}".rstrip()
+        return error.in_a_line if isinstance(error, ModelError) else str(error)
     return ""
 
 

@@ -142,7 +142,10 @@ def _opened(
     """The session, and what a person is to know at first."""
     # late: the first screen shows sooner
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
-    from cdd_agent.trust_words import notices_at_start  # noqa: PLC0415
+    from cdd_agent.trust_words import (  # noqa: PLC0415
+        leaves_out_model,
+        notices_at_start,
+    )
     from cdd_agent.wiring import NO_MODEL_HINT, Wiring  # noqa: PLC0415
 
     flags = {name: getattr(options, name) for name in ("model", "api_base", "record")}
@@ -152,7 +155,13 @@ def _opened(
     notices = [Notice(note), *notices_at_start(project.trust)]
     if not (project.root / ".cdd").is_dir():
         notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
-    if project.config.model is None:
+    if project.config.model is None and leaves_out_model(project.trust):
+        text = (
+            "The project's model is not trusted, so there is none. `/trust` trusts it,"
+            " and `/model NAME` chooses another."
+        )
+        notices.append(Notice(text, Tone.WARNING))
+    elif project.config.model is None:
         notices += [
             Notice("No model is configured.", Tone.WARNING),
             Notice(NO_MODEL_HINT),

@@ -72,7 +72,14 @@ _LINES = re.compile(
 )
 """Lines behind a name, as editors, compilers and web sites write them."""
 _NAME_WITH_LINES = re.compile(rf"(?P<name>.+?){_LINES.pattern}")
-_LOOKS_LIKE_A_FILE = re.compile(r".*[/\\].*|.*[^\s.]\.[A-Za-z]\w{0,3}(?:\W.*)?")
+_LOOKS_LIKE_A_FILE = re.compile(
+    r".*[/\\].*|\.[A-Za-z][\w.-]*|.*[^\s.]\.(?:[A-Za-z]\w{0,3}|astro|cshtml|dockerfile"
+    r"|gradle|graphql|ipynb|jinja2?|jsonc|jsonl|markdown|parquet|plist|proto|razor|scala"
+    r"|sqlite|svelte|swift|tfvars|xhtml)(?:\W.*)?"
+)
+"""A path, a hidden file, or a short or well-known ending. Decorators such as
+`@app.route` have longer ones.
+"""
 _CALL = re.compile(r"[\w.]+\([^()]*\)?")
 """A decorator with arguments."""
 _ASIDE = re.compile(r"\([^()]*(?:\)(?![\w/]|\.\w)|\Z)")

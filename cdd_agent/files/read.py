@@ -33,6 +33,8 @@ from cdd_agent.files.walk import TOP, walk
 
 _LIMIT = 100_000
 """Characters of a file that are shown."""
+NO_ENTRIES = "(empty, or all of it is ignored)"
+"""The list of a folder without files."""
 _ENTRIES = 1_000
 """Entries of a folder that are shown."""
 LARGEST_DECODED = 5_000_000
@@ -233,7 +235,7 @@ def _list_folder(root: Path, path: PurePosixPath) -> SourceText:
         )
     names = [entry.shown_name for entry in entries[:_ENTRIES]]
     if not names:
-        names = ["(empty, or all of it is ignored)"]
+        names = [NO_ENTRIES]
     listing = "\n".join(names) + "\n"
     return SourceText(path, listing, cut=len(entries) > _ENTRIES, is_folder=True)
 

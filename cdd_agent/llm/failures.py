@@ -4,6 +4,7 @@ Exceptions are recognised by the names of their classes, so no provider's packag
 imported.
 """
 
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ _LITELLM_STATUSES = frozenset({408, 500})
 _LITELLM_PREFIXES = re.compile(
     r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+"
 )
+_NO_REASON = "Connect call failed"
 _CODES = re.compile(r"^\[(?:SSL|Errno)[^\]]*\] |(?<=.) \(_ssl\.c:\d+\)$")
 """Codes of OpenSSL and the operating system around their messages."""
 _STATUS_OF_NAME = {
@@ -175,6 +177,9 @@ def _words(
         return ""
     if kinds & NO_CONNECTION:
         for error in reversed(chain):
+            # asyncio names the address instead of the reason
+            if isinstance(error, OSError) and error.errno and _NO_REASON in str(error):
+                return os.strerror(error.errno)
             if str(error):
                 return _CODES.sub("", str(error))
         return ""

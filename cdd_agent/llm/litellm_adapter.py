@@ -319,7 +319,9 @@ def missing_keys(name: str) -> list[str]:
     """Return the environment variables that this model needs and that are not set.
     Imports litellm.
     """
-    return list(load_litellm().validate_environment(name)["missing_keys"])
+    # for Azure litellm names all variables if one is missing
+    names = load_litellm().validate_environment(name)["missing_keys"]
+    return [name for name in names if name not in os.environ]
 
 
 def _has_content(piece: dict[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from cdd_agent.llm.direct.http_client import (
     open_client,
 )
 from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_json
+from cdd_agent.llm.direct.reported_failures import read_failure
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import ModelError
@@ -29,6 +30,15 @@ USUAL_PORTS: Mapping[str, int] = {
 }
 _LONGEST_ANSWER = 2_000_000
 _LONGEST_NAME = 200
+
+
+class NoModelList(ModelError):
+    """A server answers anything but the list of its models."""
+
+    def __init__(self, message: str, *, is_refusal: bool = False) -> None:
+        super().__init__(message)
+        self.is_refusal = is_refusal
+        """True if the server wants another key."""
 
 
 class LocalServer(Struct, frozen=True):
@@ -54,17 +64,18 @@ async def find_local_servers(
 
 async def models_at(
     api_base: str, key: str | None = None, time_limit: float | None = None
-) -> tuple[str, ...] | None:
-    """Return the models that a server offers for conversations, or None if it answers
-    anything but their list. Raises `ModelError` if no server answers in time.
+) -> tuple[str, ...]:
+    """Return the models that a server offers for conversations. Raises `NoModelList` if
+    it answers anything else, another `ModelError` if no server answers in time.
     """
-    answer = as_dict(await _get_json(f"{api_base.rstrip('/')}/models", key, time_limit))
+    address = f"{api_base.rstrip('/')}/models"
+    answer = as_dict(await _get_json(address, key, time_limit))
     entries = answer.get("data")
     # Ollama without models sends null
     if entries is None and answer.get("object") == "list":
         return ()
     if not isinstance(entries, list):
-        return None
+        raise NoModelList(f"no list of models at {address}")
     names = [as_string(as_dict(entry).get("id")) for entry in as_list(entries)]
     return tuple(dict.fromkeys(filter(_is_name_of_chat_model, names)))
 
@@ -73,8 +84,6 @@ async def _server_at(name: str, root: str) -> LocalServer | None:
     try:
         models = await models_at(f"{root}/v1")
     except ModelError:
-        return None
-    if models is None:
         return None
     has_own_api = name == "Ollama" and await _is_ollama(root)
     return LocalServer(name, root if has_own_api else f"{root}/v1", models)
@@ -99,8 +108,9 @@ def _is_name_of_chat_model(name: str) -> bool:
 async def _get_json(
     address: str, key: str | None = None, time_limit: float | None = None
 ) -> object:
-    """Return the JSON at an address, or None for any other answer. Raises `ModelError`
-    if none arrives.
+    """Return the JSON at an address, or None for any other text. Raises `NoModelList`
+    if the server refuses the request or its answer is too long, another `ModelError` if
+    no answer arrives.
     """
     await asyncio.to_thread(load_certificates, address)
     headers = {
@@ -116,13 +126,32 @@ async def _get_json(
             open_client(url) as client,
             client.stream("GET", url, headers=headers) as answer,
         ):
-            if answer.status_code != httpx.codes.OK:
-                return None
             async for piece in answer.aiter_raw():
                 body += piece
                 if len(body) > _LONGEST_ANSWER:
-                    return None
+                    raise NoModelList(f"no list of models at {address}")
+            status = answer.status_code
     except NETWORK_ERRORS as error:
         failure = Failure.from_exception(error)
         raise explain_failure(failure, quoted(address), address) from error
-    return read_json(body.decode(errors="replace"))
+    text = body.decode(errors="replace")
+    if status != httpx.codes.OK:
+        raise _explain_refusal(address, text, status)
+    return read_json(text)
+
+
+def _explain_refusal(address: str, text: str, status: int) -> NoModelList:
+    """Return the error for an answer with another status than 200."""
+    failure = read_failure(text, status)
+    if failure.page is not None:
+        return NoModelList(
+            f"a web page came from {address} ({status}): {quoted(failure.page)}. A"
+            " firewall, a proxy or a login may be in the way, or the address is wrong"
+        )
+    if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        reason = quoted(failure.words)
+        words = f"{address} refused the request ({status})"
+        if reason:
+            words = f"{words}: {reason}"
+        return NoModelList(words, is_refusal=True)
+    return NoModelList(f"no list of models at {address} ({status})")

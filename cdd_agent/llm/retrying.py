@@ -33,7 +33,7 @@ the window of most rate limits.
 """
 _OTHER_CALLS = 3
 """For broken connections and failing servers: each such call may have been paid for."""
-_SAVED = "Your progress is saved, and the next run continues from there."
+_SAVED = "Your progress is saved."
 
 
 class Clock(Struct, frozen=True):
@@ -137,13 +137,13 @@ class Retrying(ModelWrapper):
 
     def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
         """Return the error with a hint that says when to come back."""
-        when = f"It was asked {calls} times. Come back in a few minutes."
+        when = f"It was asked {calls} times. Come back in a few minutes to continue."
         if error.retry_after:
             until = self._clock.now() + timedelta(seconds=error.retry_after)
             minutes = math.ceil(error.retry_after / 60)
             how_long = f"{minutes} minutes"
             if minutes >= 120:
                 how_long = f"{math.ceil(minutes / 60)} hours"
-            when = f"Come back in {how_long}, at {until:%H:%M}."
+            when = f"Come back in {how_long}, at {until:%H:%M}, to continue."
         hint = f"{when} {_SAVED} {error.hint}".rstrip()
         return RateLimited(error.message, hint=hint, retry_after=error.retry_after)

@@ -72,6 +72,12 @@ def test_a_mentioned_folder_is_attached_as_a_listing(root: Path, line: str) -> N
     assert "```\napp.py\n```" in attach_files(root, line, ROOM).text
 
 
+def test_an_empty_folder_is_reported_as_empty(root: Path) -> None:
+    (root / "empty").mkdir()
+    (notice,) = attach_files(root, "look at @empty/", 1_000).notices
+    assert notice.text == "Sent with it: empty/ (empty)."
+
+
 @each_row("line", ["mail me@example.com", "thanks @someone!", "@"])
 def test_a_line_without_mentions_is_sent_unchanged(root: Path, line: str) -> None:
     sent = attach_files(root, line, ROOM)

@@ -4,6 +4,7 @@ decided stays.
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -548,3 +549,27 @@ def test_an_old_line_with_the_words_of_the_latest_one_is_older(tmp_path: Path) -
     older, newest = divide((old, Message("assistant", "x" * 900), latest), latest, 100)
     assert older[0] is old
     assert newest == (latest,)
+
+
+@given(st.text(alphabet="ab 字\n", max_size=300), st.integers(0, 300))
+def test_a_shortened_text_has_whole_words_and_counts_what_is_left_out(
+    text: str, most: int
+) -> None:
+    short = shorten(text, most)
+    if len(text) <= most:
+        assert short == text
+        return
+    beginning, note, end = re.split(r"\n(… \(.*\) …)\n", short, maxsplit=1)
+    assert text.startswith(beginning)
+    assert text.endswith(end)
+    assert len(beginning) + len(end) <= most
+    left_out = int(re.sub(r"\D", "", note))
+    assert len(text) - most <= left_out <= len(text) - len(beginning) - len(end)
+
+
+def test_words_are_not_cut_when_a_text_is_shortened() -> None:
+    text = " ".join(f"word{number:03}" for number in range(100))
+    words = text.split()
+    for most in range(100, 200):
+        beginning, _, end = shorten(text, most).split("\n")
+        assert set((beginning + " " + end).split()) <= set(words)

@@ -10,7 +10,7 @@ import pytest
 from cdd_agent.agents.notebook import NAME, open_points
 from cdd_agent.agents.socrates_prompt import GO_DEEPER
 from cdd_agent.commands.registry import handle
-from cdd_agent.events.notices import Answer, NoticeKind
+from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import digest
 from cdd_agent.session import Session
@@ -348,6 +348,9 @@ async def test_enter_has_the_last_words_answered_after_a_stop(sandbox: Sandbox) 
     session = sandbox.replies(asks("Slow?", answered=["q1"])).session()
     events = await say(session, OPEN)
     assert noticed(events)[-1] is NoticeKind.UNANSWERED
+    last = events[-1]
+    assert isinstance(last, Notice)
+    assert "not answered yet: “Two seconds.”. Press Enter" in last.text
     events = await say(session, "")
     assert open_questions(events) == ("Slow?",)
     assert sandbox.prompt().count("Two seconds.") == 1

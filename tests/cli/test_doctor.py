@@ -14,6 +14,11 @@ from tests.support.projects import Sandbox
 from tests.support.tables import each_row
 
 
+def _answer(status: str, body: str) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return f"{head}{body}".encode()
+
+
 def test_doctor_says_what_is_missing(
     sandbox: Sandbox,
     capsys: pytest.CaptureFixture[str],
@@ -65,6 +70,22 @@ def test_doctor_finds_what_would_stop_a_run_and_still_looks_at_the_rest(
     out = capsys.readouterr().out
     assert words in out
     assert "git" in out
+
+
+@pytest.mark.usefixtures("untrusting")
+def test_doctor_says_that_the_model_of_the_project_is_not_trusted(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sandbox.write(STEPS[0])
+    settings = "model: openai/any\napi_base: http://127.0.0.1:9/v1\n"
+    (sandbox.root / ".cdd/config.yaml").write_text(settings)
+
+    assert examine(sandbox.root, {}, {}) == 2
+
+    out = capsys.readouterr().out
+    assert "✗ model    the project sets one that you do not trust yet" in out
+    assert "`cdd trust --give`" in out
+    assert "Choose one of" not in out
 
 
 @each_row(
@@ -127,7 +148,10 @@ def test_doctor_says_what_asks_the_model(
         (
             {"ALL_PROXY": "gopher://me:secret@127.0.0.1"},
             2,
-            ["ALL_PROXY in the environment is no usable proxy", "socks5://host:port"],
+            [
+                "ALL_PROXY in the environment is no usable proxy: gopher://",
+                "127.0.0.1. Write it as http://host:port or socks5://host:port",
+            ],
         ),
         (
             {"SSL_CERT_FILE": "/nowhere/a.pem"},
@@ -206,7 +230,17 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         (listing("any:latest"), "✓", "any"),
         (listing("other", "more"), "!", "other, more"),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}", "!", "/v1/models"),
-        (b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n", "!", "/v1/models"),
+        (
+            _answer("401 No", '{"error": {"message": "Incorrect API key"}}'),
+            "!",
+            "refused the request (401): Incorrect API key. Set in the environment",
+        ),
+        (_answer("403 No", ""), "!", "/v1/models refused the request (403). Set in"),
+        (
+            _answer("403 No", "<html><title>ACME filter</title>"),
+            "!",
+            "/v1/models (403): ACME filter. A firewall, a proxy or a login may be in",
+        ),
         (b"", "✗", "/v1/models"),
     ],
 )

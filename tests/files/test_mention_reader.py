@@ -146,6 +146,8 @@ def read(root: Path, text: str) -> list[str]:
         # Names outside the project are reported.
         ("@../x @~/x.py @/etc/passwd", ["?../x", "?~/x.py", "?/etc/passwd"]),
         ("@./a.py", ["a.py"]),
+        ("@.env or @.prettierrc.", ["?.env", "?.prettierrc"]),
+        ("@App.svelte, @n.ipynb: @app.route", ["?App.svelte", "?n.ipynb"]),
         ("@https://docs.example.com/api", ["?https://docs.example.com/api"]),
         ("import x from '@types/node'", ["?types/node"]),
         # No shorter name takes the place of a longer one.

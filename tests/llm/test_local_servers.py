@@ -13,6 +13,7 @@ from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.fetched_json import fetch_json
 from cdd_agent.llm.local_servers import (
     LocalServer,
+    NoModelList,
     find_local_servers,
     models_at,
 )
@@ -123,7 +124,8 @@ async def test_a_server_without_a_list_of_models_is_not_a_model_server(
     answer: bytes,
 ) -> None:
     with answering(answer) as (port, heads):
-        assert await models_at(f"http://127.0.0.1:{port}/v1") is None
+        with pytest.raises(NoModelList):
+            await models_at(f"http://127.0.0.1:{port}/v1")
         assert await find_local_servers({"vLLM": port}) == ()
     assert len(heads) == 2
 
@@ -191,11 +193,22 @@ async def test_a_slow_server_is_not_waited_for(pieces: Iterable[bytes]) -> None:
 
 
 async def test_an_endless_answer_is_not_kept() -> None:
-    with answering(itertools.chain([HEAD], itertools.repeat(b" " * 65_536))) as (
-        port,
-        _,
+    with (
+        answering(itertools.chain([HEAD], itertools.repeat(b" " * 65_536))) as (
+            port,
+            _,
+        ),
+        pytest.raises(NoModelList),
     ):
-        assert await models_at(f"http://127.0.0.1:{port}/v1", time_limit=30) is None
+        await models_at(f"http://127.0.0.1:{port}/v1", time_limit=30)
+
+
+async def test_a_closed_port_is_a_refused_connection() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        with pytest.raises(ConnectionFailed, match=r"reached: Connection refused$"):
+            await models_at(f"http://127.0.0.1:{port}/v1")
 
 
 async def test_all_servers_are_asked_at_the_same_time() -> None:

@@ -30,7 +30,7 @@ from tests.support.replies import all_of
 from tests.support.tables import each_row
 
 ONE = Request((Message("system", "Be brief."), Message("user", "one")))
-SAVED = "Your progress is saved, and the next run continues from there."
+SAVED = "Your progress is saved."
 WITHOUT_PICTURES = "Leave the picture out, or use another model. With `pictures: false` in .cdd/config.yaml, the text is sent without it."
 IN_THE_WAY = (
     "A firewall, a proxy or a login may be in the way, or the API base is wrong."
@@ -250,15 +250,15 @@ def test_an_answer_that_ends_too_early(
     [
         (
             [RateLimited("Enough.", hint="Look at your account.", retry_after=121)],
-            f"Come back in 3 minutes, at 12:02. {SAVED} Look at your account.",
+            f"Come back in 3 minutes, at 12:02, to continue. {SAVED} Look at your account.",
         ),
         (
             [RateLimited("Enough.", retry_after=5 * 3600)],
-            f"Come back in 5 hours, at 17:00. {SAVED}",
+            f"Come back in 5 hours, at 17:00, to continue. {SAVED}",
         ),
         (
             [RateLimited("Enough.")] * 7,
-            f"It was asked 7 times. Come back in a few minutes. {SAVED}",
+            f"It was asked 7 times. Come back in a few minutes to continue. {SAVED}",
         ),
     ],
 )
