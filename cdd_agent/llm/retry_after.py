@@ -21,7 +21,7 @@ _WAIT_IN_WORDS = re.compile(
 _RESET = "x-ratelimit-reset"
 _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e12
 """Larger numbers are points in time."""
-_LONGEST = 31 * 86_400.0
+LONGEST = 31 * 86_400.0
 """No quota has a longer period. A longer wait is a mistake of the server."""
 
 
@@ -111,4 +111,4 @@ def _read_duration(text: str) -> float | None:
 
 def _plausible(seconds: float) -> float | None:
     """Return the seconds, at least 0, or None for too many."""
-    return max(0.0, round(seconds, 3)) if seconds <= _LONGEST else None
+    return max(0.0, round(seconds, 3)) if seconds <= LONGEST else None

@@ -22,6 +22,7 @@ from cdd_agent.llm.port import (
     StartedAgain,
     Waiting,
 )
+from cdd_agent.llm.retry_after import LONGEST
 from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.llm.wrapper import ModelWrapper
 
@@ -139,8 +140,10 @@ class Retrying(ModelWrapper):
         """Return the error with a hint that says when to come back."""
         when = f"It was asked {calls} times. Come back in a few minutes to continue."
         if error.retry_after:
-            until = self._clock.now() + timedelta(seconds=error.retry_after)
-            minutes = math.ceil(error.retry_after / 60)
+            # an adapter of another package may say anything
+            seconds = min(error.retry_after, LONGEST)
+            until = self._clock.now() + timedelta(seconds=seconds)
+            minutes = math.ceil(seconds / 60)
             how_long = f"{minutes} minutes"
             if minutes >= 120:
                 how_long = f"{math.ceil(minutes / 60)} hours"

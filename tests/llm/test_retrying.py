@@ -122,6 +122,14 @@ async def test_a_wait_that_is_too_long_is_an_error_with_its_time() -> None:
     assert (asked.calls, asked.time.waited) == (1, 0)
 
 
+@each_row("wait", [1e9, 1e15, 1e300, float("inf")])
+async def test_a_wait_without_end_is_an_error(wait: float) -> None:
+    asked = Asked(RateLimited("Quota used up.", retry_after=wait))
+    with pytest.raises(RateLimited, match="Quota used up") as raised:
+        await asked.answer()
+    assert "744 hours" in raised.value.hint
+
+
 @each_row("wait", [None, 0.0, 0.02, 0.5])
 async def test_waiting_ends_after_a_minute_of_rate_limits(wait: float | None) -> None:
     asked = Asked(*[RateLimited("Slow down.", retry_after=wait)] * 9)

@@ -3513,7 +3513,7 @@ MUTATIONS = [
             (
                 "a wait of more than a month is a mistake",
                 "llm/retry_after.py",
-                "if seconds <= _LONGEST else None",
+                "if seconds <= LONGEST else None",
                 "if seconds else 0.0",
                 "tests/llm/test_retry_after.py",
             ),
