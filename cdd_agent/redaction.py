@@ -132,16 +132,34 @@ _PARTIAL = re.compile(
     + r"\Z"
 )
 
+_FOLDER = r"(?:(?<![\w.~*)\]}}…-])|(?<=\\[nrt])){}(?![\w-])"
+"""The path of a folder that is no part of another path or name. It may follow a line
+end or a tab in JSON.
+"""
+
 
 class Redactor:
     """Replaces texts of known shapes, and the given values, which have the names of
     their variables.
     """
 
-    def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        self._names = dict(names or {})
-        longest_first = sorted(self._names, key=len, reverse=True)
-        self._pattern = re.compile("|".join([*map(re.escape, longest_first), _WHOLE]))
+    def __init__(
+        self,
+        names: Mapping[str, str] | None = None,
+        folders: Mapping[str, str] | None = None,
+    ) -> None:
+        """`folders` are absolute paths and what they are called. Such a text at the end
+        of another path, as `/app` in `src/app.py`, is not the folder.
+        """
+        self._folders = dict(folders or {})
+        self._names = {**(names or {}), **self._folders}
+        patterns = []
+        for value in sorted(self._names, key=len, reverse=True):
+            pattern = re.escape(value)
+            if value in self._folders:
+                pattern = _FOLDER.format(pattern)
+            patterns.append(pattern)
+        self._pattern = re.compile("|".join([*patterns, _WHOLE]))
 
     @classmethod
     def of_environment(
@@ -162,9 +180,9 @@ class Redactor:
                     names[secret] = name
         return cls(names)
 
-    def with_names(self, names: Mapping[str, str]) -> "Redactor":
-        """Return a redactor that also replaces these values."""
-        return Redactor({**self._names, **names})
+    def with_folders(self, folders: Mapping[str, str]) -> "Redactor":
+        """Return a redactor that also replaces the paths of these folders."""
+        return Redactor(self._names, {**self._folders, **folders})
 
     def redact(self, text: str) -> str:
         """Write `[redacted]` or `[redacted: NAME]` instead of each secret."""
@@ -217,7 +235,11 @@ class Redactor:
         partial = _PARTIAL.search(text, max(start, len(text) - _MAX_SHAPE))
         first = partial.start() if partial else len(text)
         for value in self._names:
-            place = text.find(value[0], max(start, len(text) - len(value) + 1))
+            longest = len(value) - 1
+            if value in self._folders:
+                # the next character decides
+                longest += 1
+            place = text.find(value[0], max(start, len(text) - longest))
             while 0 <= place < first:
                 if value.startswith(text[place:]):
                     first = place

@@ -2,6 +2,7 @@
 other paths, times and numbers of processes in its prompts.
 """
 
+import json
 import re
 from functools import lru_cache
 from hashlib import sha256
@@ -133,11 +134,11 @@ def _without_changes(line: str) -> str:
 
 def hide_folder(redactor: Redactor, root: Path) -> Redactor:
     """Return a redactor that also hides where the project is."""
-    names = {}
+    folders = {}
     for folder in (root, root.resolve()):
         if folder != Path(folder.anchor):
-            names[str(folder)] = _FOLDER
-    return redactor.with_names(names)
+            folders[str(folder)] = _FOLDER
+    return redactor.with_folders(folders)
 
 
 def show_folder(event: ModelEvent, root: Path) -> ModelEvent:
@@ -146,7 +147,8 @@ def show_folder(event: ModelEvent, root: Path) -> ModelEvent:
         case TextDelta() | ThoughtDelta() if _FOLDER_MARK in event.text:
             return replace(event, text=event.text.replace(_FOLDER_MARK, str(root)))
         case ToolCall() if _FOLDER_MARK in event.arguments:
-            arguments = event.arguments.replace(_FOLDER_MARK, str(root))
+            folder = json.dumps(str(root), ensure_ascii=False)[1:-1]
+            arguments = event.arguments.replace(_FOLDER_MARK, folder)
             return replace(event, arguments=arguments)
         case _:
             return event

@@ -380,6 +380,25 @@ async def test_a_cancelled_replay_can_be_repeated(path: Path) -> None:
     assert await heard(again, "one") == first
 
 
+async def test_a_short_folder_in_a_longer_path_stays_in_a_record(path: Path) -> None:
+    text = "src/app.py, ./app, /application, web/app/x, /app-b, **/app, (a)/app "
+    arguments = json.dumps({"path": "src/app.py", "content": "\n/app/b"})
+    call = ToolCall("c1", "create_file", arguments)
+    reply = ScriptedReply(f"{text}/app/a '/app' file:///app/b", tool_calls=(call,))
+    redactor = hide_folder(REDACTOR, Path("/app"))
+    await heard(RecordingModel(ScriptedModel([reply]), path, redactor), "one")
+
+    second = Path('/home/a "b')
+    events = await heard(ScriptedModel.from_file(path, REDACTOR, second), "one")
+
+    texts = [event.text for event in events if isinstance(event, TextDelta)]
+    expected = f"{text}{second}/a '{second}' file://{second}/b"
+    assert "".join(texts) == expected
+    (again,) = [event for event in events if isinstance(event, ToolCall)]
+    expected_call = {"path": "src/app.py", "content": f"\n{second}/b"}
+    assert json.loads(again.arguments) == expected_call
+
+
 async def test_a_record_does_not_name_the_folder_of_its_project(
     tmp_path: Path, path: Path
 ) -> None:
