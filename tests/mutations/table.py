@@ -4409,7 +4409,7 @@ MUTATIONS = [
             (
                 "a record does not name the project's folder",
                 "request_comparison.py",
-                "            names[str(folder)] = _FOLDER\n",
+                "            folders[str(folder)] = _FOLDER\n",
                 "            pass\n",
                 "tests/llm/test_recording.py",
             ),
