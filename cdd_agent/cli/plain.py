@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 from collections import deque
@@ -31,6 +30,7 @@ from cdd_agent.events.stream import Event, beside_the_turn
 from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST, Nobody, Reviewed
 from cdd_agent.printer import PlainPrinter
+from cdd_agent.process.signals import handle_signals
 from cdd_agent.reviewing import review_in_words
 from cdd_agent.session import Session
 from cdd_agent.terminal import forget_what_was_typed
@@ -148,8 +148,8 @@ class PlainShell:
         """To its end: `/exit`, the end of the input, or Ctrl+C twice."""
         self._session, self._faults = session, FaultLog(session.project.root)
         loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError):  # Windows: there Ctrl+C ends the program
-            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        # on Windows, Ctrl+C ends the program
+        handle_signals(("SIGINT",), self._interrupt)
         for notice in notices:
             self.emit(notice)
         if self._is_terminal:

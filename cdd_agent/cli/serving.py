@@ -5,7 +5,6 @@ import hmac
 import ipaddress
 import os
 import secrets
-import signal
 import socket
 import tempfile
 import webbrowser
@@ -20,6 +19,8 @@ from aiohttp import WSCloseCode, web
 from aiohttp.typedefs import Handler
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
+
+from cdd_agent.process.signals import handle_signals
 
 _PAGE = Path(__file__).with_name("serving.html")
 _HEADERS = {
@@ -71,10 +72,8 @@ class ShellServer(Server):
             asyncio.run(self._run(opens_browser=opens_browser))
 
     async def _run(self, *, opens_browser: bool) -> None:
-        is_over, loop = asyncio.Event(), asyncio.get_running_loop()
-        with suppress(NotImplementedError):
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, is_over.set)
+        is_over = asyncio.Event()
+        handle_signals(("SIGINT", "SIGTERM"), is_over.set)
         runner = web.AppRunner(await self._make_app(), access_log=None)
         await runner.setup()
         try:

@@ -3,16 +3,16 @@ answer, and the output.
 """
 
 import asyncio
-import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.printer import JsonPrinter, Printer
+from cdd_agent.process.signals import handle_signals
 from cdd_agent.terminal import Terminal, find_keyboard
 
 NOTICE_DELAY = 1.0
@@ -93,14 +93,10 @@ class Output:
             raise self._refused
 
     async def _interruptible(self, work: Coroutine[object, object, None]) -> None:
-        loop, self._work = asyncio.get_running_loop(), asyncio.current_task()
+        self._work = asyncio.current_task()
         assert self._work is not None
         for name in ("SIGTERM", "SIGHUP"):
-            # Windows has no SIGHUP, and no such handlers
-            with suppress(AttributeError, NotImplementedError):
-                loop.add_signal_handler(
-                    getattr(signal, name), partial(self._work.cancel, name)
-                )
+            handle_signals((name,), partial(self._work.cancel, name))
         try:
             await work
         finally:

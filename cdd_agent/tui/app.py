@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from contextlib import suppress
 from functools import partial
@@ -29,6 +28,7 @@ from cdd_agent.events.ticket_events import CriteriaShown
 from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST
 from cdd_agent.open_project import TrustAnswer
+from cdd_agent.process.signals import handle_signals
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
@@ -219,13 +219,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         return self.home.session
 
     def on_mount(self) -> None:
-        # Windows has neither such handlers nor a SIGHUP
-        with suppress(AttributeError, NotImplementedError):
-            loop = asyncio.get_running_loop()
-            loop.add_signal_handler(
-                signal.SIGTERM, partial(self._leave, ExitCode.INTERRUPTED)
-            )
-            loop.add_signal_handler(signal.SIGHUP, self.action_vanish)
+        handle_signals(("SIGTERM",), partial(self._leave, ExitCode.INTERRUPTED))
+        handle_signals(("SIGHUP",), self.action_vanish)
         self.app_suspend_signal.subscribe(
             self, lambda _: self.attention.lend(), immediate=True
         )

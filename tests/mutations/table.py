@@ -545,6 +545,13 @@ MUTATIONS = [
     ],
     *[
         Mutation(
+        "a signal arrives while threads wake the loop",
+        "process/signals.py",
+        "            loop.call_soon_threadsafe(handler)\n",
+        "            pass\n",
+        "tests/process/test_signals.py",
+    ),
+    Mutation(
             rule,
             "changes/readability.py",
             old,

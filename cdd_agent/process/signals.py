@@ -1,0 +1,38 @@
+"""Signals of the system in an event loop."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+
+
+def handle_signals(names: tuple[str, ...], handler: Callable[[], object]) -> None:
+    """Call `handler` in the running event loop when one of these signals arrives.
+    Windows has no such signals: there, nothing happens.
+
+    `loop.add_signal_handler` loses signals. It gets them through a socket, which is
+    full while another thread wakes the loop often, for example during a long paste.
+    Raises `ValueError` outside of the main thread.
+    """
+    if sys.platform == "win32":
+        return
+    loop = asyncio.get_running_loop()
+    for name in names:
+        number = signal.Signals[name]
+        _handle(number, signal.getsignal(number), loop, handler)
+
+
+def _handle(
+    number: signal.Signals,
+    previous: object,
+    loop: asyncio.AbstractEventLoop,
+    handler: Callable[[], object],
+) -> None:
+    def receive(*_: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(handler)
+            return
+        signal.signal(number, previous)  # type: ignore[arg-type]
+        signal.raise_signal(number)
+
+    signal.signal(number, receive)
