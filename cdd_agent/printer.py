@@ -182,11 +182,12 @@ class TextPrinter:
                     f"Receiving the reply: {sum(map(len, self._reply)):,} characters"
                 )
             case ReplyDelayed(seconds=seconds, reason=reason):
+                text = f"Asking again in {seconds:.0f} s: {reason}"
                 # another wait; its seconds would be many lines
                 if self._live is None and seconds > self._delay:
-                    self._line(f"{reason} Asking again in {seconds:.0f} s", Tone.QUIET)
+                    self._line(text, Tone.QUIET)
                 self._delay = seconds - 1
-                self._wait(f"{reason} Asking again in {seconds:.0f} s")
+                self._wait(text)
             case ReplyRestarted(was_thought=was_thought):
                 self._reply = []
                 if not was_thought:
