@@ -545,13 +545,6 @@ MUTATIONS = [
     ],
     *[
         Mutation(
-        "a signal arrives while threads wake the loop",
-        "process/signals.py",
-        "            loop.call_soon_threadsafe(handler)\n",
-        "            pass\n",
-        "tests/process/test_signals.py",
-    ),
-    Mutation(
             rule,
             "changes/readability.py",
             old,
@@ -902,6 +895,13 @@ MUTATIONS = [
             ),
         ]
     ],
+    Mutation(
+        "a signal arrives while threads wake the loop",
+        "process/signals.py",
+        "            loop.call_soon_threadsafe(handler)\n",
+        "            pass\n",
+        "tests/process/test_signals.py",
+    ),
     Mutation(
         "one file is not written under two spellings",
         "changes/targets.py",
