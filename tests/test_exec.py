@@ -4,6 +4,7 @@ with.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,7 +41,8 @@ def test_exec_waits_for_a_provider_and_ends_with_75_where_that_would_be_too_long
     assert cdd(sandbox, "exec", SLUG, "--model", "script:.cdd/script.yaml") == 75
 
     out = capsys.readouterr().out
-    assert out.count("in 1 s") == 1
+    # a second, and a quarter of it more or less by chance
+    assert len(re.findall(r"in [12] s", out)) == 1
     assert "(1/2)" in out
     assert " 10 minutes" in out
     assert sandbox.statuses() == ["completed", "pending"]

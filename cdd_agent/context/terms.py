@@ -54,8 +54,7 @@ class TermWriter:
 
 def mark_import(name: str) -> str:
     """Return the term of an import. Its name is not split into words."""
-    parts = last_name(name).encode("utf-8", "replace").translate(BETWEEN).split()
-    return IMPORTED + "".join(map(_fold, parts))
+    return IMPORTED + _join(last_name(name))
 
 
 def find_only_term(word: str) -> str | None:
@@ -65,13 +64,19 @@ def find_only_term(word: str) -> str | None:
     mark = word[:1] if word[:1] in (DEFINED, IN_PATH, IMPORTED) else ""
     name = word.removeprefix(mark)
     if mark == IMPORTED or is_code(name):
-        return mark + _fold(name.encode("utf-8", "replace"))
+        return mark + _join(name)
     return None
 
 
 def quote_terms(terms: Iterable[str]) -> str:
     """Return a query for files with any of the terms."""
     return " OR ".join(f'"{term}"' for term in terms)
+
+
+def _join(name: str) -> str:
+    """Return a name as one term, without characters that no term has."""
+    parts = name.encode("utf-8", "replace").translate(BETWEEN).split()
+    return "".join(map(_fold, parts))
 
 
 def _fold(name: bytes) -> str:

@@ -353,7 +353,7 @@ async def test_a_question_about_a_run_fits_into_every_window(
     fits(busy, window)
     assert error is None
     assert "Make a.txt" in busy.prompt()
-    assert (PLAN_TEXT in left_out(events)) is (window <= 3_000)
+    assert (PLAN_TEXT in left_out(events)) is (window < 3_000)
     session.leave()
 
 

@@ -4,6 +4,7 @@ from cdd_agent.context.places import sort_places
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from tests.context.projects import committed, made, paths, ranked
+from tests.support.tables import each_row
 
 PARSER = """\
 import re
@@ -41,6 +42,19 @@ def test_what_defines_a_name_says_so(tmp_path: Path) -> None:
     assert first.path == "http.py"
     assert first.reasons[0] == "defines `parse_range`, named in the text"
     assert first.places[0].name == "parse_range"
+
+
+@each_row(
+    "name",
+    [
+        *(".flake8", "a b.py", "a-b.py", 'say "x".py', "it's.py", "(auth).py", "ü.py"),
+        *("a.b.c.py", "...", "-.py", "@types.ts", "100%.py", "a,b.py", "NEAR.py"),
+    ],
+)
+def test_a_file_with_any_name_is_ranked(tmp_path: Path, name: str) -> None:
+    root = made(tmp_path, {name: "x = 1\n", "use.py": "import a\n"})
+
+    assert name in paths(root, Query(f"Remove `{name}`.", pinned=frozenset([name])))
 
 
 def test_what_uses_a_name_is_found_by_it(tmp_path: Path) -> None:
