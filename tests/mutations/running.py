@@ -155,7 +155,10 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         parent = psutil.Process(process.pid)
         parent.suspend()  # it starts nothing while its children are listed
-        for each in (parent, *parent.children(recursive=True)):
+        started = parent.children(recursive=True)
+        for each in (parent, *started):
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
+        # the system ends them a little later
+        psutil.wait_procs(started, timeout=10)
     process.wait()
