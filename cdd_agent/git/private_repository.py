@@ -10,7 +10,7 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import Repository
-from cdd_agent.threads import in_thread
+from cdd_agent.threads import to_its_end
 
 _BRANCHES_AND_TAGS = ("refs/heads", "refs/tags")
 
@@ -27,7 +27,7 @@ async def make_private_repository(
     git = Git(place)
     form = f"--object-format={repository.object_format}"
     await git("init", "--quiet", "--template=", form, "--", str(place))
-    await in_thread(partial(_borrow_objects, place, repository), name="objects")
+    await to_its_end(partial(_borrow_objects, place, repository), name="objects")
     listed = scratch / "references"
     create = "--format=create %(refname) %(objectname)"
     await repository.git("for-each-ref", create, *_BRANCHES_AND_TAGS, stdout=listed)

@@ -51,7 +51,7 @@ from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import USUAL_PERMISSIONS
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.threads import in_thread
+from cdd_agent.threads import in_thread, to_its_end
 
 T = TypeVar("T")
 LARGEST_SAVED = 1 << 20
@@ -181,7 +181,7 @@ class Snapshots(Struct):
             form = [f"--object-format={repository.object_format}"] if repository else []
             words = ("init", "--quiet", "--bare", "--template=", *form, str(folder))
             await plain(*words)
-        index = await in_thread(partial(_prepare, folder, repository), name="index")
+        index = await to_its_end(partial(_prepare, folder, repository), name="index")
         top = repository.top if repository else root
         env = {
             "GIT_DIR": str(folder),

@@ -2,6 +2,7 @@
 alone.
 """
 
+import asyncio
 import os
 import resource
 import shutil
@@ -648,3 +649,19 @@ async def test_a_difference_is_shown_and_cut(project: Path) -> None:
     write(project, {"large.txt": "line\n" * 500_000})
     cut = await checkpoints.diff(after, await checkpoints.take("large"))
     assert cut.splitlines()[-1].startswith("… ")
+
+
+async def test_nothing_is_written_after_an_opening_was_cancelled(
+    tmp_path: Path,
+) -> None:
+    project, folder = tmp_path / "project", tmp_path / "record"
+    project.mkdir()
+    git(project, "init", "--quiet")
+    for moment in range(40):
+        opening = asyncio.ensure_future(Checkpoints.open(project, folder, "login"))
+        await asyncio.sleep(moment / 2_000)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        await asyncio.sleep(0.01)
+        assert not folder.exists()
