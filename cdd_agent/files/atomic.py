@@ -166,13 +166,20 @@ def remove(path: Path) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder if it exists. Raises `NotRemoved`."""
-    with _report(NotRemoved, folder), contextlib.suppress(FileNotFoundError):
-        try:
-            shutil.rmtree(folder)
-        except PermissionError:
-            # tests and package managers leave folders that are read-only
-            _make_writable(folder)
-            shutil.rmtree(folder)
+    with _report(NotRemoved, folder):
+        while os.path.lexists(folder):
+            # another process may remove a file in it
+            with contextlib.suppress(FileNotFoundError):
+                _remove_all(folder)
+
+
+def _remove_all(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except PermissionError:
+        # tests and package managers leave folders that are read-only
+        _make_writable(folder)
+        shutil.rmtree(folder)
 
 
 def _make_writable(top: Path) -> None:

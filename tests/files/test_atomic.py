@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from cdd_agent.files.atomic import (
     digest,
     put_file,
     read_bytes,
+    remove_folder,
     remove_leftovers,
     write_atomic,
 )
@@ -316,3 +318,21 @@ def test_a_name_of_any_length_is_written(tmp_path: Path) -> None:
     write_atomic(file, b"x")
     create_exclusive(tmp_path / ("n" * 255), b"x")
     assert file.read_bytes() == b"x"
+
+
+def test_a_folder_is_removed_although_a_file_in_it_vanishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    remove_tree = shutil.rmtree
+
+    def remove_part(path: Path) -> None:
+        monkeypatch.setattr(shutil, "rmtree", remove_tree)
+        remove_tree(path / "inner")
+        raise FileNotFoundError
+
+    monkeypatch.setattr(shutil, "rmtree", remove_part)
+    remove_folder(folder)
+    assert not folder.exists()
+    remove_folder(folder)
