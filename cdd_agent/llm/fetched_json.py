@@ -25,11 +25,7 @@ def fetch_json(
     or if it does not arrive within `patience` seconds or has no end.
     """
     load_certificates(address)
-    headers = {
-        "Accept": "application/json",
-        "Accept-Encoding": "identity",
-        **key_header(key),
-    }
+    headers = json_headers(key)
     method, content = "GET", None
     if body is not None:
         method, content = "POST", json.dumps(body).encode()
@@ -51,3 +47,12 @@ def fetch_json(
     except (*NETWORK_ERRORS, NotReachable):
         return None  # the call itself reports the error
     return read_json(received.decode(errors="replace"))
+
+
+def json_headers(key: str | None) -> dict[str, str]:
+    """Return the headers of a request for JSON, which must not be compressed."""
+    return {
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        **key_header(key),
+    }

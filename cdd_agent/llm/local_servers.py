@@ -18,9 +18,9 @@ from cdd_agent.llm.direct.json_values import as_dict, as_list, as_string, read_j
 from cdd_agent.llm.direct.reported_failures import read_failure
 from cdd_agent.llm.failure_rules import explain_failure
 from cdd_agent.llm.failures import Failure
+from cdd_agent.llm.fetched_json import json_headers
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.quoting import quoted
-from cdd_agent.network.keys import key_header
 
 USUAL_PORTS: Mapping[str, int] = {
     "Ollama": 11434,
@@ -113,11 +113,7 @@ async def _get_json(
     no answer arrives.
     """
     await asyncio.to_thread(load_certificates, address)
-    headers = {
-        "Accept": "application/json",
-        "Accept-Encoding": "identity",
-        **key_header(key),
-    }
+    headers = json_headers(key)
     body = b""
     try:
         url = httpx.URL(address)
