@@ -108,9 +108,13 @@ class Shell:
         )
 
     def _is_at_rest(self) -> bool:
-        """The last line says what Enter does, and not what is being waited for."""
-        last = self._screen.text.rstrip().rpartition("\n")[2]
-        return "Enter" in last and "Esc stops" not in last
+        """The last line says what Enter does, and not what is being waited for; and
+        the prompt does not say that lines wait.
+        """
+        text = self._screen.text
+        last = text.rstrip().rpartition("\n")[2]
+        is_waiting = "Esc stops" in last or "other lines wait" in text
+        return "Enter" in last and not is_waiting
 
 
 @pytest.fixture
