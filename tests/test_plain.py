@@ -199,7 +199,7 @@ async def test_a_reason_and_the_whole_run_from_a_pipe(
     ended = await type_lines(f"/exec {SLUG}", "continue", "n say good", "a", "continue")
     assert ended.code == 0, ended.printed
     assert sandbox.statuses() == ["completed", "completed"]
-    assert "Changes are asked about again." in ended.printed
+    assert "asks before it changes files again" in ended.printed
 
 
 async def test_an_empty_pipe_ends_the_shell(type_lines: TypeLines) -> None:

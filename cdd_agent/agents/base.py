@@ -49,6 +49,7 @@ class Agent(Protocol):
 
     name: str
     ticket_slug: str
+    emit: Emit
     placeholder: str
     """The most usual of what can be typed, in a few words."""
     after_a_failure: str

@@ -416,22 +416,18 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         "ask",
-        does="ask about changes again, where everything of the run was accepted",
+        does="ask you before files change, from now on",
         hint=lambda self: (
-            "Enter: changes are asked about again"
-            if self._engine.accepts_all
-            else "Enter does nothing: not everything of the run was accepted"
+            "Enter does nothing: cdd asks before it changes files already"
+            if self._engine.asks_before_edits
+            else "Enter: cdd asks before it changes files from now on"
         ),
     )
-    async def _ask_again(self) -> None:
-        if self._engine.accepts_all:
-            self._engine.ask_again()
+    async def _ask_before_edits(self) -> None:
+        if self._engine.asks_before_edits:
+            self.emit(Notice("cdd asks before it changes files already."))
         else:
-            self.emit(
-                Notice(
-                    "Changes of this run are asked about, or not, as `approval` says."
-                )
-            )
+            self._engine.ask_before_edits()
 
     @word(
         "diff",

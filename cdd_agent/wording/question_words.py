@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cdd_agent.approval_mode import TITLES
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.question_events import (
     AcceptingAll,
     ActionProposed,
+    ApprovalChanged,
     ChangesProposed,
     ChangesReviewed,
     Choice,
@@ -159,12 +161,17 @@ def describe_review(event: ChangesReviewed) -> Lines:
 @words_of.register
 def describe_accepting_all(event: AcceptingAll) -> Lines:
     if not event.is_on:
-        return [("Changes are asked about again.", Tone.PLAIN)]
+        return [("cdd asks before it changes files again.", Tone.PLAIN)]
     text = (
-        "Changes of this run are written without a question from now on. `ask`,"
-        " or stopping a step, ends that."
+        "From now on cdd changes files in this run without asking. Press Shift+Tab or"
+        " type `ask` to be asked again."
     )
     return [(text, Tone.WARNING)]
+
+
+@words_of.register
+def describe_approval(event: ApprovalChanged) -> Lines:
+    return [(f"Approval mode from now on: {TITLES[event.approval]}.", Tone.PLAIN)]
 
 
 @words_of.register
