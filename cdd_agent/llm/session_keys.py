@@ -13,6 +13,7 @@ from cdd_agent.llm.providers import PROVIDERS, Provider
 from cdd_agent.network.keys import Key, clean_key, is_sendable
 from cdd_agent.redaction import hide_typed_key, is_typed_key
 
+
 class KeySource(Struct, frozen=True):
     """The variable that holds a provider's key."""
 
