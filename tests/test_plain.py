@@ -163,7 +163,8 @@ async def test_nothing_is_done_without_an_answer(
 
 
 OLD = "".join(f"line {number}\n" for number in range(1, 31))
-EDIT = "a.txt\nEDIT += "<<<<<<< SEARCH\nline 28\n=======\nunwanted\n>>>>>>> REPLACE\n"
+EDIT = "a.txt\n<<<<<<< SEARCH\nline 2\n=======\ngood\n>>>>>>> REPLACE\n"
+EDIT += "<<<<<<< SEARCH\nline 28\n=======\nunwanted\n>>>>>>> REPLACE\n"
 
 
 async def test_changes_are_reviewed_in_words(
@@ -198,7 +199,6 @@ async def test_a_reason_and_the_whole_run_from_a_pipe(
     ended = await type_lines(f"/exec {SLUG}", "continue", "n say good", "a", "continue")
     assert ended.code == 0, ended.printed
     assert sandbox.statuses() == ["completed", "completed"]
-<<<<<<< HEAD
     assert "asks before it changes files again" in ended.printed
 
 
