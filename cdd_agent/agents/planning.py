@@ -345,8 +345,8 @@ class Planning:
                     f"{self.model().name} asks instead of planning:"
                     f" {reply.questions[0].question}",
                     hint=(
-                        "Answer it in the spec, or plan in the shell: /plan"
-                        f" {self.desk.ticket.slug}"
+                        "Answer it in the spec, or answer there:"
+                        f" `/plan {self.desk.ticket.slug}` in the shell."
                     ),
                 )
             questions = tuple(

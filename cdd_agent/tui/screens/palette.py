@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.binding import Binding, BindingType
 
+from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.listing import view
 from cdd_agent.commands.overview import next_line
 from cdd_agent.commands.registry import SlashCommand, commands
@@ -75,7 +76,11 @@ def _ticket_rows(project: Project) -> Iterator[Row]:
 
 def _fixed_rows() -> Iterator[Row]:
     for known in commands().values():
-        yield Row(_begun(known), known.synopsis, known.help.partition("\n")[0])
+        yield Row(
+            _begun(known),
+            known.synopsis,
+            f"{CATALOGUE[known.name].group} · {known.summary}",
+        )
     for key in everywhere():
         if key.action and key.action.partition("(")[0] not in _LEFT_TO_KEYS:
             yield Row(f"{ACTION}{key.action}", key.words, f"key {key.names}")
