@@ -52,7 +52,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", show=False)
     ]
-    KEYS: ClassVar[str] = "Esc closes"
+    KEYS: ClassVar[str] = "Esc: close"
     """The line at its bottom."""
 
     def compose(self) -> ComposeResult:
