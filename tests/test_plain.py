@@ -373,7 +373,7 @@ if os.name != "nt":
             (said,) = [
                 row
                 for row in person.seen.splitlines()
-                if "A fault in cdd itself" in row
+                if "Internal error in cdd" in row
             ]
             assert "Injected" in said
             assert "Traceback" not in person.seen
