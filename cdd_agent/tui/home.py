@@ -206,16 +206,16 @@ class Home(GuardedWidget, Screen[None]):
                 if seconds > self._delay:
                     transcript.add(BlockKind.OUTPUT, reason)
                 self._delay = seconds - 1
-                activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
+                activity.busy(f"Retrying in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):
                 transcript.settle()
                 transcript.add(
-                    BlockKind.NOTE, "The model thought up to here; its reply follows."
+                    BlockKind.NOTE, "End of the model's thoughts; its reply follows."
                 )
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(
-                    BlockKind.WARNING, "The reply broke off; it begins anew."
+                    BlockKind.WARNING, "The reply broke off and starts again."
                 )
             case PromptMade(window=window):
                 self._window = window
@@ -239,7 +239,7 @@ class Home(GuardedWidget, Screen[None]):
             case OutsideDiff(diff=diff) if diff:
                 show_diff(transcript, diff)
             case BaselineStarted(command=command):
-                activity.busy(f"Running {command} before anything is changed")
+                activity.busy(f"Running {command} before any change")
             case TestsStarted(command=command):
                 self._actions.show(event)
                 activity.busy(f"Running {command}")
@@ -374,11 +374,9 @@ class Home(GuardedWidget, Screen[None]):
         waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
         elsewhere = self.transcript.doing
         if self.steps.has_focus:
-            elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
+            elsewhere = "Enter: open the step · ↑↓: select · F2: fold the plan"
         elif isinstance(self.focused, FindInput):
-            elsewhere = (
-                "Enter goes to the next one found · ↑ to the one before · Esc closes"
-            )
+            elsewhere = "Enter: next match · ↑: previous · Esc: close"
         self.activity.tell_meaning(hint, self.prompt.doing or elsewhere or waits)
 
     def _hint_for(self, line: str) -> str:

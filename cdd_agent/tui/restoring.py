@@ -35,9 +35,9 @@ def restore(transcript: Transcript, session: SessionRestored) -> None:
     """Show it below what is there."""
     transcript.settle()
     name = "chat" if session.key.startswith("chat-") else session.key
-    transcript.add(BlockKind.HEADING, f"{name}, as it was")
+    transcript.add(BlockKind.HEADING, f"Earlier in {name}")
     if session.left_out:
-        transcript.add(BlockKind.NOTE, "… what was before this is left out")
+        transcript.add(BlockKind.NOTE, "… earlier entries omitted")
     actions = Actions(transcript)
     for event in session.events:
         _restore(transcript, actions, event)

@@ -37,20 +37,20 @@ class HelpScreen(Overlay):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_text('scroll_up')", "A line up", show=False),
-        Binding("down", "scroll_text('scroll_down')", "A line down", show=False),
-        Binding("pageup", "scroll_text('scroll_page_up')", "A page up", show=False),
+        Binding("up", "scroll_text('scroll_up')", "Up one line", show=False),
+        Binding("down", "scroll_text('scroll_down')", "Down one line", show=False),
+        Binding("pageup", "scroll_text('scroll_page_up')", "Up one page", show=False),
         Binding(
             "pagedown,space",
             "scroll_text('scroll_page_down')",
-            "A page down",
+            "Down one page",
             show=False,
         ),
-        Binding("home", "scroll_text('scroll_home')", "To the top", show=False),
-        Binding("end", "scroll_text('scroll_end')", "To the end", show=False),
+        Binding("home", "scroll_text('scroll_home')", "Go to the top", show=False),
+        Binding("end", "scroll_text('scroll_end')", "Go to the end", show=False),
         Binding("f1,q,question_mark", "close", "Close", show=False),
     ]
-    KEYS = "↑↓ PgUp PgDn Home End scroll · Ctrl+P finds a command · Esc closes"
+    KEYS = "↑↓ PgUp PgDn Home End: scroll · Esc: close"
     SCROLLS = "Transcript"
 
     def __init__(self, situation: str = "chat") -> None:
@@ -91,12 +91,12 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
         if name != situation:
             yield _SITUATIONS[name], text
     if situation != QUESTION:
-        yield "When a question is open", _table(AT_A_QUESTION)
+        yield "At a question", _table(AT_A_QUESTION)
     on_help = tuple(keys_of(HelpScreen.BINDINGS))
     for title, keys in {**on_screens(), "Help": on_help}.items():
-        yield f"Keys there: {title}", _table(keys)
+        yield f"Keys: {title}", _table(keys)
 
 
 def _table(keys: Iterable[Key]) -> str:
     rows = "\n".join(f"| {key.names} | {key.words} |" for key in keys)
-    return f"| key | does |\n|---|---|\n{rows}"
+    return f"| key | action |\n|---|---|\n{rows}"

@@ -62,7 +62,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", show=False)
     ]
-    KEYS: ClassVar[str] = "Esc closes"
+    KEYS: ClassVar[str] = "Esc: close"
     """The line at its bottom."""
     SCROLLS: ClassVar[str] = ""
     """Selects the part that scrolls where there is no room for all of it."""

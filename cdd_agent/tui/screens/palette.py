@@ -37,8 +37,8 @@ class Palette(Chooser):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+p", "close", "Close", show=False)
     ]
-    KEYS = "type to find · Enter takes it into the prompt, runs nothing · Esc closes"
-    PROMPT = "a command, a ticket, a key, in words"
+    KEYS = "type to find · Enter: to the prompt · Esc: close"
+    PROMPT = "describe a command, a ticket or a key"
 
     def __init__(self, project: Project) -> None:
         super().__init__("Commands, tickets, screens, themes, keys")

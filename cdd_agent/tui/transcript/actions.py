@@ -323,7 +323,7 @@ def check_remark(event: TestsFinished) -> tuple[str, Ink]:
 _WITHOUT_TESTS = {
     StepOutcome.PASSED: "passed",
     StepOutcome.EXIT_CODE: "exit code 0",
-    StepOutcome.OLD_FAILURES: "failed before, too",
+    StepOutcome.OLD_FAILURES: "also failed before",
     StepOutcome.UNVERIFIED: "unverified",
     StepOutcome.FAILED: "failed",
 }
@@ -356,7 +356,7 @@ def _file_block(
 
 def _failure_block(failure: FailedTest) -> Foldable:
     title = f"✗ {_one_line(failure.test)}" + (
-        " (failed before too)" if failure.is_old else ""
+        " (also failed before)" if failure.is_old else ""
     )
     said = _words(failure.message, "problem") if failure.message else []
     where = (
