@@ -196,7 +196,10 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "Create a ticket of a TYPE: feature, bug, enhancement, spike or refactor. `/new documentation guide NAME` creates a page. Example: `/new feature user-auth`",
             ],
         ),
-        ("/nothing", ["There is no command /nothing", "Type `/help` for the commands."]),
+        (
+            "/nothing",
+            ["There is no command /nothing", "Type `/help` for the commands."],
+        ),
     )
 
 
