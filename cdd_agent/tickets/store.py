@@ -107,7 +107,7 @@ class Ticket(Struct, frozen=True):
 
     @property
     def record(self) -> Path:
-        """The folder of the run's record. It exists once a run was begun. Until a
+        """The folder of the run's record. It exists once a run has begun. Until a
         renamed ticket is run again, it has the ticket's former name.
         """
         own = Path(self.root, ".cdd", "runs", self.slug)
@@ -228,14 +228,13 @@ class Ticket(Struct, frozen=True):
         """
         path = self.find_spec()
         hint = (
-            f"Write {self.shown(path)}, or let Socrates ask: `/socrates {self.slug}` in"
-            " the shell."
+            f"Write {self.shown(path)}, or type `/socrates {self.slug}` in the shell."
         )
         if not self.plan_path.exists():
             # A ticket has one of them, so the folder was renamed or moved meanwhile.
             hint = (
-                "It has no plan.md either. If you renamed its folder, go on under the"
-                " new name: `cdd list` shows it."
+                "It has no plan.md either. If you renamed its folder, use the new"
+                " name: see `cdd list`."
             )
         return self._read(path, hint=hint)
 
@@ -279,7 +278,7 @@ class Ticket(Struct, frozen=True):
         """
         progress = "no plan yet"
         if self.state_path.exists():
-            progress = "a run was begun"
+            progress = "a run has begun"
         elif self.plan_path.exists():
             progress = "planned"
         match = _TITLE.search(read_small(self.spec_path, 2_000))
@@ -297,8 +296,8 @@ class Ticket(Struct, frozen=True):
 
     def _plan_text(self) -> str:
         hint = (
-            f"`/plan {self.slug}` in the shell makes one, and so does"
-            f" `cdd plan {self.slug}`."
+            f"Create one with `/plan {self.slug}` in the shell, or with `cdd plan"
+            f" {self.slug}`."
         )
         text = self._read(self.plan_path, hint=hint)
         if not text.strip():
@@ -471,15 +470,15 @@ class TicketStore:
             raise BadInput(
                 f"There is no ticket type {shorten(ticket_type)}.",
                 hint=(
-                    f"Allowed: {', '.join(TicketType)}; and `documentation guide NAME`"
-                    " makes a page."
+                    f"Allowed: {', '.join(TicketType)}, and `documentation guide NAME`"
+                    " for a page."
                 ),
             )
         words = to_kebab(slug or name).removeprefix(f"{kind}-")
         if words == kind:
             raise BadInput(
-                f"{shorten(slug or name)} says only the type.",
-                hint=f"Say what it is about, as {kind}-user-auth.",
+                f"{shorten(slug or name)} is only a type.",
+                hint=f"Add what it is about, such as {kind}-user-auth.",
             )
         ticket = self.new_ticket(f"{kind}-{words}")
         for existing in self.list():
@@ -552,7 +551,7 @@ def _check_reference(reference: str) -> str:
 
 def _suggestion(reference: str, slugs: list[str]) -> str:
     if not slugs:
-        return "There are no tickets yet: make one with `cdd new`."
+        return "There are no tickets yet. Create one with `cdd new`."
     word = reference.lower()[:_MAX_COMPARED]
     similar = [slug for slug in slugs if word in slug] or difflib.get_close_matches(
         word, slugs, n=3, cutoff=0.5
@@ -560,7 +559,7 @@ def _suggestion(reference: str, slugs: list[str]) -> str:
     return (
         f"Did you mean {', '.join(similar[:3])}?"
         if similar
-        else "`cdd list` shows the tickets."
+        else "To see the tickets, run `cdd list`."
     )
 
 
@@ -630,6 +629,6 @@ def _title_of(name: str, slug: str) -> str:
 
 def _already_exists(ticket: Ticket) -> BadInput:
     return BadInput(
-        f"The ticket {ticket.slug} is there already.",
+        f"The ticket {ticket.slug} already exists.",
         hint=f"It is in {ticket.shown(ticket.folder)}.",
     )

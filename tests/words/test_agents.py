@@ -181,7 +181,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         ),
         (
             "/exec nothing",
-            ["There is no ticket 'nothing'.", "`cdd list` shows the tickets."],
+            ["There is no ticket 'nothing'.", "To see the tickets, run `cdd list`."],
         ),
         (
             "/plan",
@@ -428,18 +428,18 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
         ),
         (
             "/new bug x",
-            ["The ticket bug-x is there already.", "It is in tickets/bug-x."],
+            ["The ticket bug-x already exists.", "It is in tickets/bug-x."],
         ),
         ("/new documentation guide x", ["Made docs/guides/x.md: fill it in."]),
         (
             "/new documentation recipe y",
-            ["There is no kind of documentation 'recipe'.", "Allowed: guide, feature."],
+            ["Unknown kind of documentation: 'recipe'.", "Allowed: guide, feature."],
         ),
         (
             "/new epic y",
             [
                 "There is no ticket type 'epic'.",
-                "Allowed: feature, bug, enhancement, spike, refactor; and `documentation guide NAME` makes a page.",
+                "Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page.",
             ],
         ),
     )
