@@ -198,11 +198,11 @@ def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
         " the prompt.",
     )
     for label, paths, kind in (
-        ("restored:", preview.restored, BlockKind.OUTPUT),
+        ("Reverted:", preview.restored, BlockKind.OUTPUT),
         ("merged with your edits:", preview.merged, BlockKind.NOTE),
-        ("kept, with your later edits:", preview.kept, BlockKind.WARNING),
+        ("edited since, left unchanged:", preview.kept, BlockKind.WARNING),
         (
-            "restored with your edits from between the steps:",
+            "restored with the edits made between the steps:",
             preview.edited,
             BlockKind.WARNING,
         ),
