@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from cdd_agent.events.step_events import UndoPreview
     from cdd_agent.events.step_summary import StepSummary
 
-_KEYS = "←→ point · PgUp PgDn scroll · Enter: go there · Esc: close"
-
 
 class _Row(GuardedWidget, Widget):
     """The points: the start, one after each step, and those that were undone."""
@@ -94,13 +92,17 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
     TimelineScreen.-narrow > #timeline { width: 100%; height: 100%; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,f7", "close", show=False),
-        Binding("right", "walk(1)", show=False, priority=True),
-        Binding("left", "walk(-1)", show=False, priority=True),
-        Binding("home", "walk(-1000000)", show=False, priority=True),
-        Binding("end", "walk(1000000)", show=False, priority=True),
-        Binding("enter", "go", show=False, priority=True),
+        Binding("escape,q,f7", "close", "Close", show=False),
+        Binding("right", "walk(1)", "Next point", show=False, priority=True),
+        Binding("left", "walk(-1)", "Previous point", show=False, priority=True),
+        Binding("home", "walk(-1000000)", "Start", show=False, priority=True),
+        Binding("end", "walk(1000000)", "Last point", show=False, priority=True),
+        Binding(
+            "enter", "go", "Type the command into the prompt", show=False, priority=True
+        ),
     ]
+
+    KEYS: ClassVar[str] = "←→ point · PgUp PgDn scroll · Enter: go there · Esc: close"
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         with Widget(id="timeline"):
             yield _Row(self._steps, len(self._undone))
             yield Transcript(follows=False)
-            yield Static(_KEYS, id="keys", markup=False)
+            yield Static(self.KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).focus()
