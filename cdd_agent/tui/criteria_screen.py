@@ -97,7 +97,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         seen = sum(criterion.is_seen for criterion in self._shown.criteria)
         title = (
             f"{self._shown.title or self._shown.ticket_slug}: {seen} of"
-            f" {len(self._shown.criteria)} criteria seen"
+            f" {len(self._shown.criteria)} criteria verified"
         )
         with Widget(id="criteria"):
             yield Static(sanitize_for_display(title), id="heading", markup=False)
@@ -177,7 +177,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             if view.status.is_over and view.evidence is not None:
                 transcript.add(
                     BlockKind.WARNING if remark else BlockKind.GOOD,
-                    f"Seen: {evidence_in_words(view.evidence)}",
+                    f"Evidence: {evidence_in_words(view.evidence)}",
                 )
             last = details.attempts[-1] if details.attempts else None
             tests = [

@@ -275,10 +275,12 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
     if view.status is StepStatus.COMPLETED and view.evidence is not None:
         yield (
             BlockKind.WARNING if step_remark(view) else BlockKind.GOOD,
-            f"Seen: {evidence_in_words(view.evidence)}",
+            f"Evidence: {evidence_in_words(view.evidence)}",
         )
+    error = ""
     if view.error and view.status is StepStatus.FAILED:
-        yield BlockKind.ERROR, view.error
+        error = view.error
+        yield BlockKind.ERROR, error
     if view.reason and view.status is StepStatus.SKIPPED:
         yield BlockKind.WARNING, f"Skipped: {view.reason}"
     if view.changed:
@@ -288,8 +290,11 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
         )
     if attempt and attempt.guidance:
         yield BlockKind.NOTE, f"Guidance: {attempt.guidance}"
-    if attempt and attempt.failure and attempt.failure != view.error:
-        yield BlockKind.OUTPUT, attempt.failure
+    if attempt and attempt.failure:
+        # the failure begins with the error, which is shown above
+        more = attempt.failure.removeprefix(error).strip()
+        if more:
+            yield BlockKind.OUTPUT, more
     files = "\n".join(f"- `{file.place}`" for file in step.files_affected)
     depends = ", ".join(details.depends_on) or "none"
     verify = "the project's check"

@@ -180,7 +180,9 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         step = self._steps[place - 1]
         transcript.add(BlockKind.HEADING, f"After step {step.label}: {step.title}")
         if step.evidence is not None:
-            transcript.add(BlockKind.NOTE, f"Seen: {evidence_in_words(step.evidence)}")
+            transcript.add(
+                BlockKind.NOTE, f"Evidence: {evidence_in_words(step.evidence)}"
+            )
         diff = next(
             (attempt.diff for attempt in reversed(details.attempts) if attempt.diff), ""
         )
