@@ -53,7 +53,7 @@ def remark_on(outcome: StepOutcome, evidence: Evidence | None = None) -> str:
     if outcome is StepOutcome.MAY_FAIL and evidence is not None:
         return excused_in_words(evidence)
     if _failed_before(outcome, evidence):
-        return "its check failed before, too"
+        return "its check also failed before"
     return OUTCOME_WORDS[outcome].remark
 
 
@@ -167,7 +167,7 @@ def step_proof_in_words(
     if evidence is None:
         return f"{proof}."
     if _failed_before(outcome, evidence):
-        return f"Checked; it failed before, too: {evidence.reason.rstrip('.')}."
+        return f"Checked; it also failed before: {evidence.reason.rstrip('.')}."
     return f"{proof}: {evidence_in_words(evidence).rstrip('.')}."
 
 
@@ -175,7 +175,7 @@ _STEP_PROOFS = {
     StepOutcome.PASSED: "Verified by tests",
     StepOutcome.EXIT_CODE: "Checked by exit code; no test is known to have run",
     StepOutcome.OLD_FAILURES: "Checked; old failures remain",
-    StepOutcome.MAY_FAIL: "Checked; tests fail that may fail, as the plan says",
+    StepOutcome.MAY_FAIL: "Checked; only tests fail that the plan allows to fail",
     StepOutcome.UNVERIFIED: "Not verified",
 }
 
@@ -199,7 +199,7 @@ def evidence_in_words(evidence: Evidence) -> str:
     if evidence.excused:
         parts.append(excused_in_words(evidence))
     if evidence.old_failures:
-        parts.append(f"{_tests(evidence.old_failures)} failed before, too")
+        parts.append(f"{_tests(evidence.old_failures)} also failed before")
     return ", ".join(parts) or "no test passed"
 
 

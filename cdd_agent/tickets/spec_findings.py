@@ -107,9 +107,7 @@ class _SpecReader:
             return
         meant = _similar_field(key.value, value, others)
         if meant:
-            text = (
-                f"the key {_shorten(key.value)} is not known; did you mean `{meant}`?"
-            )
+            text = f"unknown key {_shorten(key.value)}; did you mean `{meant}`?"
             self._warn("unknown_key", key, text)
 
     def _check_level(self, key: yaml.Node, value: yaml.Node) -> None:

@@ -434,18 +434,18 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
         ),
         (
             "/new bug x",
-            ["The ticket bug-x is there already.", "It is in tickets/bug-x."],
+            ["The ticket bug-x already exists.", "It is in tickets/bug-x."],
         ),
         ("/new documentation guide x", ["Created docs/guides/x.md. Fill it in."]),
         (
             "/new documentation recipe y",
-            ["There is no kind of documentation 'recipe'.", "Allowed: guide, feature."],
+            ["Unknown kind of documentation: 'recipe'.", "Allowed: guide, feature."],
         ),
         (
             "/new epic y",
             [
                 "There is no ticket type 'epic'.",
-                "Allowed: feature, bug, enhancement, spike, refactor; and `documentation guide NAME` makes a page.",
+                "Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page.",
             ],
         ),
     )
