@@ -10,6 +10,7 @@ _KEYS = (
     ("ctrl+p", "open_screen('palette')", "Find a command, a ticket, a key"),
     ("f4", "open_screen('tickets')", "The tickets"),
     ("f5", "open_screen('settings')", "The settings"),
+    ("shift+tab", "toggle_approval", "Ask before edits, or edit without asking"),
     ("ctrl+t", "toggle_thoughts", "Open or fold thoughts"),
     ("f3", "show_criteria", "The ticket's acceptance criteria"),
     ("f7", "show_timeline", "The run as a timeline"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cdd_agent.approval_mode import TITLES
+from cdd_agent.approval_mode import MEANINGS
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.question_events import (
@@ -174,7 +174,8 @@ def describe_accepting_all(event: AcceptingAll) -> Lines:
 
 @words_of.register
 def describe_approval(event: ApprovalChanged) -> Lines:
-    return [(f"Approval mode from now on: {TITLES[event.approval]}.", Tone.PLAIN)]
+    text = f"`{event.approval}` from now on: {MEANINGS[event.approval]}"
+    return [(text, Tone.PLAIN)]
 
 
 @words_of.register
