@@ -87,7 +87,7 @@ async def test_a_review_shows_the_files_their_diffs_and_counts(
             "+ good",
         ):
             assert text in person.screen
-        assert "[h] hunks" in person.screen
+        assert "[h] per hunk" in person.screen
 
 
 async def test_a_review_goes_hunk_by_hunk_and_then_asks_about_the_rest(
