@@ -1,8 +1,12 @@
 """The frame of the prompt shows the approval mode, and Shift+Tab changes it at once."""
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import pytest
+from textual.app import RenderResult
+from textual.widget import Widget
 
 from cdd_agent.approval_mode import ACCEPTED_RUN, MODES, TITLES
 from cdd_agent.events.question_events import ApprovalChanged
@@ -185,3 +189,38 @@ async def test_the_mode_and_the_status_line_can_be_read_in_every_theme(
                 if ratio < 4.5:
                     low.append((name, mode, text, round(ratio, 1)))
     assert not low
+
+
+async def test_a_typed_key_draws_neither_the_frame_nor_the_status_line(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    async with person_at(sandbox) as person:
+        await person.press("a", "b")
+        for kind in (PromptFrame, StatusLine):
+            render = kind.render
+
+            def note(
+                widget: Widget, render: Callable[[Any], Any] = render
+            ) -> RenderResult:
+                drawn.append(type(widget).__name__)
+                return render(widget)
+
+            monkeypatch.setattr(kind, "render", note)
+        await person.press(*"cde f")
+        await person.pilot.pause()
+        assert drawn == []
+        person.app.home.bar.context = "12%"
+        await person.press("shift+tab")
+        await person.pilot.pause()
+        assert set(drawn) == {"PromptFrame", "StatusLine"}
+
+
+async def test_without_colours_the_mode_is_in_words(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with person_at(sandbox) as person:
+        assert EDITS in person.screen
+        assert "╭─ " in person.screen
+        assert "0 tokens" in person.screen
