@@ -166,8 +166,8 @@ def describe_accepting_all(event: AcceptingAll) -> Lines:
     if not event.is_on:
         return [("cdd asks before it changes files again.", Tone.PLAIN)]
     text = (
-        "From now on cdd changes files in this run without asking. Press Shift+Tab or"
-        " type `ask` to be asked again."
+        "From now on cdd changes files in this run without asking. Stop the run to be"
+        " asked again."
     )
     return [(text, Tone.WARNING)]
 

@@ -154,6 +154,21 @@ async def test_the_transcript_keeps_its_room_beside_plan_and_frame(
         assert (EDITS in person.screen) is not is_low
 
 
+@each_row("size", [(60, 20), (80, 24), (100, 16), (100, 15), (40, 10)])
+async def test_a_long_question_leaves_room_for_the_last_rows(
+    sandbox: Sandbox, size: tuple[int, int]
+) -> None:
+    sandbox.flags = {"approval": "ask"}
+    text = "".join(f"line {number}\n" for number in range(200))
+    sandbox.write(*TWO).replies(says("a.txt", text))
+    async with person_at(sandbox, f"/exec {SLUG}", size=size) as person:
+        await person.begin("continue")
+        await person.until_asked()
+        assert person.app.query_one(StatusLine).region.bottom == size[1]
+        assert person.app.home.max_scroll_y == 0
+        await person.press("escape")
+
+
 async def test_completions_are_above_the_frame_in_line_with_its_text(
     sandbox: Sandbox,
 ) -> None:

@@ -131,7 +131,7 @@ def _left_parts(place: Place, limits: _Limits) -> dict[str, _Part]:
     return {
         "folder": _Part(shorten(folder, limits.place)),
         "branch": branch_part,
-        "agent": _Part(agent, "bold $text-accent"),
+        "agent": _Part(agent, "bold"),
     }
 
 
