@@ -63,6 +63,14 @@ async def test_a_session_begins_with_the_mode_of_the_settings(
     assert not (sandbox.root / ".cdd/config.yaml").exists()
 
 
+async def test_the_settings_show_the_mode_of_the_session(sandbox: Sandbox) -> None:
+    async with person_at(sandbox, size=(100, 24)) as person:
+        await person.press("shift+tab", "f5", *"approval")
+        await person.until(lambda: " session " in person.screen)
+        row = next(row for row in person.screen.splitlines() if " ask " in row)
+        assert "session" in row
+
+
 async def test_a_mode_that_is_saved_is_in_the_settings_of_the_next_session(
     sandbox: Sandbox,
 ) -> None:
