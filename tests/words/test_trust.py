@@ -74,7 +74,7 @@ def test_the_shell_and_the_doctor_name_what_is_left_out(
     )
     _, printed = cdd(sandbox, capsys, "doctor")
     assert (
-        "! trust    not trusted, and left out: model, api_base. Review them with `cdd trust`"
+        "! trust    not trusted and ignored: model, api_base. Review them with `cdd trust`"
     ) in printed
 
 
