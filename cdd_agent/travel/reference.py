@@ -33,7 +33,7 @@ class NotARun(BadInput):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"The remote does not hold a valid cdd run: {why}",
+            f"The remote does not hold a valid run: {why}",
             hint="Nothing was pulled.",
         )
 

@@ -56,6 +56,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
     from textual.binding import BindingType
     from textual.driver import Driver
+    from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
     from cdd_agent.agents.base import Agent, Meaning
@@ -624,6 +626,23 @@ class Shell(Sparing, Guarded, App[CddError]):
                 self.show(event)
             except Exception as error:  # noqa: BLE001
                 self._handle_exception(error)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a message for a few seconds. Commands in it get their names in the
+        shell.
+        """
+        text = Face.SHELL.name_commands(message)
+        super().notify(
+            text, title=title, severity=severity, timeout=timeout, markup=markup
+        )
 
     def show(self, event: Event) -> None:
         """One event, on the screen and for the turn that it belongs to."""

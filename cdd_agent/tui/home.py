@@ -72,6 +72,7 @@ from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
+from cdd_agent.wording.faces import Face
 from cdd_agent.wording.spec_words import spec_in_full
 
 if TYPE_CHECKING:
@@ -365,7 +366,7 @@ class Home(GuardedWidget, Screen[None]):
         hint = (
             meaning.hint
             if meaning is not None
-            else hint_for(line) or self.prompt.about_text
+            else self._hint_for(line) or self.prompt.about_text
         )
         hint = self.hints.get(line) or hint
         if not line.strip() and meaning is not None:
@@ -378,6 +379,10 @@ class Home(GuardedWidget, Screen[None]):
             elsewhere = "Enter: next match · ↑: previous · Esc: close"
         self.activity.tell_meaning(hint, self.prompt.doing or elsewhere or waits)
 
+    def _hint_for(self, line: str) -> str:
+        session = self.session
+        return hint_for(line, session.project.tickets if session else None)
+
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
         self.activity.say_once(
@@ -387,7 +392,7 @@ class Home(GuardedWidget, Screen[None]):
     def _what_waits(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""
         if can_run_now(line):
-            return hint_for(line)
+            return self._hint_for(line)
         is_for_a_step = (
             self.agent is not None
             and self.agent.name == "executor"
@@ -431,5 +436,6 @@ class Home(GuardedWidget, Screen[None]):
 def _lines(event: Event) -> list[tuple[str, Tone]]:
     """An event in the transcript's words; lists are one block."""
     if isinstance(event, TicketsListed | PlanOpened):
-        return [("\n".join(text for text, _ in describe(event)), Tone.PLAIN)]
-    return describe(event)
+        lines = describe(event, Face.SHELL)
+        return [("\n".join(text for text, _ in lines), Tone.PLAIN)]
+    return describe(event, Face.SHELL)

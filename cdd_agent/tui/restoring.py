@@ -28,6 +28,7 @@ from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.folds import Opening
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.describe import describe
+from cdd_agent.wording.faces import Face
 
 
 def restore(transcript: Transcript, session: SessionRestored) -> None:
@@ -64,5 +65,5 @@ def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
         ):
             actions.show(event)
         case _:
-            for line, tone in describe(event):
+            for line, tone in describe(event, Face.SHELL):
                 transcript.add(BLOCKS[tone], line)

@@ -182,7 +182,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         ),
         (
             "/exec nothing",
-            ["There is no ticket 'nothing'.", "To see the tickets, run `cdd list`."],
+            ["There is no ticket 'nothing'.", "List the tickets: `cdd list`."],
         ),
         (
             "/plan",

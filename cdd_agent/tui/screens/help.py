@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from cdd_agent.commands.help import agents_help, commands_help
+from cdd_agent.commands.help import agents_help, command_help, commands_help
+from cdd_agent.commands.registry import commands
 from cdd_agent.tui.key_help import all_of_the_shell, on_screens
 from cdd_agent.tui.keys import AT_A_QUESTION, Key, keys_of
 from cdd_agent.tui.screens.overlay import Overlay
@@ -30,9 +31,9 @@ QUESTION = "question"
 
 
 class HelpScreen(Overlay):
-    """Made from the commands, the agents and the bindings. It opens at its top, which
-    is about `situation`: an agent's name, or `QUESTION`; for any other word it is the
-    keys.
+    """Help made from the commands, the agents and the bindings. It begins with
+    `situation`: the name of an agent or of a command, or `QUESTION`; for any other word
+    it begins with the keys.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -82,6 +83,8 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
         yield "A question is open", _table(AT_A_QUESTION)
     elif situation in agents:
         yield _SITUATIONS[situation], agents[situation]
+    if situation in commands():
+        yield f"/{situation}", command_help(commands()[situation])
     yield "Keys", _table(all_of_the_shell())
     yield "Commands", commands_help()
     for name, text in agents.items():

@@ -17,6 +17,7 @@ from textual.widgets import Static
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.keys import shown
+from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +105,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         text, that line again.
         """
         self.query_one("#keys", Static).update(
-            Content(sanitize_for_display(text) or self.KEYS)
+            Content(Face.SHELL.name_commands(sanitize_for_display(text)) or self.KEYS)
         )
 
     def type(self, text: str) -> None:

@@ -29,6 +29,7 @@ from cdd_agent.tui.transcript.output import OutputLines
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import lines_changed, tool_use
+from cdd_agent.wording.faces import Face
 
 _DIFF_LINES = 12
 """Of a difference, before it is opened."""
@@ -126,7 +127,7 @@ class Actions:
             Tone.GOOD: BlockKind.GOOD,
             Tone.WARNING: BlockKind.WARNING,
         }
-        for text, tone in describe(event):
+        for text, tone in describe(event, Face.SHELL):
             if tone in tones:
                 self._transcript.add(kinds[tone], text)
 
