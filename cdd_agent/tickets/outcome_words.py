@@ -127,7 +127,7 @@ def steps_by_outcome(unproven: Sequence[Unproven]) -> dict[str, list[Unproven]]:
 
 
 def proof_in_words(unproven: Sequence[Unproven]) -> str:
-    """Return what is shown about the steps of a run that are all checked. `unproven`
+    """Return the sentence about the steps of a run that are all checked. `unproven`
     are those without passed tests.
     """
     if not unproven:
@@ -161,7 +161,7 @@ def steps_in_words(labels: Sequence[str]) -> str:
 def step_proof_in_words(
     verification: Verification, evidence: Evidence | None = None
 ) -> str:
-    """Return what is shown about a completed step, in a sentence."""
+    """Return the sentence about a completed step."""
     outcome = StepOutcome.from_verification(verification, evidence)
     proof = _STEP_PROOFS[outcome]
     if evidence is None:

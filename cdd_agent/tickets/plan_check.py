@@ -158,7 +158,7 @@ def _criteria_problems(
     count = len(criteria)
     for step in plan.steps:
         served = served_digests(step, state, criteria)
-        # The words of a step that is over may be gone, and the step stays as it is.
+        # The criterion of a finished step may be gone; the step does not change.
         is_over = state is not None and state.step(step.number).status.is_over
         for ref in step.serves:
             if str(ref) in served:

@@ -61,7 +61,7 @@ class StateUnreadable(BadInput):
 
 
 class StateIsNewer(BadInput):
-    """The file is of a newer version of the program. It is never set aside."""
+    """The file is of a newer version of the program. It is never renamed."""
 
 
 class Files(Struct, frozen=True):

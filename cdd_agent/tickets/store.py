@@ -63,7 +63,7 @@ class StateOrigin(Enum):
     COPIED = auto()
     """Another ticket, from whose folder it was copied."""
     FOREIGN = auto()
-    """No ticket that is known here, while this one has a run of its own."""
+    """Not a ticket that is known here, but this one has a separate run."""
 
 
 class _BegunStep(Struct, frozen=True):
@@ -152,7 +152,7 @@ class Ticket(Struct, frozen=True):
 
     def _has_run_of_another_ticket(self) -> bool:
         """True if a ticket that has its own name in its state has begun a step of this
-        ticket's state: of two copies, the run went on with that one.
+        ticket's state: of two copies, that one has the run.
         """
         begun = _begun_steps(self.state_path)
         for other in TicketStore(self.root, self.tickets_dir).list():
@@ -232,7 +232,7 @@ class Ticket(Struct, frozen=True):
             f"Write {self.shown(path)}, or type `/socrates {self.slug}` in the shell."
         )
         if not self.plan_path.exists():
-            # A ticket has one of them, so the folder was renamed or moved meanwhile.
+            # A ticket has one of them, so the folder was renamed or moved.
             hint = (
                 "It has no plan.md either. If you renamed its folder, use the new name:"
                 " `cdd list` shows it."
