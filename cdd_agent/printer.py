@@ -208,7 +208,7 @@ class TextPrinter:
                         Tone.QUIET,
                     )
             case BaselineStarted(command=command):
-                self._wait(f"Running {command} before anything is changed")
+                self._wait(f"Running {command} before the first change")
             case TestsStarted(command=command):
                 self._output = ""
                 self._wait(f"Running {command}")
@@ -366,8 +366,8 @@ class PlainPrinter(TextPrinter):
             or (not isinstance(e, StepDiff | OutsideDiff) and describe(e))
         ]
         shown = told[-_RESTORED:]  # `/diff` shows what was changed
-        more = " (its last part)" if session.left_out or len(shown) < len(told) else ""
-        self._line(f"{session.key}, as it was{more}:", Tone.QUIET)
+        more = " (the last part)" if session.left_out or len(shown) < len(told) else ""
+        self._line(f"Earlier in {session.key}{more}:", Tone.QUIET)
         for event in shown:
             match event:
                 case PersonSaid(text=text):

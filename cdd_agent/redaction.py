@@ -1,8 +1,9 @@
 """Remove secrets from text before it is stored or shown.
 
-A secret is the value of a variable whose name suggests it (`secret_names.py`), or has
-the shape of a well-known credential. Shapes have bounded lengths, so the time is linear
-in the text, and a stream holds back only the part that may become a secret.
+A secret is the value of a variable whose name suggests it (`secret_names.py`), a key
+that the user typed, or a text in the shape of a well-known credential. Shapes have
+bounded lengths, so the time is linear in the text, and a stream holds back only the
+part that may become a secret.
 """
 
 import os
@@ -25,7 +26,25 @@ _MARK = "[redacted]"
 _CONTEXT = 2
 """Characters before a shape that matter for its beginning."""
 
+_typed_keys: dict[str, str] = {}
+"""Keys that the user typed in this process, and the names of their variables."""
+
 T = TypeVar("T")
+
+
+def hide_typed_key(key: str, name: str) -> None:
+    """Replace a key in all texts from now on, also by redactors that exist already."""
+    if _can_be_secret(key):
+        _typed_keys[key] = name
+
+
+def is_typed_key(key: str) -> bool:
+    return key in _typed_keys
+
+
+def forget_typed_keys() -> None:
+    """For tests: a process has one user."""
+    _typed_keys.clear()
 
 
 class _Run(Struct, frozen=True):
@@ -151,8 +170,13 @@ class Redactor:
         """`folders` are absolute paths and what they are called. Such a text at the end
         of another path, as `/app` in `src/app.py`, is not the folder.
         """
+        self._given = dict(names or {})
         self._folders = dict(folders or {})
-        self._names = {**(names or {}), **self._folders}
+        self._find_names()
+
+    def _find_names(self) -> None:
+        self._typed = len(_typed_keys)
+        self._names = {**self._given, **_typed_keys, **self._folders}
         patterns = []
         for value in sorted(self._names, key=len, reverse=True):
             pattern = re.escape(value)
@@ -182,10 +206,11 @@ class Redactor:
 
     def with_folders(self, folders: Mapping[str, str]) -> "Redactor":
         """Return a redactor that also replaces the paths of these folders."""
-        return Redactor(self._names, {**self._folders, **folders})
+        return Redactor(self._given, {**self._folders, **folders})
 
     def redact(self, text: str) -> str:
         """Write `[redacted]` or `[redacted: NAME]` instead of each secret."""
+        self._take_over_typed_keys()
         return self._pattern.sub(self.replacement, text)
 
     def redacted(self, value: T) -> T:
@@ -196,6 +221,10 @@ class Redactor:
 
     def stream(self) -> "StreamRedactor":
         return StreamRedactor(self)
+
+    def _take_over_typed_keys(self) -> None:
+        if len(_typed_keys) != self._typed:
+            self._find_names()
 
     def _redact_value(self, value: Any) -> Any:
         if type(value) is str:
@@ -226,12 +255,14 @@ class Redactor:
         return _MARK
 
     def find_secret(self, text: str, start: int) -> re.Match[str] | None:
+        self._take_over_typed_keys()
         return self._pattern.search(text, start)
 
     def find_partial(self, text: str, start: int) -> int:
         """Return the place of the first text that may become a secret or a longer one,
         else the end of the text.
         """
+        self._take_over_typed_keys()
         partial = _PARTIAL.search(text, max(start, len(text) - _MAX_SHAPE))
         first = partial.start() if partial else len(text)
         for value in self._names:

@@ -34,29 +34,34 @@ YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = (
 
 _LINE = re.compile(r"(\w+)(?:[\s,:]\s*(.*))?", re.DOTALL)
 _LABELS = {
-    YES: "yes",
-    NO: "no, n WHY",
-    FILES: "files",
-    HUNKS: "hunks",
+    YES: "apply",
+    NO: "reject (n REASON)",
+    FILES: "per file",
+    HUNKS: "per hunk",
     EDIT: "edit",
-    ALL: "whole run",
+    ALL: "accept all in this run",
+}
+_LABELS_OF_PART = {
+    YES: "apply",
+    NO: "leave out (n REASON)",
+    EDIT: "edit",
     BACK: "back",
-    QUIT: "quit",
+    QUIT: "all changes",
 }
 _LEGEND = {
-    YES: "write it",
-    NO: "write nothing; `n WHY` tells the model why, and it tries again",
-    FILES: "take or leave out file by file",
-    HUNKS: "take or leave out hunk by hunk",
-    EDIT: "edit the result in $EDITOR first",
-    ALL: "write it, and everything of this run without a question",
+    YES: "apply the changes",
+    NO: "reject; `n REASON` sends the model your reason, and it tries again",
+    FILES: "choose file by file",
+    HUNKS: "choose hunk by hunk",
+    EDIT: "edit the result in $EDITOR before it is applied",
+    ALL: "apply it, and all further changes of this run without asking",
 }
 _LEGEND_OF_PART = {
-    YES: "take this part",
-    NO: "leave it out; `n WHY` tells the model why",
-    EDIT: "edit the file's result in $EDITOR",
-    BACK: "the part before",
-    QUIT: "back to all of it",
+    YES: "apply this part",
+    NO: "leave it out; `n REASON` sends the model your reason",
+    EDIT: "edit the resulting file in $EDITOR",
+    BACK: "the previous part",
+    QUIT: "back to all changes",
 }
 
 
@@ -67,7 +72,9 @@ def answer_in_words(answer: Reviewed) -> str:
     parts = len(answer.review.parts)
     taken = parts - sum(len(file.left_out) for file in answer.review.files)
     words = [
-        "yes" if answer.choice is Choice.YES else "yes, and everything of this run"
+        "yes"
+        if answer.choice is Choice.YES
+        else "yes, and all further changes of this run"
     ]
     words += [f"{taken} of {parts} parts"] if taken < parts else []
     words += ["edited"] if answer.review.edited else []
@@ -144,14 +151,18 @@ class Reviewing:
     @property
     def offered(self) -> str:
         """The words with their keys, in a line."""
-        return "   ".join(f"[{word[0]}] {_LABELS[word]}" for word in self.words)
+        labels = _LABELS_OF_PART if self._parts else _LABELS
+        return "   ".join(f"[{word[0]}] {labels[word]}" for word in self.words)
 
     @property
     def keys(self) -> str:
         """The other keys that work on a screen."""
         if self._parts:
-            return f"→ yes · ← no{' · Ctrl+↑ back' * bool(self._place)} · Esc all of it"
-        return "PgUp PgDn scroll · F6 side by side · Esc no"
+            return (
+                f"→ apply · ← leave out{' · Ctrl+↑ back' * bool(self._place)} · Esc"
+                " all changes"
+            )
+        return "PgUp PgDn scroll · F6 side by side · Esc reject"
 
     @property
     def legend(self) -> str:
@@ -277,7 +288,7 @@ async def review_in_words(
         elif word:
             reviewing.say(word, reason)
         else:
-            say("Type one of the letters; a reason only behind `n`.")
+            say("Type one of the letters. Only `n` can be followed by a reason.")
     return reviewing.answer
 
 
@@ -295,6 +306,6 @@ async def _edited(files: Mapping[str, bytes]) -> dict[str, bytes]:
             ) from error
         if code:
             raise BadInput(
-                f"{argv[0]} ended with exit code {code}; nothing was taken from it"
+                f"{argv[0]} ended with exit code {code}, so your edit was not used"
             )
         return read_back(places)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
@@ -23,6 +23,7 @@ from cdd_agent.agents.run_lines import (
 from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
 from cdd_agent.agents.words import shell_name
+from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.outside import OutsideChanges
@@ -34,16 +35,17 @@ from cdd_agent.engine.whereabouts import RunElsewhere, in_its_tree
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.dialogue_events import PromptMade
 from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.question_events import ApprovalChanged
 from cdd_agent.events.shell_events import AgentChanged, ModelsFound
 from cdd_agent.events.step_events import UndoPreview
-from cdd_agent.events.stream import Emit
+from cdd_agent.events.stream import Emit, beside_the_turn
 from cdd_agent.files.index import FileIndex
 from cdd_agent.files.json_file import stamp
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
-from cdd_agent.settings.config import Config
+from cdd_agent.settings.config import Approval, Config
 from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.state import load_state
 from cdd_agent.tickets.status import RunStatus
@@ -100,6 +102,8 @@ class Session(Struct, eq=False, dict=True):
     with `strength` with small faults in them.
     Raises `CddError`.
     """
+    approval: ApprovalMode = field(default_factory=ApprovalMode)
+    """What happens without a question, at first as the settings say."""
     last_prompt: PromptMade | None = None
     """The last prompt."""
     agent: Agent | None = None
@@ -133,6 +137,15 @@ class Session(Struct, eq=False, dict=True):
         is typed.
         """
         return files_to_mention(self.project.root)
+
+    def change_approval(self, value: Approval) -> None:
+        """Use another approval mode at once, also for the step that runs. An open run
+        logs it.
+        """
+        self.approval.change(value)
+        emit = self.emit if self.agent is None else self.agent.emit
+        with beside_the_turn():
+            emit(ApprovalChanged(value))
 
     def can_engage(self, name: str) -> bool:
         """Whether there is an agent of this name that works on tickets."""

@@ -157,7 +157,7 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
     "max_attempts": _LIMIT,
     "jobs": _LIMIT,
     "approval": NeedsTrust(
-        "you are asked less before files are written",
+        "you are asked less before files change and commands run",
         lambda case: _is_later(_APPROVALS, case.full.approval, case.own.approval),
     ),
     "commit": NeedsTrust(

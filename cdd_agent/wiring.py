@@ -24,6 +24,7 @@ from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import NAME, PlanningNotes
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.agents.store import AgentFile, LastActive
+from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.review import Review
 from cdd_agent.commands.registry import commands
@@ -180,7 +181,13 @@ class Wiring(Struct, frozen=True, dict=True):
             desk,
             lambda: self.code,
             *trees,
+            approval=self.approval,
         )
+
+    @cached_property
+    def approval(self) -> ApprovalMode:
+        """The mode of the whole session; all its questions read it."""
+        return ApprovalMode(self.project.config.approval)
 
     def tell(self, event: Event) -> None:
         """The `emit` of the agents; the session remembers the last prompt."""
@@ -197,6 +204,11 @@ class Wiring(Struct, frozen=True, dict=True):
     def commands(self) -> CommandRunner:
         """One for the whole session: what was always allowed stays so."""
         commands = open_commands(self.project, self.frontend)
+        if self.watched:
+            # `cdd exec --yes` accepts changes, and asks about commands
+            commands = replace(
+                commands, asks=lambda: self.approval.asks_before_commands
+            )
         if self.run_program is not None:
             commands = replace(commands, run_program=self.run_program)
         return commands
@@ -282,7 +294,9 @@ class Wiring(Struct, frozen=True, dict=True):
         model = cache(lambda: self.equipped("chat", config))
         work = open_outside_work(project, self.tell, self.open_checkpoints)
         tools = cache(
-            lambda: _chat_tools(project, self.frontend, self.commands, self.code, work)
+            lambda: _chat_tools(
+                project, self.frontend, self.approval, self.commands, self.code, work
+            )
         )
         return ChatAgent(
             project.root, model, tools, _redactor(config), self.tell, config.tool_calls
@@ -366,7 +380,7 @@ class Wiring(Struct, frozen=True, dict=True):
         runner = StepRunner(
             root,
             model,
-            Approval(person) if config.approval == "ask" else None,
+            Approval(person, self.approval, record.folder),
             config.test_command,
             config.test_timeout,
             project.tickets.owns,
@@ -374,7 +388,7 @@ class Wiring(Struct, frozen=True, dict=True):
             config.tool_calls,
             code,
             # `cdd exec --yes` asks nothing
-            user=person if self.watched or config.approval != "auto" else Nobody(),
+            user=person if self.watched or self.approval.value != "auto" else Nobody(),
         )
         engine = Engine.open(
             root,
@@ -485,6 +499,7 @@ def open_outside_work(
 def _chat_tools(
     project: Project,
     frontend: Frontend,
+    mode: ApprovalMode,
     commands: CommandRunner,
     code: CodeFinder,
     work: OutsideWork,
@@ -496,7 +511,7 @@ def _chat_tools(
     redactor = _redactor(project.config)
 
     async def permit(changes: ChangeSet) -> tuple[ChangeSet, str]:
-        if project.config.approval != "ask":
+        if not mode.asks_before_edits():
             return changes, ""
         with commands.clock.standing_still():
             answer, taken = await ask_about(

@@ -179,10 +179,10 @@ async def test_changes_are_reviewed_in_words(
     assert sandbox.text("a.txt") == OLD.replace("line 2\n", "good\n")
     for said in (
         "change a.txt  +2 −2",
-        "  h  take or leave out hunk by hunk",
+        "  h  choose hunk by hunk",
         "1 of 2: change a.txt, line 2  +1 −1",
         "2 of 2: change a.txt, line 28  +1 −1",
-        "May step 1 write 1 of 2 parts?",
+        "Apply 1 of 2 parts of step 1?",
         "left out: a.txt, line 28: not that",
     ):
         assert said in ended.printed
@@ -199,7 +199,7 @@ async def test_a_reason_and_the_whole_run_from_a_pipe(
     ended = await type_lines(f"/exec {SLUG}", "continue", "n say good", "a", "continue")
     assert ended.code == 0, ended.printed
     assert sandbox.statuses() == ["completed", "completed"]
-    assert "Changes are asked about again." in ended.printed
+    assert "asks before it changes files again" in ended.printed
 
 
 async def test_an_empty_pipe_ends_the_shell(type_lines: TypeLines) -> None:
@@ -244,9 +244,9 @@ if os.name != "nt":
         scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
         shell = terminal()
         shell.type(f"/exec {SLUG}")
-        shell.until(lambda: "(Enter runs step 1: Make a.txt)" in shell.text)
+        shell.until(lambda: "(Enter: run step 1, Make a.txt)" in shell.text)
         shell.type("")
-        shell.until(lambda: "(Enter runs step 2: Make b.txt)" in shell.text)
+        shell.until(lambda: "(Enter: run step 2, Make b.txt)" in shell.text)
         assert "\x1b[?1049h" not in shell.seen.decode()  # no screen of its own
         shell.type("/exit")
         shell.until(lambda: shell.text.rstrip().endswith("chat >"))
@@ -281,7 +281,7 @@ if os.name != "nt":
         (sandbox.root / ".cdd/script.yaml").write_text(yaml.safe_dump(script))
         shell = terminal()
         shell.type(f"/exec {SLUG}")
-        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.until(lambda: "(Enter: run step 1" in shell.text)
         shell.type("continue")
         shell.until(lambda: "asking script" in shell.text)
         shell.type("/cost")
@@ -498,7 +498,7 @@ if os.name != "nt":
         sandbox.model = ScriptedModel([says("a.txt", "good", "long " * 1000)], pace=40)
         async with at_terminal(sandbox, capsys) as person:
             person.type(f"/exec {SLUG}")
-            await person.until(lambda told: "(Enter runs step 1" in told)
+            await person.until(lambda told: "(Enter: run step 1" in told)
             person.type("continue")
             await person.until(lambda told: "asking" in told)
             person.type("y")
@@ -528,7 +528,7 @@ if os.name != "nt":
         scripted(sandbox, says("a.txt", "as proposed"), approval="ask")
         shell = terminal()
         shell.type(f"/exec {SLUG}")
-        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.until(lambda: "(Enter: run step 1" in shell.text)
         shell.type("continue")
         shell.until(lambda: "[e] edit" in shell.text)
         answer(shell, "e", lambda: "what instead?" in shell.text)
@@ -548,7 +548,7 @@ if os.name != "nt":
         scripted(sandbox, {"reply": says("a.txt", "good"), "slow": 60})
         shell = terminal()
         shell.type(f"/exec {SLUG}")
-        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.until(lambda: "(Enter: run step 1" in shell.text)
         shell.type("continue")
         shell.until(lambda: "asking script" in shell.text)
         shell.type("all")  # it is not sent: the turn that it waited for was stopped
@@ -582,7 +582,7 @@ if os.name != "nt":
         assert shell.code == 0
         shell = terminal()
         shell.type(f"/exec {SLUG}")
-        shell.until(lambda: "(Enter runs step 1" in shell.text)
+        shell.until(lambda: "(Enter: run step 1" in shell.text)
         shell.type("continue")
         shell.until(lambda: "asking script" in shell.text)
         shell.close()

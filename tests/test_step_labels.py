@@ -133,22 +133,22 @@ async def test_no_text_shows_a_number_in_place_of_a_label(sandbox: Sandbox) -> N
 
 
 MEANINGS: Mapping[str, tuple[str, str]] = {
-    "retry": ("retry", "Enter runs step 9 again: Make c.txt"),
-    "retry 9": ("retry", "Enter runs step 9 again: Make c.txt"),
-    "skip step 9 because slow": ("skip", "Enter leaves out step 9: Make c.txt"),
-    "undo 7b": ("undo", "Enter goes back to before step 7b"),
-    "undo step 7B": ("undo", "Enter goes back to before step 7b"),
-    "undo 07": ("undo", "Enter goes back to before step 7"),
-    "diff 7": ("diff", "Enter shows what step 7 changed"),
-    "diff": ("diff", "Enter shows what the last step changed"),
-    "> shorter": ("guidance", "Enter: guidance for step 9, and the step runs"),
+    "retry": ("retry", "Enter: run step 9 again"),
+    "retry 9": ("retry", "Enter: run step 9 again"),
+    "skip step 9 because slow": ("skip", "Enter: skip step 9, Make c.txt"),
+    "undo 7b": ("undo", "Enter: undo step 7b and all later steps"),
+    "undo step 7B": ("undo", "Enter: undo step 7b and all later steps"),
+    "undo 07": ("undo", "Enter: undo step 7 and all later steps"),
+    "diff 7": ("diff", "Enter: show the changes of step 7"),
+    "diff": ("diff", "Enter: show the changes of the last step"),
+    "> shorter": ("guidance", "Enter: add instructions to step 9, and run it"),
 }
 UNKNOWN = {
     "undo 0": "There is no step 0. The steps are 7, 7b, 9.",
     "undo 2": "There is no step 2. The steps are 7, 7b, 9.",
     "diff 7c": "There is no step 7c. The steps are 7, 7b, 9.",
-    "retry 7b": "Step 7b is not the next one, step 9 is.",
-    "skip 1": "Step 1 is not the next one, step 9 is.",
+    "retry 7b": "Step 7b is not the next one. The next step is 9.",
+    "skip 1": "Step 1 is not the next one. The next step is 9.",
 }
 
 
@@ -174,9 +174,9 @@ async def test_a_label_that_is_another_steps_number_is_a_label(
     await run_all(sandbox.write(*steps).replies(*GOOD))
     session = sandbox.session()
 
-    assert "Step 2 was undone" in await words_of(session, f"/undo {SLUG} 2")
+    assert "Step 2 undone" in await words_of(session, f"/undo {SLUG} 2")
     assert sandbox.statuses() == ["completed", "completed", "pending"]
-    assert "Step 1b was undone" in await words_of(session, f"/undo {SLUG} 1b")
+    assert "Step 1b undone" in await words_of(session, f"/undo {SLUG} 1b")
     assert sandbox.statuses() == ["completed", "pending", "pending"]
     session.leave()
 
@@ -192,7 +192,7 @@ async def test_the_number_of_a_removed_step_is_taken(sandbox: Sandbox) -> None:
 
     assert "`undo 2` goes back" in notice(told, NoticeKind.STEP_CHANGED)
     assert executor(session).meaning("undo 9").name == "nothing"
-    assert "Step 2 was undone" in await words_of(session, "undo 2")
+    assert "Step 2 undone" in await words_of(session, "undo 2")
     assert not (sandbox.root / "b.txt").exists()
     session.leave()
 
@@ -208,11 +208,11 @@ def test_lines_for_a_closed_run_have_labels() -> None:
 
 EVENTS: Mapping[str, Event] = {
     "Step 7b: T": StepStarted(2, "T", 1, label="7b"),
-    "Step 7b begins in a tree of its own: T": StepStarted(
+    "Step 7b starts in a separate tree: T": StepStarted(
         2, "T", 1, side_tree=True, label="7b"
     ),
-    "step 7b has heard: Hm": GuidanceTaken(2, "Hm", label="7b"),
-    "Steps 7b, 9 were undone. `redo` brings them back.": StepsUndone(
+    "sent to step 7b: Hm": GuidanceTaken(2, "Hm", label="7b"),
+    "Steps 7b, 9 undone. Type `redo` to restore them.": StepsUndone(
         (2, 3), (), (), labels=("7b", "9")
     ),
     "Before step 7b, `make`: passed (1.0 s)": BaselineTaken(
@@ -246,7 +246,7 @@ def test_steps_side_by_side_are_named_by_their_labels() -> None:
 def test_what_a_step_asks_and_commits_has_its_label() -> None:
     change = FileChange(PurePosixPath("b.txt"), None, b"good")
     asked = question(Review.from_changes("7b", ChangeSet((change,))))
-    assert asked.startswith("May step 7b write this?")
+    assert asked.startswith("Apply these changes of step 7b?")
     step = PlanStep(2, "Make b.txt", label="7b")
     message = step_message(SLUG, "T", step, 1, Verification.PASSED)
     assert f"Step 7b of {SLUG}" in message.body
@@ -345,7 +345,7 @@ def test_a_labelled_plan_from_the_first_step_to_an_undo_and_back(
         assert "The steps are 7, 7b, 9." in error
 
     assert cdd(sandbox, "undo", SLUG, "--step", "7b") == 0
-    assert "Steps 7b, 9 were undone" in capsys.readouterr().out
+    assert "Steps 7b, 9 undone" in capsys.readouterr().out
     assert sandbox.statuses() == ["completed", "pending", "pending"]
     assert not (sandbox.root / "b.txt").exists()
 

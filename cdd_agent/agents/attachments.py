@@ -78,8 +78,8 @@ def attach_files(
     attachments.add_missing(missing)
     if len(attachments.pictures) > MOST:
         raise PictureUnusable(
-            f"{len(attachments.pictures)} pictures are too many for one message: models"
-            f" take {MOST}"
+            f"The message has {len(attachments.pictures)} pictures, and models"
+            f" take at most {MOST}"
         )
     text = line
     if attachments.parts:
@@ -130,7 +130,7 @@ class _Attachments(Struct, dict=True):
             reason = error.message.rstrip(".")
             if error.hint:
                 reason += f" ({error.hint})"
-            self.warn(f"{reason}; only the name is sent.")
+            self.warn(f"{reason}. Only the name is sent.")
 
     def add_missing(self, missing: Sequence[Mention]) -> None:
         """Warn about names that do not exist."""
@@ -138,14 +138,14 @@ class _Attachments(Struct, dict=True):
             self.add(mention)
         more = len(missing) - _MOST_MISSING
         if more > 0:
-            self.warn(f"{more:,} more names that look like files do not exist.")
+            self.warn(f"{more:,} more names look like files but do not exist.")
 
     def _add_picture(self, picture: Picture, mention: Mention) -> None:
         shown = sanitize_for_display(mention.name)
         if mention.lines is not None:
-            raise SourceUnreadable(f"{shown} is a picture and has no lines")
+            raise SourceUnreadable(f"{shown} is a picture, so it has no lines")
         if not self.takes_pictures:
-            raise SourceUnreadable(f"{shown} is a picture, which is not sent here")
+            raise SourceUnreadable(f"{shown} is a picture. Pictures are not sent here")
         self.pictures.append(picture)
         self.parts.append(f"{shown} is a picture, and comes with this message.")
 
@@ -154,12 +154,14 @@ class _Attachments(Struct, dict=True):
         if str(source.path) in self.rules.paths:
             shown = sanitize_for_display(str(source.path))
             self.parts.append(f"{shown} is among the project's rules for agents.")
-            self.confirm(f"{name} is sent as one of the project's rules.")
+            self.confirm(
+                f"{name} is already in the prompt, as one of the project's rules."
+            )
             return
         if source.cut or len(source.text) > self.room:
             self.warn(
-                f"{name} is too big to go with a message ({_size(source)}); only its"
-                " name is sent. The model can read parts of it."
+                f"{name} is too big for one message ({_size(source)}). Only its"
+                " name is sent; the model can read parts of the file."
             )
             return
         self.room -= len(source.text)
@@ -167,7 +169,7 @@ class _Attachments(Struct, dict=True):
         count = _size(source)
         if mention.lines is not None:
             count = _lines_in_words(source, mention.lines)
-        self.confirm(f"Sent with it: {name} ({count}).")
+        self.confirm(f"Sent with your message: {name} ({count}).")
 
     def warn(self, text: str) -> None:
         self.notices.append(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))

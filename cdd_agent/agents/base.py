@@ -49,6 +49,7 @@ class Agent(Protocol):
 
     name: str
     ticket_slug: str
+    emit: Emit
     placeholder: str
     """The most usual of what can be typed, in a few words."""
     after_a_failure: str
@@ -188,11 +189,11 @@ class ReadsWords:
         if name == "help":
             return Meaning(
                 name,
-                "Enter shows what can be typed",
+                "Enter: show the commands",
                 partial(self.answer_with, Answer(self.HELP)),
             )
         if name in self.slash:
-            return self._asked_about(text, f"`/{name}` does that.")
+            return self._asked_about(text, f"Use `/{name}` for that.")
         if text.startswith(FOR_THE_MODEL) and (
             rest := text.removeprefix(FOR_THE_MODEL).strip()
         ):
@@ -238,7 +239,7 @@ class ReadsWords:
         first, *more = text.splitlines()
         shown = f"{first[:_SHOWN]}…" if more or len(first) > _SHOWN else first
         return self.nothing_for(
-            why, f"Nothing was done. `{FOR_THE_MODEL} {shown}` {self.to_the_model}."
+            why, f"Type `{FOR_THE_MODEL} {shown}` to {self.to_the_model}."
         )
 
     def nothing_for(self, why: str, more: str = "") -> Meaning:

@@ -49,7 +49,7 @@ from cdd_agent.work_clock import WorkClock
 
 _LONGEST_TITLE = 60
 """Characters of the title of a turn."""
-_COMPACTING = "The conversation gets long: its older part is being summed up."
+_COMPACTING = "The conversation is long. Summarizing its older part …"
 
 
 class ChatTools(Struct, frozen=True):
@@ -239,7 +239,7 @@ class ChatAgent:
             turn.may_be_shorter = False
             if must:
                 raise
-            text = f"The conversation could not be summed up: {error.message}"
+            text = f"The conversation could not be summarized: {error.message}"
             emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_DONE))
             return
         self._conversation.replace(shorter)

@@ -315,7 +315,7 @@ async def _request_summary(
         except EmptyReply:  # after a second try already
             return _Summary(former, "is empty")
         except ContextTooLong:
-            return _Summary(former, "was not possible: the model takes in too little")
+            return _Summary(former, "does not fit into the model's window")
         text = turn.text.strip()
         problem = _find_problem(text, least, prompt, shown)
         if turn.problem:

@@ -59,17 +59,19 @@ _LINE = re.compile(
 )
 _LONGEST_SLIP = 4_000
 """Characters. What is longer was not typed by mistake, and is not read at every key."""
+_LONGEST_SHOWN = 50
+"""Characters of a line that an answer repeats."""
 _SAVED = {
     SavedWork.REPLY: (
-        "Its saved reply will be checked again and is not paid for; `retry` asks for a"
-        " new one."
+        "Type `continue` to apply its saved reply again without paying for it,"
+        " or `retry` for a new reply."
     ),
     SavedWork.ROUNDS: (
-        "It resumes where it was, and what it has is not paid for again; `retry` asks"
-        " for a new reply."
+        "Type `continue` to resume it without paying again for its saved calls,"
+        " or `retry` for a new reply."
     ),
 }
-"""How an interrupted step goes on."""
+"""What the user can do about an interrupted step."""
 _REMEMBERED = 12
 """Questions and answers that the next question's prompt has."""
 
@@ -82,27 +84,24 @@ class ExecutorAgent(ReadsWords):
     """Carries out a ticket's plan as the person says."""
 
     name = "executor"
-    placeholder = "Enter runs the next step; status, skip, exit ..."
-    after_a_failure = "retry, skip, exit, or what to do differently ..."
+    placeholder = "Enter: run the next step, or type status, skip, exit …"
+    after_a_failure = "retry, skip, exit, or what to do differently …"
     OTHERS = (
         ("`help`", "this"),
         (
             "a question, ending in `?`",
-            "the model answers it and can look, but no step runs",
+            "the model answers it; it can read files, but no step runs",
         ),
         (
             "a sentence",
             (
-                "guidance: it is added to the step's prompt, and the step runs; below"
-                " the prompt it says so before Enter"
+                "instructions for the next step: they are added to its prompt,"
+                " and the step runs"
             ),
         ),
         (
             "`> shorter`",
-            (
-                "guidance, whatever it looks like; without the `>` a word or two run"
-                " nothing"
-            ),
+            ("instructions, even if the text is short or looks like a command"),
         ),
     )
     NEAR = 0.7
@@ -162,11 +161,11 @@ class ExecutorAgent(ReadsWords):
             if opened.resumed:
                 tally, progress = opened.tally, ""
                 if tally.over:
-                    progress = f": {tally.over} of {tally.total} steps are over already"
-                self.emit(Notice(f"Going on{progress}.", kind=NoticeKind.RESUMED))
+                    progress = f": {tally.over} of {tally.total} steps done"
+                self.emit(Notice(f"Resuming{progress}.", kind=NoticeKind.RESUMED))
             if self._has_failed:
                 error = (
-                    run.state.step(step.number).error or "it is not known why"
+                    run.state.step(step.number).error or "unknown reason"
                 ).splitlines()[0]
                 self.emit(
                     Notice(
@@ -193,7 +192,7 @@ class ExecutorAgent(ReadsWords):
         """Report how a step goes on that was stopped just now."""
         self._note_saved_work()
         if self._saved_work is not SavedWork.NONE:
-            text = f"Step {self._step.label} was stopped. {_SAVED[self._saved_work]}"
+            text = f"Stopped step {self._step.label}. {_SAVED[self._saved_work]}"
             self.emit(Notice(text, kind=NoticeKind.SAVED_WORK, step=self._step.number))
 
     def _note_saved_work(self) -> None:
@@ -228,15 +227,8 @@ class ExecutorAgent(ReadsWords):
         if self._left:
             return []
         slug = self.ticket_slug
-        text = (
-            f"The Executor is closed. `/diff {slug}` shows what was done,"
-            f" `/undo {slug}` goes back."
-        )
-        text += (
-            f" `/land {slug}` brings it over from its own tree."
-            if self._own_tree
-            else ""
-        )
+        text = f"All steps done. Review: `/diff {slug}`. Undo: `/undo {slug}`."
+        text += f" Merge into your tree: `/land {slug}`." if self._own_tree else ""
         return [Notice(text, kind=NoticeKind.AGENT_LEFT), *self._held()]
 
     def _held(self) -> list[Event]:
@@ -269,7 +261,7 @@ class ExecutorAgent(ReadsWords):
             typed = (number,) if known.step == "any" else ()
         now = run.next_step
         if known.step == "next" and label and (now is None or now.number != number):
-            is_next = f", step {now.label} is" if now else ""
+            is_next = f". The next step is {now.label}" if now else ""
             return self.nothing_for(
                 f"Step {label} is not the next one{is_next}.", "Nothing was done."
             )
@@ -277,31 +269,28 @@ class ExecutorAgent(ReadsWords):
             error = NoSuchStep(label, run.plan)
             return self.nothing_for(f"{error}. {error.hint}", "Nothing was done.")
         if name in ("retry", "skip") and now is None:
-            return self.nothing_for("All steps are over.")
+            return self.nothing_for("All steps are done.")
         return self.meaning_of(known, *typed)
 
     def _continue_hint(self) -> str:
         now = self._engine.run.next_step
         if self._has_failed:
-            return "Enter does nothing: the step has failed; `retry` runs it again"
+            return "Enter does nothing: the step failed. Type retry to run it again"
         if now is None:
-            return "Enter runs what is new in the plan"
+            return "Enter: run the new steps of the plan"
         is_under_way = (
             self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
         )
         if is_under_way:
-            return "Enter runs the step after this one"
+            return "Enter: run the step after this one"
         if self._saved_work is SavedWork.REPLY:
             return (
-                f"Enter checks the saved reply of step {now.label} again; `retry` asks"
-                " for a new one"
+                f"Enter: apply the saved reply of step {now.label} again · retry:"
+                " new reply"
             )
         if self._saved_work is SavedWork.ROUNDS:
-            return (
-                f"Enter resumes step {now.label} where it was; `retry` asks for a new"
-                " reply"
-            )
-        return f"Enter runs step {now.label}: {now.title}"
+            return f"Enter: resume step {now.label} · retry: new reply"
+        return f"Enter: run step {now.label}, {now.title}"
 
     @word(
         *("continue", "c", "next", "n", ""),
@@ -318,17 +307,17 @@ class ExecutorAgent(ReadsWords):
     def _retry_hint(self, guidance: str) -> str:
         step = self._step
         if not self._engine.run.state.step(step.number).attempts:
-            return "Enter does nothing: no step has failed"
-        how = "again, with this guidance" if guidance else "again"
+            return "Enter does nothing: no step failed"
+        how = "again, with these instructions" if guidance else "again"
         if self._saved_work is not SavedWork.NONE:
             how += ", with a new reply"
-        return f"Enter runs step {step.label} {how}: {step.title}"
+        return f"Enter: run step {step.label} {how}"
 
     @word(
         *("retry", "r"),
         does=(
-            "the failed or interrupted step again, from where it started, with a new"
-            " reply; `retry because …` with guidance"
+            "run the failed or interrupted step again with a new reply; `retry"
+            " because …` adds instructions"
         ),
         hint=_retry_hint,
         about=_number_of_the_step,
@@ -339,18 +328,21 @@ class ExecutorAgent(ReadsWords):
             await self._run(guidance, asks_anew=not self._has_failed)
         else:
             self.tell(
-                Notice("No step has failed.", kind=NoticeKind.NOT_DONE),
+                Notice(
+                    "There is nothing to retry: no step failed.",
+                    kind=NoticeKind.NOT_DONE,
+                ),
                 self._what_next(),
             )
 
     @word(
         *("skip", "s"),
         does=(
-            "leave the step out and discard what it left behind; `skip keep` keeps"
-            " that; `skip because …`"
+            "skip the step and discard its changes; `skip keep` keeps them;"
+            " `skip because …` records a reason"
         ),
         hint=lambda self, *_: (
-            f"Enter leaves out step {self._step.label}: {self._step.title}"
+            f"Enter: skip step {self._step.label}, {self._step.title}"
         ),
         about=_number_of_the_step,
         step="next",
@@ -361,7 +353,9 @@ class ExecutorAgent(ReadsWords):
         self.emit(await self._after_a_step())
 
     @word(
-        *("status", "st"), does="where the run is", hint="Enter shows where the run is"
+        *("status", "st"),
+        does="show the plan and its progress",
+        hint="Enter: show the plan and its progress",
     )
     async def _status(self) -> None:
         self.emit(self._engine.run.opened())
@@ -375,11 +369,11 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         "all",
-        does="go on to the end, stopping at the first failure",
+        does="run all remaining steps; stop at the first failure",
         hint=lambda self: (
-            "Enter does nothing: the step has failed"
+            "Enter does nothing: the step failed. Type retry or skip"
             if self._has_failed
-            else "Enter runs all steps that are left"
+            else "Enter: run all remaining steps"
         ),
     )
     async def _all(self) -> None:
@@ -393,11 +387,8 @@ class ExecutorAgent(ReadsWords):
     @word(
         "undo",
         typed="`undo`, `undo 3`",
-        does=(
-            "go back to before the last step, or to before step 3; your own later edits"
-            " stay"
-        ),
-        hint=lambda self, step: f"Enter goes back to before {self._in_words(step)}",
+        does=("undo the last step, or step 3 and all later steps; your own edits stay"),
+        hint=lambda self, step: f"Enter: undo {self._undone(step)}",
         about=lambda _, step: step,
         step="any",
     )
@@ -407,7 +398,11 @@ class ExecutorAgent(ReadsWords):
         if self._engine.run.next_step is not None:
             self.emit(self._what_next())
 
-    @word("redo", does="undo the last undo", hint="Enter undoes the last undo")
+    @word(
+        "redo",
+        does="reverse the last undo",
+        hint="Enter: redo the steps that were undone last",
+    )
     async def _redo(self) -> None:
         async with self._kept():
             await self._engine.redo()
@@ -416,28 +411,24 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         "ask",
-        does="ask about changes again, where everything of the run was accepted",
+        does="ask you before files change, from now on",
         hint=lambda self: (
-            "Enter: changes are asked about again"
-            if self._engine.accepts_all
-            else "Enter does nothing: not everything of the run was accepted"
+            "Enter does nothing: cdd already asks before it changes files"
+            if self._engine.asks_before_edits
+            else "Enter: cdd asks before it changes files from now on"
         ),
     )
-    async def _ask_again(self) -> None:
-        if self._engine.accepts_all:
-            self._engine.ask_again()
+    async def _ask_before_edits(self) -> None:
+        if self._engine.asks_before_edits:
+            self.emit(Notice("cdd already asks before it changes files."))
         else:
-            self.emit(
-                Notice(
-                    "Changes of this run are asked about, or not, as `approval` says."
-                )
-            )
+            self._engine.ask_before_edits()
 
     @word(
         "diff",
         typed="`diff`, `diff 3`",
-        does="show what the last step, or step 3, changed",
-        hint=lambda self, step: f"Enter shows what {self._in_words(step)} changed",
+        does="show the changes of the last step, or of step 3",
+        hint=lambda self, step: f"Enter: show the changes of {self._in_words(step)}",
         about=lambda _, step: step,
         step="any",
     )
@@ -446,14 +437,14 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         *("exit", "quit"),
-        does="leave; the state stays",
-        hint="Enter leaves the run; its state stays",
+        does="leave; the run is saved",
+        hint="Enter: leave; the run is saved",
     )
     async def _leave(self) -> None:
         self._left = True
         self.tell(
             Notice(
-                f"Left {self.ticket_slug}. {self._exec} goes on from here.",
+                f"Left {self.ticket_slug}. Type {self._exec} to resume.",
                 kind=NoticeKind.AGENT_LEFT,
             ),
             *self._held(),
@@ -471,29 +462,29 @@ class ExecutorAgent(ReadsWords):
             return self._slip_of(text) if is_one_word else ""
         if starts_with_skip(text):
             return self._slip_of(text) or (
-                f"`skip` leaves out step {now.label}, `skip because …` too."
+                f"To skip step {now.label}, type `skip` or `skip because …`."
             )
         return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
 
     def _doubt_guidance(self, text: str) -> str:
         """Say why a text may not be guidance; empty if it is a sentence."""
         if is_for_a_terminal(text):
-            return "For a terminal? `!` in front of it runs it."
+            return _suggest_shell_command(text)
         if (slash := slash_meant(text, self.slash)) is not None:
-            return f"`/{slash}` is a command of the shell."
+            return f"Use `/{slash}` for that."
         if near := self._slip_of(text):
             return near
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and any(self.is_command(line) for line in lines):
-            return "One of these lines is a command: send them one by one."
+            return "One of these lines is a command. Send the lines one by one."
         if is_question(text):
-            return "A question ends in `?`."
+            return "A question? End it with `?`."
         if len(lines) == 1 and is_unfinished(text):
-            return "That looks unfinished."
+            return "This looks unfinished."
         return (
             ""
             if says_something(text, self.names)
-            else "Too little for guidance; `help` lists the commands."
+            else "Not a command, and too short to be instructions."
         )
 
     def _slip_of(self, text: str) -> str:
@@ -505,25 +496,25 @@ class ExecutorAgent(ReadsWords):
     def words(self, text: str) -> Meaning:
         now = self._engine.run.next_step
         if now is None:
-            return self.nothing_for("All steps are over.")
+            return self.nothing_for("All steps are done.")
         if text.endswith("?"):
             return Meaning(
                 "question",
-                "Enter asks the model; no step runs",
+                "Enter: ask the model; no step runs",
                 partial(self._answer, now, text),
             )
         is_under_way = (
             self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
         )
         then = (
-            "which hears it between two calls, or else it waits"
+            "sent between two calls of its model, or else queued"
             if is_under_way
-            else "and the step runs"
+            else "and run it"
         )
         act = partial(self._guide, now, text)
         return Meaning(
             "guidance",
-            f"Enter: guidance for step {now.label}, {then}",
+            f"Enter: add instructions to step {now.label}, {then}",
             act,
             about=now.number,
         )
@@ -531,11 +522,7 @@ class ExecutorAgent(ReadsWords):
     @property
     def to_the_model(self) -> str:
         now = self._engine.run.next_step
-        return (
-            f"makes it guidance for step {now.label}, and runs the step"
-            if now
-            else "is for a step that is left"
-        )
+        return f"send it to step {now.label} anyway" if now else "send it to a step"
 
     async def _guide(self, meant: PlanStep, guidance: str) -> None:
         """Run the step that the guidance was said for, if that is the next one also in
@@ -549,7 +536,10 @@ class ExecutorAgent(ReadsWords):
             self.tell(*await asyncio.to_thread(report_missing, root, guidance))
             await self._run(guidance)
             return
-        text = f"That was said for step {meant.label}: {meant.title}. Nothing was run."
+        text = (
+            f"Your instructions were for step {meant.label}, {meant.title}, which is"
+            " not the next step any more. No step ran."
+        )
         self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
         if now is None:
             await self._engine.report_end()
@@ -589,7 +579,7 @@ class ExecutorAgent(ReadsWords):
         if (code := runner.code) is not None:
             look = partial(_places, runner.root, code, redactor.redact(question))
             places = await search_in_thread(
-                look, self.emit, "Looking for the code that the question is about …"
+                look, self.emit, "Looking for code about your question …"
             )
         spoken = (*self._asked, asked)
         prompt = about_the_run(
@@ -612,6 +602,10 @@ class ExecutorAgent(ReadsWords):
             raise
         run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
         self.emit(QuestionAnswered(step.number))
+
+    def _undone(self, number: int | None) -> str:
+        later = "" if number is None else " and all later steps"
+        return f"{self._in_words(number)}{later}"
 
     def _in_words(self, number: int | None) -> str:
         """Return a step as a sentence names it."""
@@ -658,16 +652,22 @@ class ExecutorAgent(ReadsWords):
         if step is None:
             return self._engine.run.summary()
         if self._has_failed and not self._is_visit:
-            what = "`retry`, `skip`, `exit`, or say what to do differently."
-            return Notice(f"Step {step.label} has failed: {what}")
-        how = "`continue`, `all`, `skip`, `exit`, or say what matters for it."
-        how = f"{self._exec} goes on with it." if self._is_visit else how
+            what = "Type `retry`, `skip` or `exit`, or say what to do differently."
+            return Notice(f"Step {step.label} failed. {what}")
         self._note_saved_work()
-        if self._saved_work is not SavedWork.NONE:
-            how = f"{_SAVED[self._saved_work]} {how}"
-        return Notice(
-            f"Next is step {step.label}: {step.title}. {how}", kind=NoticeKind.WHAT_NEXT
-        )
+        how = "Type `continue`, `all`, `skip` or `exit`, or add instructions."
+        if self._is_visit:
+            how = f"Type {self._exec} to resume."
+        elif self._saved_work is not SavedWork.NONE:
+            how = f"{_SAVED[self._saved_work]} Or type `all`, `skip` or `exit`."
+        text = f"Next: step {step.label}, {step.title.rstrip('.')}. {how}"
+        return Notice(text, kind=NoticeKind.WHAT_NEXT)
+
+
+def _suggest_shell_command(text: str) -> str:
+    if len(text) > _LONGEST_SHOWN or "\n" in text:
+        return "Shell command? Put `!` in front of it."
+    return f"Shell command? Type `!{text}`."
 
 
 def _places(root: Path, code: CodeFinder, question: str) -> str:

@@ -49,8 +49,8 @@ class Exploration(Struct):
     def in_words(self) -> str:
         seconds = time.monotonic() - self._began
         return (
-            f"looked at {self.files} of {self.most_files} files, {self.searches} of"
-            f" {self.most_searches} searches, {seconds:.0f} of"
+            f"read {self.files} of {self.most_files} files,"
+            f" {self.searches} of {self.most_searches} searches, {seconds:.0f} of"
             f" {self.most_seconds:.0f} s"
         )
 

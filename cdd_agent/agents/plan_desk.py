@@ -107,8 +107,10 @@ class PlanDesk(Struct, frozen=True):
         if missing:
             lines = "\n".join(f"- {lack}" for lack in missing)
             raise BadInput(
-                f"{self.ticket.shown(self.ticket.spec_path)} is not complete, and a"
-                f" plan needs that. Missing:\n{lines}",
+                (
+                    f"{self.ticket.shown(self.ticket.spec_path)} is not complete, so"
+                    f" it cannot be planned yet. Missing:\n{lines}"
+                ),
                 hint=(
                     f"`/socrates {self.ticket.slug}` asks for what is missing, or write"
                     " it in by hand."
@@ -172,7 +174,7 @@ class PlanDesk(Struct, frozen=True):
         problems = list(check_plan(plan, spec, self.root, state))
         for step in plan.steps:
             for error in check_problems(step, self.test_command, self.commands):
-                text = f"step {step.label}: its check would be refused: {error.message}"
+                text = f"step {step.label}: {error.message}"
                 problems.append(Problem("refused_check", step.number, step.line, text))
         return sorted(problems, key=lambda problem: problem.line)
 
@@ -200,9 +202,14 @@ class PlanDesk(Struct, frozen=True):
         if is_new or present.plan is None or base.plan is None:
             if present.text != base.text:
                 raise BadInput(
-                    f"{self.shown_path} has changed since the plan was proposed, and is"
-                    " left unchanged",
-                    hint="Look at it. To plan from it, leave and begin again.",
+                    (
+                        f"{self.shown_path} has changed since the plan was proposed."
+                        " It was not overwritten"
+                    ),
+                    hint=(
+                        "Review it. To plan from the changed file, leave the Planner"
+                        " and start it again."
+                    ),
                 )
         else:
             wanted = self._merge(base.plan, wanted, present.plan)
@@ -221,11 +228,13 @@ class PlanDesk(Struct, frozen=True):
             return merge_plans(base, wanted, current)
         except ChangeRefused as refusal:
             raise BadInput(
-                f"{self.shown_path} was edited meanwhile, and is left unchanged:"
-                f" {refusal}",
+                (
+                    f"{self.shown_path} has changed since the plan was proposed. It"
+                    f" was not overwritten: {refusal}"
+                ),
                 hint=(
-                    "Your edit and the proposal cannot both be kept; `discard` the"
-                    " proposal, and ask again."
+                    "The proposal conflicts with your edit. Type `discard` to"
+                    " drop the proposal, then ask again."
                 ),
             ) from refusal
 
@@ -243,9 +252,11 @@ class PlanDesk(Struct, frozen=True):
                 changed.append(step.label)
         if changed:
             raise BadInput(
-                f"Step {', '.join(changed)} was carried out meanwhile, and the proposal"
-                " changes it",
-                hint="`discard` the proposal, and ask again.",
+                (
+                    f"The proposal changes step {', '.join(changed)}, which has been"
+                    " completed since"
+                ),
+                hint="Type `discard` to drop the proposal, then ask again.",
             )
 
     def put(self, text: str, present: Present, lock: TicketLock) -> None:

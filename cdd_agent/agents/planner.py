@@ -29,16 +29,16 @@ class PlannerAgent(ReadsWords):
     """
 
     name = "planner"
-    placeholder = "approve, keep, show, or what to change ..."
+    placeholder = "approve, keep, show, or what to change …"
     OTHERS = (
         (
             "anything else",
-            "an answer to the Planner's questions, or what to change in the plan",
+            ("your answer to the Planner's questions, or what to change in the plan"),
         ),
-        ("`> keep it`", "the same, also where it is near one of these words"),
+        ("`> keep it`", "the same, even if the text looks like a command"),
     )
     NEAR = 0.8
-    to_the_model = "says it to the Planner"
+    to_the_model = "send it to the Planner"
 
     def __init__(self, planning: Planning, slash: Collection[str]) -> None:
         self._planning = planning
@@ -85,7 +85,7 @@ class PlannerAgent(ReadsWords):
         with planning.recorder.recording():
             self.tell(*planning.kept.news, *spec_notices(planning.desk.ticket))
             if notes.proposal:
-                text = "A plan was proposed here, and not approved yet."
+                text = "You have not approved this proposed plan yet."
                 self.tell(Notice(text, kind=NoticeKind.RESUMED), *planning.shown())
             elif planning.desk.present().plan is not None:
                 opened = [
@@ -104,13 +104,13 @@ class PlannerAgent(ReadsWords):
 
     def words(self, text: str) -> Meaning:
         return Meaning(
-            "words", "Enter says it to the Planner", partial(self._use_words, text)
+            "words", "Enter: send it to the Planner", partial(self._use_words, text)
         )
 
     @word(
         *("approve", "yes", "y"),
         does="write the proposed plan to plan.md, and leave",
-        hint=lambda self: f"Enter writes {self._planning.desk.shown_path}",
+        hint=lambda self: f"Enter: write {self._planning.desk.shown_path}",
         about=_proposal,
     )
     async def _approve(self) -> None:
@@ -122,36 +122,35 @@ class PlannerAgent(ReadsWords):
         self.done = True
         if checked is not None:
             text = (
-                "The spec has changed since this plan was made. These are its problems"
-                " now:"
+                "The spec has changed since this plan was made. The plan was"
+                " checked again:"
             )
             self.tell(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED), checked)
-        text = f"Wrote {desk.shown_path}. `/exec {self.ticket_slug}` carries it out."
+        text = f"Wrote {desk.shown_path}. Next: `/exec {self.ticket_slug}` runs it."
         self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.PLAN_WRITTEN))
 
     @word(
         "keep",
-        does="leave plan.md unchanged, drop what was proposed, and leave",
-        hint="Enter leaves the plan unchanged",
+        does="discard the proposal, leave plan.md unchanged, and leave",
+        hint="Enter: keep the plan unchanged",
         about=_proposal,
     )
     async def _keep(self) -> None:
         desk = self._planning.desk
         if desk.present().plan is None:
-            self.tell(Notice("There is no plan to keep yet."), self._what_next())
+            self.tell(Notice("There is no plan yet."), self._what_next())
             return
         self._planning.discard()
         self.done = True
         text = (
-            f"{desk.shown_path} is unchanged. `/exec {self.ticket_slug}` carries it"
-            " out."
+            f"{desk.shown_path} is unchanged. Next: `/exec {self.ticket_slug}` runs it."
         )
         self.emit(Notice(text, kind=NoticeKind.PLAN_KEPT))
 
     @word(
         "regenerate",
-        does="make a new plan; steps that are done stay",
-        hint="Enter makes a new plan",
+        does="make a new plan; completed steps stay",
+        hint="Enter: make a new plan",
     )
     async def _plan(self, guidance: str = "") -> None:
         try:
@@ -167,7 +166,7 @@ class PlannerAgent(ReadsWords):
             )
             self.emit(
                 Notice(
-                    "`basic` proposes a plan without a model: a step for each"
+                    "Type `basic` for a plan without a model: one step for each"
                     " acceptance criterion."
                 )
             )
@@ -176,30 +175,32 @@ class PlannerAgent(ReadsWords):
 
     @word(
         "basic",
-        does="propose a plan without a model: a step for each acceptance criterion",
-        hint="Enter proposes a plan without a model",
+        does="propose a plan without a model: one step for each acceptance criterion",
+        hint="Enter: propose a plan without a model",
     )
     async def _basic(self) -> None:
         self.tell(*self._planning.basic(), self._what_next())
 
     @word(
         "show",
-        does="the proposed plan, or the present one",
-        hint="Enter shows the plan",
+        does="show the proposed plan, or the current one",
+        hint="Enter: show the plan",
     )
     async def _show(self) -> None:
         self.emit(Answer(self._planning.text()))
 
     @word(
-        "check", does="compile it, and show its problems", hint="Enter checks the plan"
+        "check",
+        does="check the plan and show its problems",
+        hint="Enter: check the plan",
     )
     async def _check(self) -> None:
         self.emit(self._checked())
 
     @word(
         *("continue", "c", "retry"),
-        does="continue a planning that was interrupted",
-        hint="Enter continues what was interrupted",
+        does="resume an interrupted planning session",
+        hint="Enter: resume the planning session",
     )
     async def _continue(self) -> None:
         if self._planning.notes.is_open:
@@ -207,7 +208,7 @@ class PlannerAgent(ReadsWords):
         else:
             await self._show_open()
 
-    @word("", hint="Enter shows what is open")
+    @word("", hint="Enter: show open questions")
     async def _show_open(self) -> None:
         if self._planning.notes.questions:
             self.tell(*self._planning.open_questions())
@@ -216,30 +217,30 @@ class PlannerAgent(ReadsWords):
 
     @word(
         "discard",
-        does="drop the proposal and what was learnt, and stay",
-        hint="Enter drops what was proposed and learnt",
+        does="discard the proposal and the conversation, and stay here",
+        hint="Enter: discard the proposal and the conversation",
         about=_proposal,
     )
     async def _discard(self) -> None:
         self._planning.discard()
         self.tell(
-            Notice("Dropped what was proposed and learnt; plan.md is unchanged."),
+            Notice("Proposal discarded; plan.md unchanged."),
             self._what_next(),
         )
 
     @word(
         *("exit", "quit"),
-        does="leave; a proposal is kept, and offered again",
-        hint="Enter leaves; a proposal is kept",
+        does="leave; a proposal is saved for next time",
+        hint="Enter: leave; a proposal is saved",
     )
     async def _leave(self) -> None:
         self.done = True
         kept = ""
         if self._planning.notes != PlanningNotes():
-            kept = " What was proposed or learnt is kept."
+            kept = " Your planning session is saved."
         self.emit(
             Notice(
-                f"Left the planning of {self.ticket_slug}.{kept}",
+                f"Left the Planner for {self.ticket_slug}.{kept}",
                 kind=NoticeKind.AGENT_LEFT,
             )
         )
@@ -269,29 +270,30 @@ class PlannerAgent(ReadsWords):
     def _what_next(self) -> Notice:
         notes = self._planning.notes
         if notes.questions:
-            return Notice("The Planner waits for your answers.")
+            return Notice("Answer the Planner's questions.")
         if notes.is_open:
             text = (
-                "A planning was interrupted, and nothing of it is lost. `continue`"
-                " continues it, `discard` drops it."
+                "Your planning session was interrupted and has been saved. Type"
+                " `continue` or `discard`."
             )
             return Notice(text, kind=NoticeKind.RESUMED)
         if notes.proposal:
             # Without a plan there is nothing to keep.
             drops = "keep" if notes.base.strip() else "discard"
             text = (
-                f"`approve` writes it, `{drops}` drops it; or say what to change in it."
+                f"Type `approve` to write the plan, `{drops}` to discard the"
+                " proposal, or say what to change."
             )
         elif self._planning.desk.present().plan is not None:
             text = (
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show`"
-                " prints it, `check` its problems."
+                "Type `keep`, `regenerate`, `show` or `check`, or say what to"
+                " change in the plan."
             )
             if self._planning.misfits():
-                text = f"The plan does not fit the spec any more. {text}"
+                text = f"The plan no longer matches the spec. {text}"
         else:
             text = (
-                "`regenerate` makes a plan, `basic` makes one without a model; or say"
-                " what matters for it."
+                "Type `regenerate` for a new plan, `basic` for one without a"
+                " model, or add instructions."
             )
         return Notice(text, kind=NoticeKind.WHAT_NEXT)

@@ -63,7 +63,7 @@ from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_prompt import render_spec
 from cdd_agent.tools.base import Tool
 
-SAID_BEFORE = "what was said and looked at before"
+SAID_BEFORE = "the earlier conversation"
 """The name of the conversation in the notice that a prompt had no room for it."""
 _ROUNDS = 30
 _SAID_EARLIER = "# What the user said earlier"
@@ -171,7 +171,7 @@ class Planning:
     @property
     def name_of_plan(self) -> str:
         """The name of the proposal, or else of plan.md, in messages."""
-        return "The proposed plan" if self.notes.proposal else self.desk.shown_path
+        return "Proposed plan" if self.notes.proposal else self.desk.shown_path
 
     def is_of_another_spec(self) -> bool:
         """True if the spec has changed since the proposal was made. Raises `BadInput`
@@ -342,11 +342,13 @@ class Planning:
         if reply.questions:
             if not self.may_ask:
                 raise NoUsableAnswer(
-                    f"{self.model().name} asks instead of planning:"
-                    f" {reply.questions[0].question}",
+                    (
+                        f"{self.model().name} asked a question instead of planning:"
+                        f" {reply.questions[0].question}"
+                    ),
                     hint=(
-                        "Answer it in the spec, or plan in the shell: /plan"
-                        f" {self.desk.ticket.slug}"
+                        "Answer it in the spec, or plan in the shell, where you"
+                        f" can answer: /plan {self.desk.ticket.slug}"
                     ),
                 )
             questions = tuple(
@@ -364,10 +366,13 @@ class Planning:
             self.text_with(proposal)
         except (ChangeRefused, BadInput) as refusal:
             raise NoUsableAnswer(
-                f"What {self.model().name} proposes cannot be done: {refusal}",
+                (
+                    f"The plan that {self.model().name} proposed cannot be used:"
+                    f" {refusal}"
+                ),
                 hint=(
-                    "Nothing was changed. Say it in other words, or change plan.md by"
-                    " hand."
+                    "Nothing was changed. Rephrase your request, or edit plan.md"
+                    " by hand."
                 ),
             ) from refusal
         before = self.text() if self.notes.proposal else ""
@@ -388,7 +393,8 @@ class Planning:
         return [
             Answer("\n".join(lines)),
             Notice(
-                "Answer in your own words; `exit` leaves, and keeps what was found."
+                "Answer in your own words, or type `exit` to leave; your"
+                " planning session is saved."
             ),
         ]
 
@@ -408,8 +414,8 @@ class Planning:
         )
         if not plan.steps:
             raise BadInput(
-                "Every acceptance criterion is served by a step that is done; nothing"
-                " is left to plan"
+                "There is nothing to plan: a completed step covers each"
+                " acceptance criterion"
             )
         if present.plan:
             plan = replace_plan(present.plan, plan, fixed)
@@ -435,7 +441,7 @@ class Planning:
         """
         proposal = self.proposal
         if proposal is None:
-            raise BadInput("There is no proposal to approve")
+            raise BadInput("There is no proposed plan to approve")
         self.desk.save(
             proposal, self._base(), self.kept.lock, is_new=self.notes.is_anew
         )
@@ -491,7 +497,7 @@ class Planning:
     async def _find_context(self, spec: TicketSpec) -> str:
         work = partial(self._context, spec)
         return await search_in_thread(
-            work, self.recorder.emit, "Looking for the code that the ticket is about …"
+            work, self.recorder.emit, "Looking for code about this ticket …"
         )
 
     async def _find_weak_tests(self, spec: TicketSpec, present: Present) -> str:
@@ -677,4 +683,4 @@ def _in_diff(before: str, after: str) -> str:
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm=""
     )
-    return fenced("\n".join(lines) or "Nothing is different.", "diff")
+    return fenced("\n".join(lines) or "No differences.", "diff")

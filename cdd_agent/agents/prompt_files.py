@@ -33,17 +33,17 @@ def load_prompt(root: Path, name: str) -> str:
     except SourceUnreadable as error:
         raise BadInput(
             error.message,
-            hint=f"Fix {own}, or remove it to use the prompt of the program.",
+            hint=f"Fix {own}, or delete it to use cdd's own prompt.",
         ) from error
     problem = (
         (source.is_folder and "is a folder, not a prompt")
         or (source.cut and f"is longer than {LONGEST:,} characters")
-        or (source.replaced and "has bytes that are no text")
+        or (source.replaced and "is not UTF-8 text")
         or (not source.text.strip() and "is empty")
     )
     if problem:
         raise BadInput(
             f"{own} {problem}",
-            hint="Fix it, or remove it to use the prompt of the program.",
+            hint="Fix it, or delete it to use cdd's own prompt.",
         )
     return source.text.strip()

@@ -57,13 +57,13 @@ class RunLine(Struct, frozen=True):
         which = f"step {self.step}" if self.step else "the last step"
         match self.word:
             case "undo":
-                return f"Enter goes back to before {which} of {slug}"
+                return f"Enter: undo {which} of {slug}"
             case "redo":
-                return f"Enter undoes the last undo of {slug}"
+                return f"Enter: redo the steps of {slug} that were undone last"
             case "diff":
-                return f"Enter shows what {which} of {slug} changed"
+                return f"Enter: show the changes of {which} of {slug}"
             case "status":
-                return f"Enter shows where the run of {slug} is"
+                return f"Enter: show the plan of {slug} and its progress"
             case _:
                 return f"Enter does nothing. {NO_RUN}"
 
@@ -71,11 +71,11 @@ class RunLine(Struct, frozen=True):
 def all_steps_over(slug: str, *, has_own_tree: bool) -> Notice:
     """The answer to a line for a run whose steps are all over."""
     text = (
-        f"All steps are over; nothing was run. `/diff {slug}` shows what was done,"
-        f" `/undo {slug}` goes back."
+        f"All steps are done, so no step ran. Review: `/diff {slug}`. Undo:"
+        f" `/undo {slug}`."
     )
     if has_own_tree:
-        text += f" `/land {slug}` brings it over from its own tree."
+        text += f" Merge into your tree: `/land {slug}`."
     return Notice(text, Tone.GOOD, kind=NoticeKind.ALL_DONE)
 
 
@@ -85,11 +85,11 @@ def no_run_open(said: RunLine, slug: str | None, *, is_first: bool = False) -> N
     """
     if said.is_from_log or said.word == "status":
         command = " ".join(filter(None, (f"/{said.word}", slug or "SLUG", said.step)))
-        text = f"No agent is active, and chat cannot do that. `{command}` does it."
+        text = f"No ticket is open. Type `{command}`."
     else:
-        text = f"{NO_RUN} `/exec {slug or 'SLUG'}` opens one."
+        text = f"{NO_RUN} Type `/exec {slug or 'SLUG'}` to open one."
     if is_first:
-        text += " `/resume` goes back to where you were last."
+        text += " Type `/resume` to return to your last session."
     return Notice(text, kind=NoticeKind.NOT_DONE)
 
 

@@ -64,19 +64,19 @@ class SocratesAgent(ReadsWords):
     """At work on one ticket's spec, as the person answers."""
 
     name = "socrates"
-    placeholder = "your answer; summary, approve, exit ..."
+    placeholder = "your answer, or summary, approve, exit …"
     OTHERS = (
         (
-            "an answer, a question, a wish",
-            "goes to Socrates, who asks on; the spec fills up",
+            "your answer, a question, a request",
+            "goes to Socrates, who updates the spec and asks further questions",
         ),
         (
             "`> approved`",
-            "says it to Socrates, also where it is near one of these words",
+            "sends it to Socrates, even if it looks like a command",
         ),
     )
     NEAR = 0.8
-    to_the_model = "says it to Socrates"
+    to_the_model = "send it to Socrates"
 
     def __init__(
         self,
@@ -164,16 +164,16 @@ class SocratesAgent(ReadsWords):
             unchecked = len(notebook.draft.unchecked)
             criteria = "1 criterion" if unchecked == 1 else f"{unchecked} criteria"
             text = (
-                f"{self._file.shown} is filled in; how to check {criteria} is open."
-                " Press Enter to have Socrates ask, or say what to look at; `exit`"
-                " leaves."
+                f"{self._file.shown} is filled in, but it does not say how to"
+                f" check {criteria}. Press Enter to let Socrates ask, say what to"
+                " clarify, or type `exit`."
             )
             self.emit(Notice(text, kind=NoticeKind.SPEC_INCOMPLETE))
             return
         changed = ", ".join(shown.not_written)
-        what = f"; not written to {self._file.shown} yet: {changed}" if changed else ""
+        what = f" Not written to {self._file.shown} yet: {changed}." if changed else ""
         self.emit(
-            Notice(f"Going on: what was said is kept{what}.", kind=NoticeKind.RESUMED)
+            Notice(f"Resuming your saved conversation.{what}", kind=NoticeKind.RESUMED)
         )
         if notebook.last_words:
             self.emit(Answer(notebook.last_words))
@@ -193,14 +193,14 @@ class SocratesAgent(ReadsWords):
             return
         if any(mark in notebook.last_words for mark in _QUESTION_MARKS):
             text = (
-                "Socrates noted no open question. Answer anyway, or press Enter to go"
-                " deeper; `approve` writes the spec."
+                "The spec has no open question. Answer anyway, press Enter for"
+                " deeper questions, or type `approve` to write the spec."
             )
             self.emit(Notice(text, kind=NoticeKind.WHAT_NEXT))
             return
         text = (
-            "The spec is complete. Enter goes deeper, `summary` shows it, `approve`"
-            " writes it."
+            "The spec is complete. Type `approve` to write it, `summary` to read"
+            " it, or press Enter for deeper questions."
         )
         self.emit(Notice(text, kind=NoticeKind.SPEC_COMPLETE))
 
@@ -215,8 +215,11 @@ class SocratesAgent(ReadsWords):
 
     @word(
         *("", "continue"),
-        does="Socrates goes on: with what was stopped, or by itself",
-        hint="Enter lets Socrates go on",
+        does=(
+            "let Socrates continue: answer an interrupted message, or ask further"
+            " questions"
+        ),
+        hint="Enter: continue",
     )
     async def _continue(self) -> None:
         notebook = self.notebook
@@ -231,8 +234,8 @@ class SocratesAgent(ReadsWords):
     @word(
         *("summary", "status"),
         typed="`summary`",
-        does="the whole spec as it stands, with what is open",
-        hint="Enter shows the whole spec",
+        does="show the whole spec and its open questions",
+        hint="Enter: show the whole spec",
     )
     async def _summary(self) -> None:
         self._reread()
@@ -240,7 +243,9 @@ class SocratesAgent(ReadsWords):
 
     @word(
         "approve",
-        does="write it to spec.yaml; `approve anyway` also while something is missing",
+        does=(
+            "write spec.yaml; `approve anyway` writes it even if something is missing"
+        ),
         hint=lambda self: self._hint_of_approve(),
         about=lambda self: (self.notebook.draft, self._shown_loss),
     )
@@ -266,8 +271,8 @@ class SocratesAgent(ReadsWords):
             self._finish(was_changed=was_changed, is_complete=not lacking)
             return
         raise SpecChanged(
-            f"{self._file.shown} is being changed again and again; nothing was written",
-            hint="`approve` tries again.",
+            f"{self._file.shown} keeps changing, so nothing was written",
+            hint="Type `approve` to try again.",
         )
 
     @word(
@@ -283,24 +288,28 @@ class SocratesAgent(ReadsWords):
         spec = draft.spec
         is_shown = self._shown_loss is not None and self._shown_loss[1] == spec
         if lost_words(draft.file, spec) and not is_shown:
-            return f"Enter shows what {self._file.shown} would lose"
-        return f"Enter writes {self._file.shown}"
+            return f"Enter: show what would be removed from {self._file.shown}"
+        return f"Enter: write {self._file.shown}"
 
     def _refuse_incomplete(self, lacking: Sequence[str]) -> None:
         lines = "\n".join(f"- {line}" for line in lacking)
         self.emit(
             Notice(
-                f"Nothing is written yet:\n{lines}",
+                f"Not written yet. Still open:\n{lines}",
                 Tone.WARNING,
                 kind=NoticeKind.SPEC_INCOMPLETE,
             )
         )
         drop = ""
         if self.notebook.draft.questions:
-            drop = " `drop 1` drops the first question."
+            drop = " Type `drop 1` to drop the first question."
         self.emit(
             Notice(
-                "Answer what is open, or `approve anyway` to write it as it is." + drop
+                (
+                    "Answer these points, or type `approve anyway` to write the spec"
+                    " without them."
+                )
+                + drop
             )
         )
 
@@ -317,21 +326,20 @@ class SocratesAgent(ReadsWords):
     ) -> None:
         self._shown_loss = (seen.data, draft.spec)
         text = (
-            "Nothing is written yet. These words of"
-            f" {self._file.shown} would be removed or reworded:"
+            f"Not written yet. This would remove or reword text of {self._file.shown}:"
         )
         command = "approve anyway" if lacking else "approve"
         self.tell(
             Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
             Answer(spec_diff(seen.spec, draft.spec)),
-            Notice(f"Type `{command}` again to write this, or say what must stay."),
+            Notice(f"Type `{command}` again to write this, or say what to keep."),
         )
 
     def _finish(self, *, was_changed: bool, is_complete: bool) -> None:
         self.done = True
-        text = f"{self._file.shown} says all of this already."
+        text = f"{self._file.shown} is already up to date."
         if was_changed:
-            text = f"{self._file.shown} is written."
+            text = f"Wrote {self._file.shown}."
         tone = Tone.GOOD if is_complete else Tone.WARNING
         more = self._what_next(self.notebook.draft)
         self.tell(
@@ -345,12 +353,12 @@ class SocratesAgent(ReadsWords):
         count = len(self.notebook.draft.questions)
         numbers = [int(number) for number in re.findall("[0-9]+", said["which"] or "")]
         if not count:
-            return self.nothing_for("No question is open.")
+            return self.nothing_for("There is no open question.")
         for number in numbers:
             if not 1 <= number <= count:
                 return self.nothing_for(
-                    f"No open question has the number {number}.",
-                    "`drop` shows those that are open.",
+                    f"There is no open question {number}.",
+                    "Type `drop` to list the open questions.",
                 )
         if (said["which"] or "").lower() == "all":
             numbers = list(range(1, count + 1))
@@ -359,11 +367,11 @@ class SocratesAgent(ReadsWords):
     @word(
         "drop",
         typed="`drop 2`, `drop all`",
-        does="drop open questions, by their numbers; they are not asked again",
+        does="drop open questions by number; they are not asked again",
         hint=lambda self, *numbers: (
-            f"Enter drops {len(numbers)} of the open questions"
+            f"Enter: drop {len(numbers)} of the open questions"
             if numbers
-            else "Enter shows the open questions"
+            else "Enter: show the open questions"
         ),
         about=lambda self, *numbers: (self.notebook.draft, numbers),
     )
@@ -371,9 +379,12 @@ class SocratesAgent(ReadsWords):
         notebook = self.notebook
         if not numbers:
             last = len(notebook.draft.questions)
-            drop = f"`drop {last}` drops question {last}, `drop all` drops all of them."
+            drop = (
+                f"Type `drop {last}` to drop question {last}, or `drop all` to drop"
+                " all questions."
+            )
             if last == 1:
-                drop = "`drop 1` drops it."
+                drop = "Type `drop 1` to drop it."
             self.tell(Answer(self._list_questions()), Notice(drop))
             return
         before = notebook.draft
@@ -395,28 +406,27 @@ class SocratesAgent(ReadsWords):
             lines = "".join(f"\n- {text}" for text in closed)
             self.emit(
                 Notice(
-                    f"Not open any more:{lines}",
+                    f"No longer open:{lines}",
                     Tone.QUIET,
                 )
             )
 
     @word(
         *("exit", "quit"),
-        does="leave; what was said is kept, `/socrates` goes on from there",
-        hint="Enter leaves; what was said is kept",
+        does="leave; the conversation is saved, `/socrates` resumes it",
+        hint="Enter: leave; the conversation is saved",
     )
     async def _leave(self) -> None:
         self.done = True
         text = (
-            f"Left {self.ticket_slug}. `/socrates {self.ticket_slug}` goes on from"
-            " here."
+            f"Left {self.ticket_slug}. Type `/socrates {self.ticket_slug}` to resume."
         )
         self.emit(Notice(text, kind=NoticeKind.AGENT_LEFT))
 
     def words(self, text: str) -> Meaning:
         return Meaning(
             "words",
-            "Enter says it to Socrates",
+            "Enter: send it to Socrates",
             partial(self._ask, text, is_answer=True),
         )
 
@@ -427,7 +437,12 @@ class SocratesAgent(ReadsWords):
         except asyncio.CancelledError:
             self._redacted.forget()  # half a secret would not be known as one
             if self.notebook.is_unanswered:
-                self.emit(Notice("What was said is kept.", kind=NoticeKind.UNANSWERED))
+                self.emit(
+                    Notice(
+                        "Stopped. Your message is saved: press Enter to send it again.",
+                        kind=NoticeKind.UNANSWERED,
+                    )
+                )
             raise
         finally:
             self._redacted.forget()
@@ -443,7 +458,7 @@ class SocratesAgent(ReadsWords):
             Surroundings.of, self._file.ticket, self._tickets, self._code, about
         )
         around = await search_in_thread(
-            look, self.emit, "Looking for the code that the ticket is about …"
+            look, self.emit, "Looking for code about this ticket …"
         )
         is_answer = is_answer or bool(set(notebook.said) - _ADDED_WORDS)
         if said is not None:
@@ -479,8 +494,8 @@ class SocratesAgent(ReadsWords):
             await self._approve()
             return
         text = (
-            "The spec has changed with your last words. `summary` shows it, `approve`"
-            " writes it."
+            "Your last message changed the spec. Type `summary` to read it, or"
+            " `approve` to write it."
         )
         self.emit(Notice(text, kind=NoticeKind.SPEC_CHANGED))
 
@@ -506,21 +521,21 @@ class SocratesAgent(ReadsWords):
             # Otherwise every later try would be too long, too.
             had_files = notebook.forget_files()
             if notebook.forget_rounds() or had_files:
-                left_out = "What the tools showed is"
+                left_out = "The results of tools are"
                 if had_files:
-                    left_out = "What the tools showed and the files you mentioned are"
+                    left_out = "The results of tools and the files you mentioned are"
                 hint = (
-                    f"{left_out} left out now: press Enter to try again, or say where"
-                    " to look."
+                    f"{left_out} left out now. Press Enter to try again, or say"
+                    " where to look."
                 )
                 raise ContextTooLong(error.message, hint=hint) from error
             raise
         except RequestRejected as error:
             if notebook.forget_pictures():  # else every later try would be refused, too
                 error.hint = (
-                    f"{error.hint} The picture is left out now: press Enter to go on"
-                    " without it.".lstrip()
-                )
+                    f"{error.hint} The picture is left out now. Press Enter to"
+                    " continue without it."
+                ).lstrip()
             raise
 
     def _report_turn(self, before: Draft, problems: Sequence[str]) -> None:
@@ -528,13 +543,12 @@ class SocratesAgent(ReadsWords):
         spec = self.notebook.draft.spec
         for problem in problems:
             text = (
-                "The model's answer is not quite right, even when asked again:"
-                f" {problem}"
+                f"The model's answer still has a problem after asking again: {problem}"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
         self._report_closed(before)
         if lost_words(before.spec, spec):
-            text = "This turn removed or reworded words of the spec:"
+            text = "This answer removed or reworded text of the spec:"
             self.tell(
                 Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
                 Answer(spec_diff(before.spec, spec)),
@@ -556,9 +570,9 @@ class SocratesAgent(ReadsWords):
         if not rebased.edited and not rebased.dropped:
             return
         fields = ", ".join(rebased.edited)
-        text = f"{self._file.shown} has changed: {fields}. What the file says is kept."
+        text = f"{self._file.shown} has changed ({fields}). Your edits are kept."
         if rebased.dropped:
-            text += " These changes of the draft are dropped:"
+            text += " These changes of the draft conflict with them and were dropped:"
         for change in rebased.dropped:
             shown = change.text.replace("\n", " ")
             if len(shown) > _LONGEST_DROPPED:
@@ -570,11 +584,13 @@ class SocratesAgent(ReadsWords):
         """What comes after a spec that was written."""
         if missing := draft.spec.missing():
             names = ", ".join(line.partition(":")[0] for line in missing)
-            return f"A plan needs these, too: {names}."
-        plan = f"Next is the plan: `/plan {self.ticket_slug}`."
+            return f"Before you can plan, fill in: {names}."
+        plan = f"Next: `/plan {self.ticket_slug}`."
         if count := len(draft.open_points):
             points = "1 point is" if count == 1 else f"{count} points are"
-            return f"{points} still open: see `/status {self.ticket_slug}`. {plan}"
+            return (
+                f"{points} still open (`/status {self.ticket_slug}` lists them). {plan}"
+            )
         return plan
 
     def _shown(self) -> SpecShown:
@@ -585,13 +601,12 @@ def _describe_unanswered(said: Sequence[str]) -> str:
     """Return a sentence about a turn that a stop has ended."""
     lines = [line for line in said if line not in _ADDED_WORDS]
     if not lines:
-        return "The last reply was lost. Press Enter to ask again."
+        return "The last reply was interrupted. Press Enter to ask again."
     quote = " ".join(without_files(lines[-1]).split())
     if len(quote) > _LONGEST_QUOTE:
         quote = f"{quote[:_LONGEST_QUOTE]}…"
     return (
-        f"Your last words were not answered yet: “{quote}”. Press Enter to send them"
-        " again."
+        f"Your last message has no answer yet: “{quote}”. Press Enter to send it again."
     )
 
 

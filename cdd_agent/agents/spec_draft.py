@@ -360,7 +360,7 @@ def open_points_of(
 ) -> tuple[str, ...]:
     """Return what is open in a spec, a line each."""
     return (
-        *(f"nobody knows how to check: {text}" for text in unchecked),
+        *(f"no check yet: {text}" for text in unchecked),
         *(
             f"open question {number}: {each.text}"
             for number, each in enumerate(questions, 1)

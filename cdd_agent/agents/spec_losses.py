@@ -49,7 +49,7 @@ def spec_diff(before: TicketSpec, after: TicketSpec) -> str:
         changed = _changed_lines(old.get(name, []), new.get(name, []))
         if changed:
             lines += [f" {name}:", *changed]
-    return fenced("\n".join(lines) or "Nothing is different.", "diff")
+    return fenced("\n".join(lines) or "No differences.", "diff")
 
 
 def _changed_lines(before: list[str], after: list[str]) -> list[str]:

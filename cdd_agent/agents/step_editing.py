@@ -79,7 +79,7 @@ class StepEditing(Struct, frozen=True):
             text = (read_bytes(self.file) or b"").decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"{self.file.name} is not UTF-8 text (byte {error.start})"
+                f"{self.file.name} is not UTF-8 text (at byte {error.start})"
             ) from error
         if not text.strip() or text.splitlines() == base.splitlines():
             self.discard()
@@ -88,12 +88,14 @@ class StepEditing(Struct, frozen=True):
             present = self.desk.present()
             if self._section(present) != base:
                 hint = (
-                    "Your text is kept. If you edit the step again, it replaces the"
-                    " present one."
+                    "Your text is saved. Edit the step again to replace the"
+                    " current version."
                 )
                 raise BadInput(
-                    f"Step {present.label_of(self.number)} was changed in"
-                    f" {self.desk.shown_path} meanwhile",
+                    (
+                        f"Step {present.label_of(self.number)} has changed in"
+                        f" {self.desk.shown_path} since you began to edit it"
+                    ),
                     hint=hint,
                 )
             after = replace_step_section(present.text, self.number, text)
@@ -135,17 +137,16 @@ class StepEditing(Struct, frozen=True):
         state = present.state.step(self.number) if present.state else None
         if state is not None and state.status.is_over:
             raise BadInput(
-                f"Step {label} is {state.status}: its text says what was carried out,"
-                " and stays unchanged",
-                hint=f"Call `undo {label}`; then the step can be edited.",
+                f"Step {label} is {state.status}, so its text cannot change",
+                hint=f"Undo the step first (`undo {label}`), then edit it.",
             )
         is_in_progress = state is not None and state.status is StepStatus.IN_PROGRESS
         if is_in_progress and self.held() is not None:
             hint = (
-                "Edit it when it is over, or stop it first. A sentence in the prompt"
-                " reaches its model now."
+                "Edit it when it has finished, or press Esc to stop it. To reach"
+                " its model now, type a sentence in the prompt."
             )
-            raise BadInput(f"Step {label} is in progress", hint=hint)
+            raise BadInput(f"Step {label} is running", hint=hint)
         return step_section(present.text, self.number)
 
     def _compiled(self, present: Present, after: str) -> tuple[Problem, ...]:
@@ -161,7 +162,7 @@ class StepEditing(Struct, frozen=True):
         errors = only_errors(new)
         if errors:
             lines = "\n".join(f"- {error.text}" for error in errors)
-            raise BadInput(f"The plan could not be carried out so:\n{lines}")
+            raise BadInput(f"With this text the plan could not run:\n{lines}")
         if present.state is not None:
             match_state(present.state, plan)
         return tuple(problem for problem in problems if problem.step == self.number)

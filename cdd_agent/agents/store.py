@@ -147,7 +147,7 @@ class AgentFile(Struct, Generic[Form]):
         if start_over:
             self.news = (
                 Notice(
-                    f"Starting over. The saved conversation is in {aside}.",
+                    (f"Starting over. The previous conversation is saved in {aside}."),
                     kind=NoticeKind.STARTED_OVER,
                 ),
             )
@@ -244,12 +244,12 @@ class Conversation:
             )
         if damaged:
             which = "A line is" if damaged == 1 else f"{damaged} lines are"
-            text = f"{which} damaged in the saved conversation, and left out."
+            text = f"{which} damaged in the saved conversation and left out."
             self._emit(Notice(text, Tone.WARNING, kind=NoticeKind.DAMAGED))
         count = sum(message.is_typed for message in messages)
         lines = "1 message" if count == 1 else f"{count} messages"
         which = "the last conversation" if is_last else "that conversation"
-        text = f"Back in {which}: {lines} of yours. It ended with:"
+        text = f"Resuming {which} ({lines} from you). It ended with:"
         self._emit(Notice(text, kind=NoticeKind.RESUMED))
         last = messages[places[-1]].content if places else ""
         if last.strip():

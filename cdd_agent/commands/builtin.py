@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Literal
 
+from cdd_agent.approval_mode import MODES
 from cdd_agent.commands import sessions
+from cdd_agent.commands.approval_command import choose_approval
 from cdd_agent.commands.code_context import (
     describe_last_prompt,
     find_code,
@@ -263,6 +265,16 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
     sets it for the project.
     """
     await choose(session, words, save=save)
+
+
+@command("approval", "[MODE] [--save]", lambda: (MODES,), any_time=True)
+async def change_approval(
+    session: Session, mode: str = "", *, save: bool = False
+) -> None:
+    """Show or choose what happens without asking you: `ask` before edits, `edits`
+    without asking, `auto` for edits and commands; `--save` keeps it for the project.
+    """
+    await choose_approval(session, mode, save=save)
 
 
 @command(

@@ -113,6 +113,8 @@ async def change(session: Session, name: str, typed: str) -> str:
     # of a section, the other keys in the file are not the user's choice
     names = {name, *(changes.keys() & {"api_base"})}
     session.project = trust_written(session.project, text, names)
+    if name == "approval":
+        session.change_approval(changed.approval)
     if name == "tickets_dir":
         return "It holds from the next start on."
     if name == "model" and "api_base" in changes:

@@ -8,12 +8,14 @@ again.
 
 import asyncio
 import re
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Self
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.changes.model import ReplyRefused
@@ -25,36 +27,52 @@ from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.json_file import JsonFile, set_aside
-from cdd_agent.frontend import Frontend, OneAtATime, Reviewed
+from cdd_agent.frontend import Frontend, Reviewed
 
 _OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
 
-class _Accepted(Struct):
-    is_on: bool = False
-
-
 class Approval(Struct, frozen=True):
-    """Asks the user about changes, until the user accepts all changes of the run."""
+    """Asks the user about the changes of a run, as far as the session's mode wants
+    it.
+    """
 
     person: Frontend
-    _all: _Accepted = field(default_factory=_Accepted)
+    mode: ApprovalMode
+    run: Path
+    """The run's folder."""
+    lock: asyncio.Lock | None = None
+    """Held while the user is asked, if steps run side by side."""
+
+    def must_ask(self) -> bool:
+        """True if the user must be asked now."""
+        return self.mode.asks_before_edits(self.run)
 
     @property
     def accepts_all(self) -> bool:
-        return self._all.is_on
+        """True if the user accepts all changes of this run."""
+        return self.mode.accepted_run == self.run
 
     def one_at_a_time(self, lock: asyncio.Lock) -> Self:
         """Return the same approval for work in a side tree: it asks only while it holds
         the lock.
         """
-        return replace(self, person=OneAtATime(self.person, lock))
+        return replace(self, lock=lock)
+
+    def turn(self) -> AbstractAsyncContextManager[object]:
+        """Wait until the user can be asked. By then the mode may have changed."""
+        return nullcontext() if self.lock is None else self.lock
 
     def accept_all(self, emit: Emit, *, is_on: bool) -> None:
-        """Stop asking about changes, or ask again."""
+        """Stop asking about changes of this run, or ask again."""
         if is_on is not self.accepts_all:
-            self._all.is_on = is_on
+            self.mode.accepted_run = self.run if is_on else None
             emit(AcceptingAll(is_on))
+
+    def end(self) -> None:
+        """Accept no further changes of the run, which is closed."""
+        if self.accepts_all:
+            self.mode.accepted_run = None
 
 
 async def ask_about(

@@ -56,6 +56,7 @@ from cdd_agent.errors import (
     StepFailed,
 )
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.question_events import ApprovalChanged
 from cdd_agent.events.run_events import RunFinished
 from cdd_agent.events.step_events import (
     AttemptFailed,
@@ -183,6 +184,7 @@ class Engine(Struct):
         )
 
     def close(self) -> None:
+        self.runner.approval.end()
         self.run.close()
 
     @contextmanager
@@ -780,14 +782,28 @@ class Engine(Struct):
     @property
     def accepts_all(self) -> bool:
         """True if the user accepted all changes of this run."""
-        return self.runner.approval is not None and self.runner.approval.accepts_all
+        return self.runner.approval.accepts_all
 
     def ask_again(self) -> None:
         """Ask about changes again, even if the user accepted all changes of this
         run.
         """
-        if self.runner.approval is not None:
-            self.runner.approval.accept_all(self.run.emit, is_on=False)
+        self.runner.approval.accept_all(self.run.emit, is_on=False)
+
+    def ask_before_edits(self) -> None:
+        """Ask before files change from now on: in this run, and in later ones of the
+        session.
+        """
+        mode = self.runner.approval.mode
+        if self.accepts_all:
+            self.ask_again()
+        elif mode.value != "ask":
+            mode.change("ask")
+            self.run.emit(ApprovalChanged("ask"))
+
+    @property
+    def asks_before_edits(self) -> bool:
+        return self.runner.approval.must_ask()
 
     async def _complete_baseline(self, *steps: PlanStep) -> None:
         """Run the checks whose results before these steps are not known yet. The model

@@ -309,7 +309,7 @@ class SideBySide(Struct):
         return replace(
             main,
             root=root,
-            approval=main.approval and main.approval.one_at_a_time(self._quiet),
+            approval=main.approval.one_at_a_time(self._quiet),
             user=OneAtATime(main.user, self._quiet),
             protected=protected,
             commands=replace(

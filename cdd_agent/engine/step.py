@@ -87,8 +87,7 @@ class StepRunner(Struct, frozen=True):
 
     root: Path
     model: Callable[[], Model]
-    approval: Approval | None
-    """None if changes are written without a question."""
+    approval: Approval
     test_command: str | None
     test_timeout: float
     protected: Callable[[Path], bool]

@@ -65,7 +65,7 @@ class StepTransaction(Struct):
     declared: DeclaredFiles
     attempt: Attempt
     ledger: Ledger
-    approval: Approval | None
+    approval: Approval
     """None: changes are written without a question."""
     protected: Protected
     clock: WorkClock
@@ -230,21 +230,27 @@ class StepTransaction(Struct):
         answer = answers.find(call, proposed, changes, self.step.number)
         if again:
             return answer
-        approval = self.approval
-        if answer is None and approval is not None and not approval.accepts_all:
-            answer = await self._ask(approval, changes)
+        if answer is None:
+            answer = await self._ask(changes)
+            if answer is None:
+                return None
             answers.save(call, proposed, answer)
             if answer.reviewed.choice is Choice.ALWAYS:
-                approval.accept_all(self.emit, is_on=True)
-        if answer is not None:
-            self.emit(answer.reviewed)
+                self.approval.accept_all(self.emit, is_on=True)
+        self.emit(answer.reviewed)
         return answer
 
-    async def _ask(self, approval: Approval, changes: ChangeSet) -> Answer:
+    async def _ask(self, changes: ChangeSet) -> Answer | None:
+        approval = self.approval
+        if not approval.must_ask():
+            return None
         with self.clock.standing_still():
-            answer, taken = await ask_about(
-                changes, self.step.label, approval.person, self.root, self.protected
-            )
+            async with approval.turn():
+                if not approval.must_ask():
+                    return None
+                answer, taken = await ask_about(
+                    changes, self.step.label, approval.person, self.root, self.protected
+                )
         redact, review = self.attempt.redactor.redact, answer.review
         reason = redact(answer.reason)
         if answer.choice not in (Choice.YES, Choice.ALWAYS) and not reason:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.events.base_event import BaseEvent
+from cdd_agent.settings.config import Approval
 
 
 class Choice(StrEnum):
@@ -47,6 +48,14 @@ class AcceptingAll(BaseEvent, frozen=True):
     """The user accepts all further changes of this run, or wants to be asked again."""
 
     is_on: bool
+
+
+class ApprovalChanged(BaseEvent, frozen=True):
+    """The session has another approval mode, until it ends or the mode is changed
+    again.
+    """
+
+    approval: Approval
 
 
 class CommandProposed(BaseEvent, frozen=True):
@@ -113,5 +122,10 @@ class PersonAnswered(BaseEvent, frozen=True):
 
 
 QuestionEvent = (
-    Proposal | ChangesProposed | ChangesReviewed | AcceptingAll | PersonAnswered
+    Proposal
+    | ChangesProposed
+    | ChangesReviewed
+    | AcceptingAll
+    | ApprovalChanged
+    | PersonAnswered
 )

@@ -3,6 +3,7 @@ models. Any other program may answer there instead.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 
 import httpx
@@ -21,6 +22,7 @@ from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.fetched_json import json_headers
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.quoting import quoted
+from cdd_agent.llm.web_page import is_web_page
 
 USUAL_PORTS: Mapping[str, int] = {
     "Ollama": 11434,
@@ -30,15 +32,25 @@ USUAL_PORTS: Mapping[str, int] = {
 }
 _LONGEST_ANSWER = 2_000_000
 _LONGEST_NAME = 200
+# Google and xAI answer 400 for a wrong key
+_WRONG_KEY = re.compile(
+    r"api[_ ]key (?:is )?(?:not valid|invalid)|(?:invalid|incorrect) api[_ ]key",
+    re.IGNORECASE,
+)
 
 
 class NoModelList(ModelError):
     """A server answers anything but the list of its models."""
 
-    def __init__(self, message: str, *, is_refusal: bool = False) -> None:
+    def __init__(
+        self, message: str, *, is_refusal: bool = False, refuses_key: bool = False
+    ) -> None:
         super().__init__(message)
         self.is_refusal = is_refusal
-        """True if the server wants another key."""
+        """True if the server wants another key, or does not let this one list models.
+        """
+        self.refuses_key = refuses_key
+        """True if the server does not know the key, or got none and wants one."""
 
 
 class LocalServer(Struct, frozen=True):
@@ -63,13 +75,17 @@ async def find_local_servers(
 
 
 async def models_at(
-    api_base: str, key: str | None = None, time_limit: float | None = None
+    api_base: str,
+    key: str | None = None,
+    time_limit: float | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Return the models that a server offers for conversations. Raises `NoModelList` if
-    it answers anything else, another `ModelError` if no server answers in time.
+    """Return the models that a server offers for conversations. `headers` have the key
+    of a server that takes it in another way than OpenAI. Raises `NoModelList` if it
+    answers anything else, another `ModelError` if no server answers in time.
     """
     address = f"{api_base.rstrip('/')}/models"
-    answer = as_dict(await _get_json(address, key, time_limit))
+    answer = as_dict(await get_json(address, key, time_limit, headers))
     entries = answer.get("data")
     # Ollama without models sends null
     if entries is None and answer.get("object") == "list":
@@ -85,14 +101,14 @@ async def _server_at(name: str, root: str) -> LocalServer | None:
         models = await models_at(f"{root}/v1")
     except ModelError:
         return None
-    has_own_api = name == "Ollama" and await _is_ollama(root)
+    has_own_api = name == "Ollama" and await is_ollama(root)
     return LocalServer(name, root if has_own_api else f"{root}/v1", models)
 
 
-async def _is_ollama(root: str) -> bool:
+async def is_ollama(root: str) -> bool:
     """False if another server uses its port."""
     try:
-        version = as_dict(await _get_json(f"{root}/api/version"))
+        version = as_dict(await get_json(f"{root}/api/version"))
     except ModelError:
         return False
     return bool(as_string(version.get("version")))
@@ -105,22 +121,25 @@ def _is_name_of_chat_model(name: str) -> bool:
     )
 
 
-async def _get_json(
-    address: str, key: str | None = None, time_limit: float | None = None
+async def get_json(
+    address: str,
+    key: str | None = None,
+    time_limit: float | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> object:
     """Return the JSON at an address, or None for any other text. Raises `NoModelList`
     if the server refuses the request or its answer is too long, another `ModelError` if
     no answer arrives.
     """
     await asyncio.to_thread(load_certificates, address)
-    headers = json_headers(key)
+    sent = {**json_headers(key), **(headers or {})}
     body = b""
     try:
         url = httpx.URL(address)
         async with (
             asyncio.timeout(time_limit or timeouts.LOCAL_SERVERS_TIMEOUT),
             open_client(url) as client,
-            client.stream("GET", url, headers=headers) as answer,
+            client.stream("GET", url, headers=sent) as answer,
         ):
             async for piece in answer.aiter_raw():
                 body += piece
@@ -131,7 +150,7 @@ async def _get_json(
         failure = Failure.from_exception(error)
         raise explain_failure(failure, quoted(address), address) from error
     text = body.decode(errors="replace")
-    if status != httpx.codes.OK:
+    if status != httpx.codes.OK or is_web_page(text):
         raise _explain_refusal(address, text, status)
     return read_json(text)
 
@@ -144,10 +163,13 @@ def _explain_refusal(address: str, text: str, status: int) -> NoModelList:
             f"a web page came from {address} ({status}): {quoted(failure.page)}. A"
             " firewall, a proxy or a login may be in the way, or the address is wrong"
         )
-    if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+    refuses_key = status == httpx.codes.UNAUTHORIZED or bool(
+        _WRONG_KEY.search(failure.all_words)
+    )
+    if refuses_key or status == httpx.codes.FORBIDDEN:
         reason = quoted(failure.words)
         words = f"{address} refused the request ({status})"
         if reason:
             words = f"{words}: {reason}"
-        return NoModelList(words, is_refusal=True)
+        return NoModelList(words, is_refusal=True, refuses_key=refuses_key)
     return NoModelList(f"no list of models at {address} ({status})")

@@ -164,6 +164,10 @@ class Command(Struct, frozen=True):
     """Commands that list the files it would show. The user is asked if a file is hidden
     from models.
     """
+    is_always_asked: bool = False
+    """True if the objection counts in every approval mode: the command could show files
+    that are hidden from models, or it is a check that the user does not trust.
+    """
 
 
 def split(text: str) -> Words:
@@ -288,6 +292,10 @@ class CommandRunner(Struct, frozen=True):
     root: Path
     settings: Commands = field(default_factory=Commands)
     permit: Permit = nobody
+    asks: Callable[[], bool] = lambda: True
+    """True while the user is asked about commands that are not on the list. Otherwise
+    they run. `commands.mode: safe` refuses them in any case.
+    """
     clock: WorkClock = field(default_factory=WorkClock)
     """Stops while the user is asked."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -378,14 +386,23 @@ class CommandRunner(Struct, frozen=True):
         sure = [use.reason for use in uses if not use.listings]
         listings = tuple(listing for use in uses for listing in use.listings)
         reasons = [reason for reason in (command.objection, *sure[:1]) if reason]
-        return replace(command, objection="; ".join(reasons), listings=listings)
+        return replace(
+            command,
+            objection="; ".join(reasons),
+            listings=listings,
+            is_always_asked=bool(sure),
+        )
 
     async def _with_listed(self, command: Command) -> Command:
         """Return the command with an objection if one of its listings has a hidden
         file. Nothing is listed if the user is asked anyway.
         """
-        if command.objection:
-            return command
+        if command.objection and self.asks():
+            # not known to be harmless, whichever mode the user chooses meanwhile
+            return replace(
+                command,
+                is_always_asked=command.is_always_asked or bool(command.listings),
+            )
         for listing in command.listings:
             result = await self.run_program(
                 as_started(listing, self.root),
@@ -403,7 +420,7 @@ class CommandRunner(Struct, frozen=True):
             if result.timed_out or result.cut or result.return_code not in codes:
                 why = why or "it is not known which files it would show"
             if why:
-                return replace(command, objection=why)
+                return replace(command, objection=why, is_always_asked=True)
         return command
 
     def _judge_program(
@@ -464,7 +481,9 @@ class CommandRunner(Struct, frozen=True):
 
     def must_ask(self, command: Command) -> bool:
         """True if the user must approve the command and has not answered "always"."""
-        return bool(command.objection) and self._known(command) not in self.always
+        if not command.objection or self._known(command) in self.always:
+            return False
+        return command.is_always_asked or self.asks()
 
     async def ask(self, command: Command) -> None:
         """Ask the user if necessary. Raises `CommandRefused` if the user refuses."""

@@ -309,7 +309,11 @@ class Config(Section, frozen=True):
         Meta(ge=1, le=64, description="steps that run at once, where they can"),
     ] = 1
     approval: Annotated[
-        Approval, Meta(description="ask: before files are written | edits | auto")
+        Approval,
+        Meta(
+            description="ask: before files change | edits: without asking | auto: edits"
+            " and commands"
+        ),
     ] = "edits"
     require: Annotated[
         Literal["off", "checked", "verified"],

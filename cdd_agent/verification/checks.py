@@ -65,7 +65,10 @@ def _judge_line(line: str, test_command: str | None, commands: CommandRunner) ->
     def is_for_tests(program: str) -> bool:
         return program in test_programs(test_command, commands.root)
 
-    return _judge(line, partial(commands.judge, also=is_for_tests), commands.root)
+    check = _judge(line, partial(commands.judge, also=is_for_tests), commands.root)
+    if not check.command.objection or commands.trusted_checks.accepts(line):
+        return check
+    return replace(check, command=replace(check.command, is_always_asked=True))
 
 
 def project_checks(

@@ -75,7 +75,7 @@ def lines_changed(files: Sequence[FileDiff]) -> str:
 
 @words_of.register
 def describe_model_replaced(event: ModelReplaced) -> Lines:
-    text = f"{event.model} is asked instead of {event.instead_of}: {event.reason}"
+    text = f"Using {event.model} instead of {event.instead_of}: {event.reason}"
     return [(text, Tone.WARNING)]
 
 
@@ -83,7 +83,7 @@ def describe_model_replaced(event: ModelReplaced) -> Lines:
 def describe_thinking_finished(event: ThinkingFinished) -> Lines:
     amount = thought(event.seconds, event.tokens, estimated=event.estimated)
     if event.seconds is None:
-        return [(f"thought, without showing it: {amount}", Tone.QUIET)]
+        return [(f"thought (hidden by the provider): {amount}", Tone.QUIET)]
     return [(f"thought for {amount}", Tone.QUIET)]
 
 
@@ -97,18 +97,20 @@ def describe_tool_finished(event: ToolFinished) -> Lines:
 
 @words_of.register
 def describe_conversation_shortened(event: ConversationShortened) -> Lines:
-    kept = "Your own lines stay word for word"
+    kept = "Your own messages stay word for word"
     if not event.has_all_lines:
-        kept = f"{event.lines:,} of your own lines stay word for word, the latest first"
-    see = "`/conversation` shows what the model gets in their place."
-    messages = "1 older message is"
+        kept = (
+            f"{event.lines:,} of your own messages stay word for word, the latest first"
+        )
+    see = "`/conversation` shows what the model receives instead."
+    messages = "1 older message was"
     if event.messages != 1:
-        messages = f"{event.messages:,} older messages are"
+        messages = f"{event.messages:,} older messages were"
     if not event.problem:
-        return [(f"{messages} a summary now. {kept}. {see}", Tone.PLAIN)]
+        return [(f"{messages} replaced by a summary. {kept}. {see}", Tone.PLAIN)]
     text = (
-        f"The model's summary {event.problem}. {messages} left out of the prompt"
-        f" without one. {kept}. {see}"
+        f"The model's summary cannot be used: it {event.problem}. {messages} left"
+        f" out of the prompt. {kept}. {see}"
     )
     return [(text, Tone.WARNING)]
 

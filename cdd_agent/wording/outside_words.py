@@ -15,21 +15,21 @@ from cdd_agent.wording.step_words import describe_restored
 
 @words_of.register
 def describe_outside_undone(event: OutsideUndone) -> Lines:
-    text = f"Undone: `{event.what}` ({event.at}). `redo` brings it back."
+    text = f"Undone: `{event.what}` ({event.at}). Type `redo` to restore it."
     tone = Tone.WARNING if event.kept else Tone.GOOD
-    files = describe_restored("as before:", event.restored, event.kept, event.merged)
+    files = describe_restored("Reverted:", event.restored, event.kept, event.merged)
     lines = [(text, tone), *files]
     if event.others:
         names = named(event.others)
-        lines.append((f"changed by commands, kept: {names}", Tone.WARNING))
+        lines.append((f"changed by commands, left unchanged: {names}", Tone.WARNING))
     return lines
 
 
 @words_of.register
 def describe_outside_redone(event: OutsideRedone) -> Lines:
-    how = "there again:"
+    how = "Restored:"
     return [
-        (f"Done again: `{event.what}` ({event.at}).", Tone.GOOD),
+        (f"Redone: `{event.what}` ({event.at}).", Tone.GOOD),
         *describe_restored(how, event.restored, event.kept, event.merged),
     ]
 
@@ -37,14 +37,14 @@ def describe_outside_redone(event: OutsideRedone) -> Lines:
 @words_of.register
 def describe_outside_diff(event: OutsideDiff) -> Lines:
     if not event.diff:
-        return [(f"`{event.what}` changed no file of its own.", Tone.PLAIN)]
+        return [(f"`{event.what}` changed no files itself.", Tone.PLAIN)]
     return [(event.diff.rstrip("\n"), Tone.PLAIN)]
 
 
 @words_of.register
 def describe_outside_listed(event: OutsideListed) -> Lines:
     if not event.changes:
-        return [("Nothing was changed outside of tickets.", Tone.PLAIN)]
+        return [("No changes outside of tickets.", Tone.PLAIN)]
     return [_describe_view(view) for view in event.changes]
 
 
@@ -54,7 +54,7 @@ def _describe_view(view: OutsideView) -> tuple[str, Tone]:
         state = " (under way)"
     elif view.is_undone:
         state = " (undone)"
-    files = ", ".join(view.files) or "no file of its own"
+    files = ", ".join(view.files) or "no files itself"
     others = f"; by commands: {', '.join(view.others)}" if view.others else ""
     tone = Tone.QUIET if view.is_undone else Tone.PLAIN
     return f"{view.at}  {view.what}{state}: {files}{others}", tone

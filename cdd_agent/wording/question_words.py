@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cdd_agent.approval_mode import TITLES
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.question_events import (
     AcceptingAll,
     ActionProposed,
+    ApprovalChanged,
     ChangesProposed,
     ChangesReviewed,
     Choice,
@@ -41,8 +43,8 @@ def question(proposal: "Proposal | Review", *, diff: bool = True) -> str:
     match proposal:
         case CommandProposed(command=command, reason=reason):
             first = (
-                f"May this run? {reason}. (Always: this very command, as long as the"
-                " program runs.)"
+                f"Run this command? {reason}. (always: allow this exact command"
+                " until cdd exits)"
             )
             return "\n  ".join([first, *command.splitlines()])
         case ActionProposed(number=number, total=total, title=title, details=details):
@@ -57,8 +59,8 @@ def _test_loss(proposal: TestLossProposed) -> str:
     count = len(proposal.tests)
     tests = "a test" if count == 1 else f"{count} tests"
     question = (
-        f"Step {proposal.label} removes or weakens {tests}, and its plan does not say"
-        " which tests it may remove. Allow it?"
+        f"Step {proposal.label} removes or weakens {tests}, and the plan does not"
+        " list them under `Removes tests`. Allow it?"
     )
     lines = [question]
     lines += [f"  {lost.test} {lost.how}" for lost in proposal.tests[:_SHOWN_TESTS]]
@@ -79,7 +81,7 @@ def _review(review: "Review", *, diff: bool) -> str:
         first += f"  {len(files)} files {_counts(*files)}".rstrip()
     lines = [first]
     if review.problem:
-        lines.append(f"  cannot be written: {' '.join(review.problem.split())}")
+        lines.append(f"  cannot be applied: {' '.join(review.problem.split())}")
     rows = [f"  {_file_in_review(file)}  {_counts(file)}".rstrip() for file in files]
     lines += _cut(rows, "  and {} more files")
     left_out = [f"  left out: {part}" for part in review.left_out]
@@ -95,12 +97,15 @@ def _review(review: "Review", *, diff: bool) -> str:
 
 def _review_question(review: "Review") -> str:
     if review.is_empty:
-        return "Nothing is taken. Is nothing to be written?"
-    who = "the model" if review.step is None else f"step {review.step}"
+        return "You left out every change. Reject them all?"
     parts = len(review.parts)
     taken = parts - sum(len(file.left_out) for file in review.files)
-    what = "this" if taken == parts else f"{taken} of {parts} parts"
-    return f"May {who} write {what}?"
+    what = "these changes"
+    if taken != parts:
+        what = f"{taken} of {parts} parts"
+    if review.step is not None:
+        what += f" of step {review.step}"
+    return f"Apply {what}?"
 
 
 def _cut(lines: list[str], more: str) -> list[str]:
@@ -151,20 +156,25 @@ def answers(proposal: Proposal) -> dict[str, Choice]:
 
 @words_of.register
 def describe_review(event: ChangesReviewed) -> Lines:
-    lines = [(f"left out by you: {part}", Tone.WARNING) for part in event.left_out]
-    lines += [(f"edited by you: {path}", Tone.PLAIN) for path in event.edited]
+    lines = [(f"you left out: {part}", Tone.WARNING) for part in event.left_out]
+    lines += [(f"you edited: {path}", Tone.PLAIN) for path in event.edited]
     return lines
 
 
 @words_of.register
 def describe_accepting_all(event: AcceptingAll) -> Lines:
     if not event.is_on:
-        return [("Changes are asked about again.", Tone.PLAIN)]
+        return [("cdd asks before it changes files again.", Tone.PLAIN)]
     text = (
-        "Changes of this run are written without a question from now on. `ask`,"
-        " or stopping a step, ends that."
+        "From now on cdd changes files in this run without asking. Press Shift+Tab or"
+        " type `ask` to be asked again."
     )
     return [(text, Tone.WARNING)]
+
+
+@words_of.register
+def describe_approval(event: ApprovalChanged) -> Lines:
+    return [(f"Approval mode from now on: {TITLES[event.approval]}.", Tone.PLAIN)]
 
 
 @words_of.register

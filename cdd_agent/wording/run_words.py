@@ -36,8 +36,9 @@ def describe_baseline(event: BaselineTaken) -> Lines:
     before = f"Before step {event.label}, `{event.command}`"
     if event.is_unusable:
         text = (
-            f"{before} {clause(event.problem.removeprefix('it '))}. Each step that it"
-            " checks will stop. Make it run first, or set another command."
+            f"{before} {clause(event.problem.removeprefix('it '))}. Steps that"
+            " use this check cannot pass. Make the command run first, or set"
+            " another one."
         )
         return [(text, Tone.ERROR)]
     if event.is_own:
@@ -45,14 +46,14 @@ def describe_baseline(event: BaselineTaken) -> Lines:
         return [(text, Tone.PLAIN)]
     if event.problem:
         text = (
-            f"{before} was of no use: {clause(event.problem)}. Every failure will"
-            " count as new."
+            f"{before} gave no usable result: {clause(event.problem)}. Every"
+            " failure will count as new."
         )
         return [(text, Tone.WARNING)]
     if event.passed is None and event.return_code:
         text = (
-            f"{before} fails already ({_exit_code(event)}). It does not report single"
-            " tests, so a step passes only if the whole command does."
+            f"{before} already fails ({_exit_code(event)}). It does not report"
+            " individual tests, so a step passes only if the whole command does."
         )
         return [(text, Tone.WARNING)]
     result = _baseline_counts(event)
@@ -86,7 +87,7 @@ def _baseline_counts(event: BaselineTaken) -> str:
         return "passed"
     text = _counts_of_tests(event)
     if event.failed:
-        text += "; old failures count only in steps that are about them"
+        text += ". These existing failures won't count against unrelated steps"
     return text or "found no tests"
 
 
@@ -148,7 +149,7 @@ def _require_result(event: RunFinished) -> Lines:
     is_done = event.status is RunStatus.COMPLETED
     if event.require and is_done and not reasons:
         proof = proof_in_words(event.unproven)
-        text = f"`require: {event.require}` held: {proof}."
+        text = f"The run meets `require: {event.require}`: {proof}."
         lines.append((text, Tone.GOOD))
     return lines
 
@@ -161,11 +162,13 @@ def _reasons_against(event: RunFinished) -> list[str]:
     if event.missing:
         count = len(event.missing)
         steps = "1 step" if count == 1 else f"{count} steps"
-        reasons.append(f"This tree lacks work of {steps}, so the run is not done here.")
+        reasons.append(
+            f"The work of {steps} is missing in this tree, so the run is not done here."
+        )
     against = reasons_against(event.require, event.unproven, event.edited_criteria)
     if event.require and against:
         reasons.append(
-            f"The run has failed by `require: {event.require}`: {'; '.join(against)}."
+            f"The run does not meet `require: {event.require}`: {'; '.join(against)}."
         )
     return reasons
 
@@ -173,9 +176,9 @@ def _reasons_against(event: RunFinished) -> list[str]:
 def _how_to_bring_back(event: RunFinished) -> str:
     slug, first = event.ticket_slug, event.missing[0].label
     return (
-        "Bring the work back, for example with `git switch` to its branch; or undo the"
-        f" steps with `cdd undo {slug} --step {first}`; or begin again with"
-        f" `cdd exec {slug} --start-over`."
+        "To continue, switch to the branch that has the work (`git switch`),"
+        f" undo the steps (`cdd undo {slug} --step {first}`), or start over (`cdd"
+        f" exec {slug} --start-over`)."
     )
 
 

@@ -45,7 +45,7 @@ def describe_screen_asked(event: ScreenAsked) -> Lines:
 @words_of.register
 def describe_models_found(event: ModelsFound) -> Lines:
     lines = [
-        (f"{name} runs on this computer, and has no model yet.", Tone.PLAIN)
+        (f"{name} is running on this computer but has no model yet.", Tone.PLAIN)
         for name in event.without_models
     ]
     if not event.models:
@@ -55,9 +55,9 @@ def describe_models_found(event: ModelsFound) -> Lines:
     for number, offer in enumerate(event.models, 1):
         rows.append(f"  {number}  {offer.name:<{width}}  {offer.server}")
     if event.more:
-        rows.append(f"  and {event.more} more: `/model` lists them")
+        rows.append(f"  and {event.more} more: type `/model` to list them")
     lines.append(("\n".join(rows), Tone.PLAIN))
-    hint = "`/model 1 --save` sets the first one for this project."
+    hint = "Type `/model 1 --save` to use the first one for this project."
     lines.append((hint, Tone.PLAIN))
     return lines
 
@@ -66,22 +66,22 @@ def describe_models_found(event: ModelsFound) -> Lines:
 def describe_model_chosen(event: ModelChosen) -> Lines:
     role = f"{event.role} " if event.role else ""
     where = f" at {event.api_base}" if event.api_base else ""
-    how_long = "for this session; with `--save` it is kept for the project"
+    how_long = "for this session (add --save to keep it for the project)"
     if event.saved_in:
-        how_long = f"set in {event.saved_in}"
-    text = f"The {role}model is {event.model}{where}, {how_long}."
+        how_long = f"saved in {event.saved_in}"
+    text = f"The {role}model is now {event.model}{where}, {how_long}."
     return [(text, Tone.GOOD)]
 
 
 @words_of.register
 def describe_sessions(event: SessionsListed) -> Lines:
     if not event.sessions:
-        return [("There is no earlier session.", Tone.PLAIN)]
+        return [("There are no earlier sessions.", Tone.PLAIN)]
     lines = []
     for session in event.sessions:
         line = f"{session_in_short(session)}  {session.last}".rstrip()
         lines.append((line, Tone.PLAIN))
-    hint = "`/resume NAME` goes on with one; `/resume` alone with the last."
+    hint = "Type `/resume NAME` to continue one, or `/resume` for the last one."
     lines.append((hint, Tone.PLAIN))
     return lines
 

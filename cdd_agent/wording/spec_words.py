@@ -28,17 +28,17 @@ def describe_spec_opened(event: SpecOpened) -> Lines:
         what, points = "Missing", event.missing
         them = "it" if len(points) == 1 else "them"
         following = (
-            f"Next: write {them} in {event.path}, or let Socrates ask: "
-            f"`/socrates {slug}` in the shell."
+            f"Next: write {them} into {event.path}, or let Socrates ask you:"
+            f" `/socrates {slug}` in the shell."
         )
     elif event.open_points:
         what, points = "Open", event.open_points
         following = (
-            f"Next: `/socrates {slug}` in the shell asks about them;"
-            f" `/plan {slug}` plans without the answers."
+            f"Next: answer them with `/socrates {slug}` in the shell, or plan"
+            f" without the answers: `/plan {slug}`."
         )
     else:
-        following = f"Next: the plan. `/plan {slug}` in the shell makes it with you."
+        following = f"Next: make a plan with `/plan {slug}` in the shell."
         return [
             (heading, Tone.HEADING),
             ("The spec is complete.", Tone.GOOD),
@@ -97,7 +97,9 @@ def spec_in_full(spec: SpecShown) -> str:
         questions = "\n".join(
             f"{each.number}. {each.text}" for each in spec.open_questions
         )
-        parts.append(f"### Open questions\n\n{questions}\n\n`drop 1` drops question 1.")
+        parts.append(
+            f"### Open questions\n\n{questions}\n\nType `drop 1` to drop question 1."
+        )
     if spec.lost:
         lost = _bullets([words.text for words in spec.lost])
         parts.append(f"### To be removed or reworded in spec.yaml\n\n{lost}")
@@ -109,7 +111,7 @@ def spec_in_full(spec: SpecShown) -> str:
 def _criterion(item: CriterionView) -> str:
     if item.check:
         return f"- {item.text}\n  - *checked by: {item.check}*"
-    return f"- {item.text}\n  - *nobody knows yet how to check this*"
+    return f"- {item.text}\n  - *no check yet*"
 
 
 def _bullets(items: Sequence[str]) -> str:

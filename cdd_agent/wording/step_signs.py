@@ -35,7 +35,7 @@ def step_line(step: StepSummary) -> str:
     elif step_remark(step):
         remark = f"  ({step_remark(step)})"
     if step.changed:
-        remark += "  (changed in the plan since)"
+        remark += "  (changed in the plan since it ran)"
     return f"{step_glyph(step)} {step.label}. {step.title}{remark}"
 
 

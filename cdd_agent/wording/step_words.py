@@ -30,14 +30,14 @@ from cdd_agent.wording.step_signs import clause, step_remark
 def describe_step_started(event: StepStarted) -> Lines:
     attempt = f" (attempt {event.attempt})" if event.attempt > 1 else ""
     if event.side_tree:
-        text = f"Step {event.label} begins in a tree of its own: {event.title}{attempt}"
+        text = f"Step {event.label} starts in a separate tree: {event.title}{attempt}"
         return [(text, Tone.QUIET)]
     return [(f"Step {event.label}: {event.title}{attempt}", Tone.HEADING)]
 
 
 @words_of.register
 def describe_guidance_taken(event: GuidanceTaken) -> Lines:
-    return [(f"step {event.label} has heard: {event.text}", Tone.QUIET)]
+    return [(f"sent to step {event.label}: {event.text}", Tone.QUIET)]
 
 
 @words_of.register
@@ -57,7 +57,7 @@ def describe_changes_applied(event: ChangesApplied) -> Lines:
     ]
     if event.undeclared:
         names = ", ".join(event.undeclared)
-        text = f"not named in the plan for this step: {names}"
+        text = f"not listed in the plan for this step: {names}"
         lines.append((text, Tone.WARNING))
     return lines
 
@@ -76,7 +76,7 @@ def describe_restored(
     if merged:
         lines.append((f"merged with your edits: {', '.join(merged)}", Tone.PLAIN))
     if kept:
-        text = f"edited since, left as it is: {', '.join(kept)}"
+        text = f"edited since, left unchanged: {', '.join(kept)}"
         lines.append((text, Tone.WARNING))
     return lines
 
@@ -93,36 +93,35 @@ def describe_step_committed(event: StepCommitted) -> Lines:
 def describe_steps_undone(event: StepsUndone) -> Lines:
     tone = Tone.WARNING if event.kept or event.edited else Tone.GOOD
     them = "it" if len(event.steps) == 1 else "them"
-    text = f"{_steps_were(event.labels)} undone. `redo` brings {them} back."
+    text = f"{_steps(event.labels)} undone. Type `redo` to restore {them}."
     lines = [
         (text, tone),
-        *describe_restored("as before:", event.restored, event.kept, event.merged),
+        *describe_restored("Reverted:", event.restored, event.kept, event.merged),
     ]
     if event.others:
         names = named(event.others)
-        text = f"changed by commands outside the step's files, kept: {names}"
+        text = f"changed by commands outside the step's files, left unchanged: {names}"
         lines.append((text, Tone.WARNING))
     if event.edited:
         names = ", ".join(event.edited)
-        text = f"as they were edited in between, not as before: {names}"
+        text = f"restored with the edits made between the steps: {names}"
         lines.append((text, Tone.WARNING))
     if event.commits:
         commits = ", ".join(commit[:10] for commit in event.commits)
-        text = f"commits that stay on their branch: {commits}"
+        text = f"commits still on their branch: {commits}"
         lines.append((text, Tone.WARNING))
     return lines
 
 
 @words_of.register
 def describe_steps_redone(event: StepsRedone) -> Lines:
-    lines = describe_restored("there again:", event.restored, event.kept, event.merged)
-    return [(f"{_steps_were(event.labels)} done again.", Tone.GOOD), *lines]
+    lines = describe_restored("Restored:", event.restored, event.kept, event.merged)
+    return [(f"{_steps(event.labels)} redone.", Tone.GOOD), *lines]
 
 
-def _steps_were(labels: Sequence[str]) -> str:
-    """Return the beginning of a sentence that continues with a past participle."""
+def _steps(labels: Sequence[str]) -> str:
     names = ", ".join(labels)
-    return f"Step {names} was" if len(labels) == 1 else f"Steps {names} were"
+    return f"Step {names}" if len(labels) == 1 else f"Steps {names}"
 
 
 @words_of.register
@@ -166,8 +165,8 @@ def describe_step_finished(event: StepFinished) -> Lines:
             return [(text, Tone.WARNING)]
         case StepStatus.FAILED if event.is_earlier_failure:
             text = (
-                f"Step {event.label} of {event.total} got no reply. Its earlier failure"
-                f" stands: {clause(event.error)}"
+                f"Step {event.label} of {event.total} got no reply, so it was not"
+                f" tried again. Its last attempt failed: {clause(event.error)}"
             )
             return [(text, Tone.WARNING)]
         case StepStatus.FAILED:

@@ -27,11 +27,14 @@ def rate_in_words(strength: Strength) -> str:
 
 @words_of.register
 def describe_strength_started(event: StrengthStarted) -> Lines:
-    text = f"{event.ticket_slug}: {_faults(event.faults)} in the lines of its steps"
+    text = (
+        f"{event.ticket_slug}: trying {_faults(event.faults)} in the lines that its"
+        " steps changed"
+    )
     if event.saved:
-        text += f", {event.saved} measured before"
+        text += f", {event.saved} already measured"
     if event.saved < event.faults:
-        text += ". They are tried on a copy of your files."
+        text += ". The faults are put into a copy of your files."
     return [(text, Tone.QUIET)]
 
 
@@ -55,7 +58,7 @@ def describe_strength_finished(event: StrengthFinished) -> Lines:
     for criterion in event.criteria:
         lines += _criterion(criterion)
     if event.was_stopped:
-        text = "Stopped. The results so far are saved: the next run tries the rest."
+        text = "Stopped. The results so far are saved. Run it again to try the rest."
         lines.append((text, Tone.WARNING))
     return lines
 
@@ -78,7 +81,7 @@ def _step(step: StepStrength) -> Lines:
         text = f"    {fault.path}:{fault.line} {fault.words}: {fault.source}"
         lines.append((text, Tone.PLAIN))
     if step.strength is not None and step.problem:
-        lines.append((f"    more cannot be measured: {step.problem}", Tone.WARNING))
+        lines.append((f"    the rest cannot be measured: {step.problem}", Tone.WARNING))
     if step.strength is not None and step.no_result:
         text = f"    no result for {_faults(step.no_result)}: the code does not compile"
         lines.append((text, Tone.QUIET))
@@ -93,7 +96,7 @@ def _why_no_score(step: StepStrength) -> str:
         return f"no result for {_faults(step.no_result)}: the code does not compile"
     if step.untried:
         return "not measured yet"
-    return "no fault fits the lines that it changed"
+    return "its changed lines offer no fault to try"
 
 
 def _criterion(criterion: CriterionStrength) -> Lines:

@@ -67,11 +67,11 @@ def _remarks(ticket: TicketView) -> tuple[str, ...]:
 def _no_ticket(event: TicketsListed) -> str:
     if event.state is None and event.type is None:
         return (
-            "There are no tickets yet. `/new feature NAME` makes one; in a"
-            " terminal, `cdd new feature NAME`."
+            "No tickets yet. Make one: `/new feature NAME`, or `cdd new feature"
+            " NAME` in a terminal."
         )
     of_type = f" of the type {event.type}" if event.type else ""
-    where = f"is in the state {event.state}" if event.state else "is there"
+    where = f"is {event.state}" if event.state else "is there"
     return f"No ticket{of_type} {where}."
 
 
@@ -115,7 +115,7 @@ def _changed_since(event: PlanOpened) -> Lines:
     if event.spec_changed:
         lines.append(("  spec.yaml has changed since the run", Tone.PLAIN))
     if event.changed or event.missing:
-        text = f"  `cdd verify {event.ticket_slug}` runs the checks again."
+        text = f"  Run the checks again: `cdd verify {event.ticket_slug}`"
         lines.append((text, Tone.QUIET))
     return lines
 
@@ -138,8 +138,8 @@ def missing_files(work: MissingWork) -> str:
         f"{what} {first_names(names, _SHOWN_MISSING)}"
         for what, names in (
             ("missing files:", work.missing),
-            ("files without its change:", work.reverted),
-            ("deleted files that are back:", work.restored),
+            ("files without the step's change:", work.reverted),
+            ("deleted files that exist again:", work.restored),
             ("missing tests:", work.tests),
         )
         if names
@@ -189,14 +189,17 @@ def _criterion(criterion: CriterionProof) -> Lines:
 
 def not_in_this_tree(criterion: CriterionProof) -> str:
     """Return which files of a criterion are gone, or without the change of its step."""
-    return f"not in this tree as the run left them: {first_names(criterion.missing)}"
+    return (
+        "changed or missing in this tree since the run:"
+        f" {first_names(criterion.missing)}"
+    )
 
 
 def unserved(criterion: CriterionProof) -> str:
     """Return the reason why a criterion that no step serves has no evidence."""
     if criterion.edit:
-        return f"{criterion.edit}; no step of the plan serves it as it is now"
-    return "no step of the plan serves it"
+        return f"{criterion.edit}; no step of the plan covers its current text"
+    return "no step of the plan covers it"
 
 
 def criterion_sign(criterion: CriterionProof) -> str:
@@ -219,6 +222,6 @@ def describe_plan_checked(event: PlanChecked) -> Lines:
             lines.append((f"{where}: {problem.text}", Tone.ERROR))
     wrong = sum(not problem.is_warning for problem in event.problems)
     if not wrong:
-        return [*lines, (f"{event.source} can be carried out.", Tone.GOOD)]
-    problems = "problem has" if wrong == 1 else "problems have"
-    return [*lines, (f"{wrong} {problems} to be fixed.", Tone.ERROR)]
+        return [*lines, ("Plan check passed.", Tone.GOOD)]
+    problems = "problem" if wrong == 1 else "problems"
+    return [*lines, (f"Plan check failed: {wrong} {problems}.", Tone.ERROR)]

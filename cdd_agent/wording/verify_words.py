@@ -21,7 +21,10 @@ _NAMED_TOGETHER = (StepResult.UNVERIFIED, StepResult.SKIPPED, StepResult.OPEN)
 def describe_verify_started(event: VerifyStarted) -> Lines:
     count = len(event.checks)
     checks = "1 check" if count == 1 else f"{count} checks"
-    text = f"{event.ticket_slug}: {checks} of completed steps, on a copy of your files"
+    text = (
+        f"{event.ticket_slug}: running {checks} of completed steps on a copy of your"
+        " files"
+    )
     return [(text, Tone.QUIET)]
 
 
@@ -42,10 +45,10 @@ def describe_verify_finished(event: VerifyFinished) -> Lines:
             lines.append((text, Tone.WARNING))
     if event.other_failures:
         names = first_names(event.other_failures)
-        text = f"  tests that fail, and that no completed step had: {names}"
+        text = f"  failing tests that no completed step ran: {names}"
         lines.append((text, Tone.WARNING))
     if event.missing:
-        text = f"  not in the copy, as git ignores it: {named(event.missing)}"
+        text = f"  not in the copy, because git ignores it: {named(event.missing)}"
         lines.append((text, Tone.WARNING))
     return [*lines, *edited_criteria_lines(event.edited_criteria)]
 
@@ -89,10 +92,10 @@ def _findings(step: VerifiedStep, reasons: dict[str, str]) -> Iterator[str]:
     for check in step.checks:
         yield reasons.get(check, f"`{check}` failed")
     if step.failed:
-        yield f"tests that passed fail: {first_names(step.failed)}"
+        yield f"tests that passed now fail: {first_names(step.failed)}"
     if step.lost:
-        yield f"tests that passed are gone or skipped: {first_names(step.lost)}"
+        yield f"tests that passed are now missing or skipped: {first_names(step.lost)}"
     if step.missing is not None:
         yield missing_files(step.missing)
     if step.has_lost_check:
-        yield "the check that verified it is gone, or runs no tests any more"
+        yield "the check that verified it is missing or no longer runs tests"

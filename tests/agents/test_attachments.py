@@ -75,7 +75,7 @@ def test_a_mentioned_folder_is_attached_as_a_listing(root: Path, line: str) -> N
 def test_an_empty_folder_is_reported_as_empty(root: Path) -> None:
     (root / "empty").mkdir()
     (notice,) = attach_files(root, "look at @empty/", 1_000).notices
-    assert notice.text == "Sent with it: empty/ (empty)."
+    assert notice.text == "Sent with your message: empty/ (empty)."
 
 
 @each_row("line", ["mail me@example.com", "thanks @someone!", "@"])
@@ -130,7 +130,7 @@ def test_only_missing_files_are_reported_without_sending(root: Path) -> None:
         ("@src/App.py", "Did you mean src/app.py?"),
         ('@"no such file"', "no such file does not exist"),
         ("@data.bin", "binary"),
-        ("@big.txt", "big.txt is too big to go with a message (100,001 bytes)"),
+        ("@big.txt", "big.txt is too big for one message (100,001 bytes)"),
         ("@../outside.txt", "leaves the project"),
         ("@/etc/passwd", "is absolute"),
         ("@~/notes.txt", "is absolute"),

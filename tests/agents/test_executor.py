@@ -113,7 +113,7 @@ async def test_all_runs_the_rest_and_returns_to_chat(sandbox: Sandbox) -> None:
     assert started(events) == [1, 2]
     assert isinstance(events[-3], RunFinished)
     assert isinstance(closed := events[-2], Notice)
-    assert f"`/undo {SLUG}` goes back" in closed.text
+    assert f"Undo: `/undo {SLUG}`" in closed.text
     assert events[-1] == AgentChanged(None)
     assert session.agent is None
 

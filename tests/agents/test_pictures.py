@@ -125,7 +125,7 @@ async def test_a_link_out_of_the_project_and_a_secret_are_not_sent(
 async def test_six_pictures_are_too_many(project: Sandbox) -> None:
     for n in range(6):
         (project.root / f"{n}.png").write_bytes(SHOT)
-    with pytest.raises(BadInput, match="6 pictures are too many"):
+    with pytest.raises(BadInput, match="has 6 pictures"):
         await say(
             project.replies("Red.").session(), " ".join(f"@{n}.png" for n in range(6))
         )

@@ -371,7 +371,7 @@ async def test_a_plan_that_no_longer_fits_the_spec_says_so_and_the_model_hears_w
     edited = SPEC.replace("a.txt says good", "a.txt says better")
     (ticket.ticket / "spec.yaml").write_text(f"{edited}  - c.txt says good\n")
     events = await say(session, "")
-    assert "The plan does not fit the spec any more." in told(events)
+    assert "The plan no longer matches the spec." in told(events)
 
     await say(session, WISH)
     misfits = ticket.prompt().partition("# Where the plan does not fit the spec")[2]
@@ -519,9 +519,9 @@ async def test_a_change_that_would_lose_the_user_s_words_is_not_proposed(
     assert file.read_text() == f"{before}\n## Risks & Considerations\n\n- r\n"
 
     session = ticket.replies(*[changes(overview="New.")] * 3).session()
-    with pytest.raises(NoUsableAnswer, match="cannot be done"):
+    with pytest.raises(NoUsableAnswer, match="cannot be used"):
         await say(session, f"/plan {SLUG}", "another overview")
-    with pytest.raises(BadInput, match="no proposal"):
+    with pytest.raises(BadInput, match="no proposed plan"):
         await say(session, "approve")
 
 
@@ -806,7 +806,7 @@ async def test_an_open_proposal_is_offered_again_and_can_be_dropped(
     assert heading(2) in told(events)
     await say(session, "discard")
     assert not (ticket.root / ".cdd/runs" / SLUG / "planning.json").exists()
-    with pytest.raises(BadInput, match="no proposal"):
+    with pytest.raises(BadInput, match="no proposed plan"):
         await say(session, "approve")
 
 
@@ -854,7 +854,7 @@ async def test_without_a_model_a_basic_plan_can_be_made(ticket: Sandbox) -> None
     session = Wiring(ticket.project, Nobody(), tell).session
     events = await say(session, f"/plan {SLUG}")
     assert NoticeKind.NOT_DONE in noticed(events)
-    assert re.search(r"`basic` proposes", told(events))
+    assert re.search(r"Type `basic`", told(events))
     await say(session, "basic", "approve")
     plan = written(ticket)
     assert "Basic plan" in plan.overview

@@ -43,7 +43,7 @@ def test_a_prompt_may_have_another_encoding(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b" \n", "is empty"),
         (b"x" * (LONGEST + 1), "is longer than 50,000 characters"),
-        ("Größe ".encode() + b"\xff", "has bytes that are no text"),
+        ("Größe ".encode() + b"\xff", "is not UTF-8 text"),
         (b"a\0b", "binary file"),
     ],
 )
@@ -54,7 +54,7 @@ def test_an_unusable_prompt_file_is_an_error(
     with pytest.raises(BadInput, match=reason) as caught:
         load_prompt(tmp_path, "socrates")
     assert "socrates.md" in caught.value.message
-    assert "remove it" in caught.value.hint
+    assert "delete it" in caught.value.hint
 
 
 def test_a_folder_in_place_of_a_prompt_file_is_an_error(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ async def test_after_all_steps_are_done_that_is_said(
         assert "runs" not in hint.replace("no step runs", ""), line
         events = await say(session, line)
         said = notice(events, NoticeKind.ALL_DONE)
-        assert "All steps are over" in said, line
+        assert "All steps are done" in said, line
         assert f"/undo {SLUG}" in said, line
         assert runs_nothing(events), line
         is_status = line.startswith("st")
@@ -252,7 +252,7 @@ async def test_without_a_run_they_name_the_command_that_opens_one(
 
 async def test_undo_redo_and_diff_work_after_the_last_step(sandbox: Sandbox) -> None:
     session = await after_the_last_step(sandbox)
-    assert "goes back" in below(session, "undo")
+    assert "undo the last step" in below(session, "undo")
     await say(session, "undo")
     assert sandbox.statuses() == ["completed", "pending"]
     assert f"/exec {SLUG}" in notice(

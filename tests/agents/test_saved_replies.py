@@ -62,7 +62,7 @@ async def test_escape_status_and_the_hint_say_that_the_saved_reply_is_checked(
         notices(await collect(handle(session, "status")), NoticeKind.WHAT_NEXT)[-1],
     ):
         assert "saved reply" in said
-        assert "`retry`" in said
+        assert "retry" in said
     assert "new reply" in hint(session, "retry")
     session.leave()
 
@@ -148,7 +148,7 @@ async def test_rounds_of_tools_are_resumed_or_begun_again(sandbox: Sandbox) -> N
 
         events = await stop_at(handle(session, "continue"), is_second)
         assert len(notices(events, NoticeKind.SAVED_WORK)) == 1
-        assert "resumes" in hint(session, "")
+        assert "resume step" in hint(session, "")
         session.leave()
 
         rest = calls(replace("a.txt", "go", "good"))

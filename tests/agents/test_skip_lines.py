@@ -84,7 +84,7 @@ async def test_the_command_leaves_the_next_step_out(
 ) -> None:
     with at_step_two(sandbox) as agent:
         meaning = agent.meaning(line)
-        assert "leaves out step 2" in meaning.hint
+        assert "skip step 2" in meaning.hint
         await agent.say(line)
     assert sandbox.statuses() == ["completed", "skipped", "pending"]
     assert sandbox.model.requests == []

@@ -104,7 +104,7 @@ def mistakes() -> list[str]:
 
 
 STARTS_OR_WRITES = re.compile(
-    r"Enter (?:runs|leaves out|goes back|undoes|writes)|and the step runs|your own"
+    r"Enter: (?:run|resume|apply|skip|undo|redo|write|add instructions)\b|your own"
 )
 DONE = (StepStarted, StepFinished, StepsUndone, StepsRedone)
 APPROVED = (NoticeKind.SPEC_WRITTEN, NoticeKind.PLAN_WRITTEN)
@@ -201,7 +201,7 @@ async def test_no_mistake_starts_a_step_or_approves_anything(
             ], line
             assert len(sandbox.model.requests) == asked, line
             if session.agent is not agent:
-                assert "leaves" in said, line
+                assert "Enter: leave" in said, line
                 session = await opened(sandbox)
                 agent, asked = session.agent, len(sandbox.model.requests)
     session.leave()

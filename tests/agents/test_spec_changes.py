@@ -350,7 +350,7 @@ async def test_enter_has_the_last_words_answered_after_a_stop(sandbox: Sandbox) 
     assert noticed(events)[-1] is NoticeKind.UNANSWERED
     last = events[-1]
     assert isinstance(last, Notice)
-    assert "not answered yet: “Two seconds.”. Press Enter" in last.text
+    assert "no answer yet: “Two seconds.”. Press Enter" in last.text
     events = await say(session, "")
     assert open_questions(events) == ("Slow?",)
     assert sandbox.prompt().count("Two seconds.") == 1
@@ -453,7 +453,7 @@ async def test_notes_of_an_older_program_go_on(sandbox: Sandbox) -> None:
     )
     spec = TicketSpec.from_yaml(FILE)
     assert open_points(sandbox.root / ".cdd" / "runs" / SLUG, spec) == (
-        f"nobody knows how to check: {LOGOUT}",
+        f"no check yet: {LOGOUT}",
         "open question 1: How fast?",
     )
     session = sandbox.replies(asks("So?")).session()

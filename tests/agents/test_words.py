@@ -355,7 +355,7 @@ async def test_words_of_shell_commands_name_the_slash_command(
     session = sandbox.write(*THREE).session()
     await say(session, f"/exec {SLUG}")
     for word in ("clear", "model", "cost", "list"):
-        assert f"`/{word}` does that." in told(await say(session, word))
+        assert f"Use `/{word}` for that." in told(await say(session, word))
     assert sandbox.model.requests == []
     session.leave()
 

@@ -137,7 +137,7 @@ def test_no_setting_from_outside_reaches_its_shell(surroundings: Path) -> None:
     terminal = Terminal(surroundings, CDD, "demo", size=(120, 40))
     try:
         screen = Screen(terminal, 120, 40)
-        terminal.until(lambda: "Next is step 1" in screen.text)
+        terminal.until(lambda: "Next: step 1" in screen.text)
         terminal.until(lambda: "demo-script" in screen.text)
         assert "gpt-5" not in screen.text
     finally:

@@ -122,7 +122,7 @@ def test_of_a_step_in_a_tree_of_its_own_people_read_what_they_should_know(
         (THOUGHTS[-1], "thought for 2 s, ~1,200 tokens\n"),
         (
             ThinkingFinished(1, None, 80, estimated=False),
-            "thought, without showing it: 80 tokens\n",
+            "thought (hidden by the provider): 80 tokens\n",
         ),
     ],
 )

@@ -224,7 +224,7 @@ async def test_a_step_is_carried_out_in_the_page(
 ) -> None:
     page = await opened(served, browser)
     await page.type(f"/exec {SLUG}\r")
-    await page.until_shown("Next is step 1")
+    await page.until_shown("Next: step 1")
     await page.type("continue\r")
     await page.until_shown("Plan 1/1")
     assert (tmp_path / "a project's folder/a.txt").read_text().strip() == "good"
@@ -245,7 +245,7 @@ async def test_however_it_ends_the_step_that_runs_is_put_back(
     page = await opened(served, browser)
     (shell,) = served.shells()
     await page.type(f"/exec {SLUG}\r")
-    await page.until_shown("Next is step 1")
+    await page.until_shown("Next: step 1")
     await page.type("continue\r")
     await page.until((sandbox.root / "running").exists)
     if ending == "Ctrl+C":

@@ -179,8 +179,8 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("/new feature reading-time", "makes the plan")
         template = (ticket / "spec.yaml").read_text()
         shell.say(f"/socrates {SLUG}", "▸ list", "How is the time counted?", "Spec 1/4")
-        shell.say("exit", "goes on from here")
-        shell.say("/resume", "Going on", "How is the time counted?")
+        shell.say("exit", "to resume")
+        shell.say("/resume", "Resuming", "How is the time counted?")
         shell.leave()
     with shell_in(root, pace=10) as shell:
         shell.say("/resume", "How is the time counted?")
@@ -215,7 +215,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
             "continue",
             "The answer is not right yet",
             "Asking again",
-            "The proposed plan can be carried out",
+            "Plan check passed",
         )
         shell.say("exit", "is kept")
         shell.say(
@@ -233,15 +233,15 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         assert "### Step 2: " in (ticket / "plan.md").read_text()
         assert "README" in (ticket / "plan.md").read_text()
 
-        shell.say(f"/exec {SLUG}", "Next is step 1")
+        shell.say(f"/exec {SLUG}", "Next: step 1")
         shell.leave()
     with shell_in(root, pace=10) as shell:
-        shell.say("/resume", "Next is step 1")
+        shell.say("/resume", "Next: step 1")
         shell.begin("continue", "Now the code")
         assert (root / "test_minutes.py").exists()
         shell.kill()  # in the middle of a step, which has written a file
     with shell_in(root) as shell:
-        shell.say("/resume", "Next is step 1")
+        shell.say("/resume", "Next: step 1")
         # the step was restored
         assert files_of_project(root) == {".gitignore", "AGENTS.md"}
         shell.say("continue", "Step 1 completed")
@@ -269,10 +269,10 @@ INTERRUPTED = [
     (MISSING, "That settles it", "approve writes it"),
     ("approve", "", "spec.yaml is written"),
     (f"/plan {SLUG}", "There is no code yet", "1. May the command"),
-    (ONE_MODULE, "One module it is", "The proposed plan can be carried out"),
+    (ONE_MODULE, "One module it is", "Plan check passed"),
     (README, "That belongs to", "+### Step 2"),
     ("approve", "", "Wrote tickets"),
-    (f"/exec {SLUG}", "", "Next is step 1"),
+    (f"/exec {SLUG}", "", "Next: step 1"),
     ("continue", "Now the code", "Step 1 completed"),
     ("continue", "A thin", "Step 2 of 2 failed"),
     ("retry", "The test is right", "Step 2 completed"),

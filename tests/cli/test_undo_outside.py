@@ -84,7 +84,7 @@ def test_a_run_of_actions_that_was_killed(root: Path) -> None:
     assert not is_running(command)
     assert not (root / "new.txt").exists()
     # a command that was killed cannot be told from the user
-    assert "edited since, left as it is: a.txt" in told
+    assert "edited since, left unchanged: a.txt" in told
     assert (root / "a.txt").read_text() == "half"
 
 

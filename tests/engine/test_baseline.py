@@ -820,8 +820,8 @@ async def test_the_output_is_kept_whole_and_without_our_own_line(
             (12, 3, 1),
             "",
             (
-                "`t`: 12 passed, 3 failed, 1 skipped; old failures count only in steps"
-                " that are about them"
+                "`t`: 12 passed, 3 failed, 1 skipped. These existing failures"
+                " won't count against unrelated steps"
             ),
             Tone.PLAIN,
         ),
@@ -832,7 +832,7 @@ async def test_the_output_is_kept_whole_and_without_our_own_line(
             None,
             (None, None, None),
             "it was ended.",
-            "`t` was of no use: it was ended. Every failure",
+            "`t` gave no usable result: it was ended. Every failure",
             Tone.WARNING,
         ),
     ],

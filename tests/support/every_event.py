@@ -42,6 +42,7 @@ from cdd_agent.events.outside_events import (
 from cdd_agent.events.question_events import (
     AcceptingAll,
     ActionProposed,
+    ApprovalChanged,
     ChangesProposed,
     ChangesReviewed,
     Choice,
@@ -201,6 +202,7 @@ EXAMPLES: tuple[Event, ...] = (
     ChangesProposed(1, ("a.py",), ()),
     ChangesReviewed(1, Choice.YES, "", (LeftOut("a.py", "line 1"),), ("b.py",)),
     AcceptingAll(True),
+    ApprovalChanged("ask"),
     CommandProposed("rm a", "`rm` is not allowed"),
     ActionProposed(1, 2, "Create a.py", "text"),
     TestLossProposed(1, "1b", (LostTest("t", "is skipped"),)),

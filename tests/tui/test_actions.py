@@ -158,7 +158,7 @@ async def test_each_file_of_a_reply_is_a_line_that_opens_to_its_diff() -> None:
             "▸ create src/a.py +30",
             "▸ edit b.py +1 −1",
             "▸ delete c.py −1",
-            "! not named in the plan for this step: b.py",
+            "! not listed in the plan for this step: b.py",
         ]
         await pilot.click(Transcript, offset=(4, 1))
         await pilot.click(Transcript, offset=(4, 0))

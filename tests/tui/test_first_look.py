@@ -51,7 +51,7 @@ async def test_a_server_without_a_model_is_named(sandbox: Sandbox) -> None:
             sandbox, find_servers=partial(find_local_servers, {"Ollama": port})
         ) as person:
             await person.until_told(
-                "Ollama runs on this computer, and has no model yet."
+                "Ollama is running on this computer but has no model yet."
             )
 
 

@@ -81,7 +81,7 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
         transcript.add(BlockKind.NOTE, "no fold")
         transcript.add_foldable(block("read a.py", *LINES, sample=2))
         assert (
-            "Enter runs step 1" in person.activity or "Enter sends" in person.activity
+            "Enter: run step 1" in person.activity or "Enter sends" in person.activity
         )
 
         await person.press("ctrl+up")

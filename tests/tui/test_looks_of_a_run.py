@@ -179,8 +179,8 @@ def test_a_step_whose_text_does_not_compile(
             (
                 BlockKind.ERROR,
                 (
-                    "The plan could not be carried out so:\n"
-                    "- step 3 depends on step 9, which is not there"
+                    "With this text the plan could not run:\n- step 3 depends on"
+                    " step 9, which is not there"
                 ),
             ),
             (BlockKind.NOTE, "Your text is kept: `e` opens it again."),

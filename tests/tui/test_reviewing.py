@@ -80,7 +80,7 @@ async def test_a_review_shows_the_files_their_diffs_and_counts(
 ) -> None:
     async with reviewing(sandbox) as (person, _):
         for text in (
-            "May step 1 write this?  2 files +4 −3",
+            "Apply these changes of step 1?  2 files +4 −3",
             "create b.txt  +1",
             "change a.txt  +3 −3",
             "+ good",
@@ -101,7 +101,7 @@ async def test_a_review_goes_hunk_by_hunk_and_then_asks_about_the_rest(
         await send(person, "no")
         assert "4 of 4: create b.txt" in person.screen
         await send(person, "yes")
-        assert "May step 1 write 2 of 4 parts?" in person.screen
+        assert "Apply 2 of 4 parts of step 1?" in person.screen
         assert "left out: a.txt, line 15: keep the number" in person.screen
         assert "fifteen" not in person.screen
         assert not asked.is_finished
@@ -166,7 +166,7 @@ async def test_keys_in_a_row_answer_no_question_that_has_not_been_seen(
         await person.press("escape", "escape", "escape", "y", "enter", "escape")
         await person.until_asked()
         assert not asked.is_finished
-        assert "May step 1 write this?" in person.screen
+        assert "Apply these changes of step 1?" in person.screen
         assert "↩ y" in person.screen
 
 
@@ -402,7 +402,7 @@ async def test_a_step_writes_only_the_parts_that_were_taken(asking: Sandbox) -> 
         await person.until(lambda: not person.is_waiting)
         assert asking.statuses() == ["completed", "pending", "pending"]
         assert asking.text("a.txt") == OLD.replace("line 2\n", "good\n")
-        assert "left out by you: a.txt, line 28: not wanted" in person.told
+        assert "you left out: a.txt, line 28: not wanted" in person.told
 
 
 async def test_a_reason_brings_the_next_attempt_at_once(asking: Sandbox) -> None:

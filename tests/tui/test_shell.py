@@ -50,7 +50,7 @@ async def test_exec_opens_the_plan_and_its_agent(sandbox: Sandbox) -> None:
         ]
         assert f"{SLUG}: Say words" in person.told
         assert "Make a.txt" in notice(person.shown, NoticeKind.WHAT_NEXT)
-        assert person.prompt.area.placeholder.startswith("Enter runs")
+        assert person.prompt.area.placeholder.startswith("Enter: run")
 
 
 async def test_a_word_or_enter_alone_runs_the_next_step(sandbox: Sandbox) -> None:
@@ -63,7 +63,7 @@ async def test_a_word_or_enter_alone_runs_the_next_step(sandbox: Sandbox) -> Non
             await person.say(word)
             assert sandbox.statuses().count("completed") == number, word
             assert person.steps[0].startswith(f"Plan {number}/4 ")
-            assert person.activity.startswith(f"Enter runs step {number + 1}")
+            assert person.activity.startswith(f"Enter: run step {number + 1}")
         assert "Here it is." in person.told
         assert sandbox.text("2.txt") == "good\n"
 
@@ -105,7 +105,7 @@ async def test_after_the_end_of_the_run_its_words_do_what_the_line_below_says(
             await person.say("")
             assert noticed(person.shown).count(NoticeKind.ALL_DONE) == count
         person.prompt.area.insert("undo")
-        await person.until(lambda: "Enter goes back" in person.activity)
+        await person.until(lambda: "Enter: undo" in person.activity)
         await person.say("")
         assert sandbox.statuses() == ["completed", "pending"]
         assert len(sandbox.model.requests) == len(GOOD)
@@ -132,7 +132,7 @@ async def test_a_failed_step_is_shown_and_retried(sandbox: Sandbox) -> None:
 
         await person.say("retry")
         assert person.steps[1].startswith("? 1. Make a.txt")
-        assert person.prompt.area.placeholder.startswith("Enter runs")
+        assert person.prompt.area.placeholder.startswith("Enter: run")
 
 
 async def test_a_skipped_step_frees_the_step_that_depends_on_it(

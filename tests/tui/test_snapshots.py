@@ -608,7 +608,7 @@ def test_a_review_part_by_part(
 
 CHAT: tuple[Event | str, ...] = (
     "why does @tally/report.py print 12.5?",
-    Notice("Sent with it: tally/report.py (31 lines).", Tone.QUIET),
+    Notice("Sent with your message: tally/report.py (31 lines).", Tone.QUIET),
     ReplyDelta(None, "I look at the test first."),
     ReplyFinished(None, None),
     ToolStarted(None, "read_file(path=tests/test_report.py)"),

@@ -29,6 +29,7 @@ READ_ONLY: dict[str, type[Event]] = {
     "/list": TicketsListed,
     "/cost": Notice,
     "/context a.txt": Answer,
+    "/approval": Notice,
     "/model": Notice,
     "/help": ScreenAsked,
     "/help executor": ScreenAsked,
@@ -117,8 +118,9 @@ async def test_the_diff_of_a_completed_step_is_shown_while_the_next_one_runs(
         assert sandbox.statuses() == ["completed", "pending"]
 
 
-def test_only_commands_that_change_nothing_run_next_to_a_step() -> None:
+def test_only_commands_that_disturb_nothing_run_next_to_a_step() -> None:
     assert {name for name in commands() if can_run_now(f"/{name}")} == {
+        "approval",
         "board",
         "context",
         "conversation",

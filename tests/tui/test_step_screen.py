@@ -384,7 +384,7 @@ async def test_a_step_that_is_done_or_runs_is_not_edited_and_others_are(
         await opened(person, "home", "down")
         before = (one_done.ticket / "plan.md").read_text()
         await person.press("e")
-        await person.until(lambda: "Step 2 is in progress" in shown(person))
+        await person.until(lambda: "Step 2 is running" in shown(person))
         assert (one_done.ticket / "plan.md").read_text() == before
         await person.press("escape")
         await opened(person, "end")

@@ -74,7 +74,7 @@ async def test_escape_and_ctrl_c_stop_a_reply_and_continue_asks_for_it_again(
             assert is_as_before(sandbox)
             assert person.steps[1] == "○ 1. Make a.txt"
             assert "`continue`" in person.told
-            assert person.activity.startswith("Enter runs step 1: Make a.txt")
+            assert person.activity.startswith("Enter: run step 1, Make a.txt")
 
         sandbox.model.pace = 0
         sandbox.replies(says("a.txt", "good"))

@@ -59,7 +59,7 @@ def test_a_closed_terminal_ends_the_shell_and_restores_the_step(
 ) -> None:
     terminal.type(f"/exec {SLUG}")
     screen = Screen(terminal)
-    terminal.until(lambda: "Next is step 1" in screen.text)
+    terminal.until(lambda: "Next: step 1" in screen.text)
     terminal.type("continue")
     terminal.until((sandbox.root / "running").exists)
     terminal.close()
@@ -76,7 +76,7 @@ def test_a_closed_terminal_ends_a_shell_that_draws_or_was_stopped(
 ) -> None:
     terminal.type(f"/exec {SLUG}")
     screen = Screen(terminal)
-    terminal.until(lambda: "Next is step 1" in screen.text)
+    terminal.until(lambda: "Next: step 1" in screen.text)
     terminal.type("continue")
     terminal.until((sandbox.root / "running").exists)
     stop_and_continue(terminal, stops)

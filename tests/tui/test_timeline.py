@@ -48,7 +48,7 @@ async def test_undo_and_redo_from_the_timeline_are_put_into_the_prompt(
         await person.until(lambda: "After step 1" in shown(person))
         assert "stays as you have edited it since: b.txt" in shown(person)
         await person.press("home")
-        await person.until(lambda: "as before: a.txt" in shown(person))
+        await person.until(lambda: "Reverted: a.txt" in shown(person))
         await person.press("right", "enter")
         await person.until(lambda: person.app.focused is person.prompt.area)
         assert person.prompt.text == "undo 2"
@@ -73,7 +73,7 @@ async def test_after_the_run_the_timeline_offers_the_command_of_the_shell(
         await person.say("all")
         await opened(person)
         await person.press("home")
-        await person.until(lambda: "as before: c.txt" in shown(person))
+        await person.until(lambda: "Reverted: c.txt" in shown(person))
         await person.press("enter")
         await person.until(lambda: person.app.focused is person.prompt.area)
         assert person.prompt.text == f"/undo {SLUG} 1"

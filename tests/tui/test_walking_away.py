@@ -124,7 +124,7 @@ def test_a_disabled_notification_is_not_sent(open_: Open, sandbox: Sandbox) -> N
     terminal = open_(TERM_PROGRAM="ghostty")
     terminal.press(AWAY)
     terminal.type(f"/exec {SLUG}")
-    sees(terminal, "Next is step 1")
+    sees(terminal, "Next: step 1")
     terminal.press(b"\x04")
     terminal.until_ended()
     # Textual's, for the mouse pointer
@@ -135,7 +135,7 @@ def test_a_disabled_notification_is_not_sent(open_: Open, sandbox: Sandbox) -> N
 def test_leaving_prints_a_summary(open_: Open) -> None:
     terminal = open_()
     terminal.type(f"/exec {SLUG}")
-    sees(terminal, "Next is step 1")
+    sees(terminal, "Next: step 1")
     terminal.type("all")
     sees(terminal, "retry")
     terminal.press(b"\x04")
@@ -153,7 +153,7 @@ def test_the_summary_of_a_completed_run_offers_no_resume(
     (sandbox.root / ".cdd/script.yaml").write_text(f"replies: {replies}\n")
     terminal = open_()
     terminal.type(f"/exec {SLUG}")
-    terminal.until(lambda: b"Next is step 1" in terminal.seen)
+    terminal.until(lambda: b"Next: step 1" in terminal.seen)
     terminal.type("all")
     terminal.until(lambda: b"2 by exit code" in terminal.seen)
     terminal.press(b"\x04")

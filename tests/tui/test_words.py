@@ -46,7 +46,7 @@ async def test_the_effect_of_enter_is_shown_below_the_prompt(sandbox: Sandbox) -
         assert await types(person, "use a table") in person.screen
         await types(person, "")
         await person.say(f"/exec {SLUG}")
-        assert person.activity.startswith("Enter runs step 1: Make a.txt")
+        assert person.activity.startswith("Enter: run step 1, Make a.txt")
         for line in LINES:
             below = await types(person, line)
             assert person.app.session is not None
@@ -85,8 +85,8 @@ async def test_during_a_step_the_effect_of_enter_on_each_kind_of_line_is_shown(
         await types(person, "")
         model.release()
         await person.until(lambda: not person.is_waiting)
-        assert person.prompt.area.placeholder.startswith("Enter runs")
-        assert person.activity.startswith("Enter runs step 2")
+        assert person.prompt.area.placeholder.startswith("Enter: run")
+        assert person.activity.startswith("Enter: run step 2")
 
 
 async def test_at_a_question_in_a_turn_no_line_is_said_to_wait(

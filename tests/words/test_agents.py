@@ -79,52 +79,53 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         (
             f"/exec {SLUG}",
             [
-                "Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."
+                "Next: step 1, Make a.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions."
             ],
         ),
         (
             "retry",
             [
-                "No step has failed.",
-                "Next is step 1: Make a.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
+                "There is nothing to retry: no step failed.",
+                "Next: step 1, Make a.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions.",
             ],
         ),
         (
             "c",
             [
-                "Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."
+                "Step 1 failed. Type `retry`, `skip` or `exit`, or say what to do differently."
             ],
         ),
         (
             "c",
             [
-                "Step 1 has failed: `retry`, `skip`, `exit`, or say what to do differently."
+                "Step 1 failed. Type `retry`, `skip` or `exit`, or say what to do differently."
             ],
         ),
         (
             "staus",
-            [
-                "Did you mean `status`? Nothing was done. `> staus` makes it guidance for step 1, and runs the step."
-            ],
+            ["Did you mean `status`? Type `> staus` to send it to step 1 anyway."],
         ),
-        ("skip 7", ["Step 7 is not the next one, step 1 is. Nothing was done."]),
+        (
+            "skip 7",
+            ["Step 7 is not the next one. The next step is 1. Nothing was done."],
+        ),
         (
             "retry",
             [
-                "Next is step 2: Make b.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it."
+                "Next: step 2, Make b.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions."
             ],
         ),
         (
             "c",
             [
-                "The Executor is closed. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
+                "All steps done. Review: `/diff feature-words`. Undo: `/undo feature-words`."
             ],
         ),
         (f"/exec {SLUG}", ["All steps are over; nothing was run."]),
         (
             "continue",
             [
-                "All steps are over; nothing was run. `/diff feature-words` shows what was done, `/undo feature-words` goes back."
+                "All steps are done, so no step ran. Review: `/diff feature-words`. Undo: `/undo feature-words`."
             ],
         ),
         (
@@ -137,24 +138,24 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         (
             "undo",
             [
-                "No agent is active, and chat cannot do that. `/undo feature-words` does it. `/resume` goes back to where you were last."
+                "No ticket is open. Type `/undo feature-words`. Type `/resume` to return to your last session."
             ],
         ),
         (
             f"/undo {SLUG}",
-            ["Next is step 2: Make b.txt. `/exec feature-words` goes on with it."],
+            ["Next: step 2, Make b.txt. Type `/exec feature-words` to resume."],
         ),
         (
             f"/exec {SLUG}",
             [
-                "Going on: 1 of 2 steps are over already.",
-                "Next is step 2: Make b.txt. `continue`, `all`, `skip`, `exit`, or say what matters for it.",
+                "Resuming: 1 of 2 steps done.",
+                "Next: step 2, Make b.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions.",
             ],
         ),
         (
             "/exit",
             [
-                "Left feature-words. `/exec feature-words` goes on from here.",
+                "Left feature-words. Type `/exec feature-words` to resume.",
                 "`/exit` once more leaves the shell.",
             ],
         ),
@@ -169,15 +170,15 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         ("help", ["`/help` does that."]),
         (
             "continue",
-            ["No run is open. `/exec feature-words` opens one."],
+            ["No run is open. Type `/exec feature-words` to open one."],
         ),
         (
             "undo",
-            ["Next is step 1: Make a.txt. `/exec feature-words` goes on with it."],
+            ["Next: step 1, Make a.txt. Type `/exec feature-words` to resume."],
         ),
         (
             "redo",
-            ["Next is step 2: Make b.txt. `/exec feature-words` goes on with it."],
+            ["Next: step 2, Make b.txt. Type `/exec feature-words` to resume."],
         ),
         (
             "/exec nothing",
@@ -206,13 +207,16 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         planned(sandbox).replies(plan()).session(),
         (
             f"/plan {SLUG}",
-            ["`approve` writes it, `discard` drops it; or say what to change in it."],
+            [
+                (
+                    "Type `approve` to write the plan, `discard` to discard the"
+                    " proposal, or say what to change."
+                )
+            ],
         ),
         (
             "exit",
-            [
-                "Left the planning of feature-words. What was proposed or learnt is kept."
-            ],
+            ["Left the Planner for feature-words. Your planning session is saved."],
         ),
     )
     await is_said(
@@ -220,40 +224,43 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         (
             f"/plan {SLUG}",
             [
-                "A plan was proposed here, and not approved yet.",
-                "`approve` writes it, `discard` drops it; or say what to change in it.",
+                "You have not approved this proposed plan yet.",
+                (
+                    "Type `approve` to write the plan, `discard` to discard the"
+                    " proposal, or say what to change."
+                ),
             ],
         ),
         (
             "approve",
             [
-                "Wrote tickets/feature-words/plan.md. `/exec feature-words` carries it out."
+                "Wrote tickets/feature-words/plan.md. Next: `/exec feature-words` runs it."
             ],
         ),
         (
             f"/plan {SLUG}",
             [
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems."
+                "Type `keep`, `regenerate`, `show` or `check`, or say what to change in the plan."
             ],
         ),
         (
             "keep",
             [
-                "tickets/feature-words/plan.md is unchanged. `/exec feature-words` carries it out."
+                "tickets/feature-words/plan.md is unchanged. Next: `/exec feature-words` runs it."
             ],
         ),
         (
             f"/plan {SLUG}",
             [
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems."
+                "Type `keep`, `regenerate`, `show` or `check`, or say what to change in the plan."
             ],
         ),
-        ("approve", ["There is no proposal to approve"]),
+        ("approve", ["There is no proposed plan to approve"]),
         (
             "discard",
             [
-                "Dropped what was proposed and learnt; plan.md is unchanged.",
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems.",
+                "Proposal discarded; plan.md unchanged.",
+                "Type `keep`, `regenerate`, `show` or `check`, or say what to change in the plan.",
             ],
         ),
     )
@@ -269,14 +276,14 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         (
             f"/plan {SLUG}",
             [
-                "`keep` the plan, `regenerate` it, or say what to change in it; `show` prints it, `check` its problems."
+                "Type `keep`, `regenerate`, `show` or `check`, or say what to change in the plan."
             ],
         ),
         (
             "regenerate",
             [
                 "No model is configured. In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. `cdd doctor` says which ones there are, and what is missing.",
-                "`basic` proposes a plan without a model: a step for each acceptance criterion.",
+                "Type `basic` for a plan without a model: one step for each acceptance criterion.",
             ],
         ),
     )
@@ -289,43 +296,41 @@ async def test_socrates(sandbox: Sandbox) -> None:
         (
             "approve",
             [
-                "Nothing is written yet:\n- title: one line that says what is wanted\n- description: what is wanted, and why\n- acceptance_criteria: at least one thing to check when the work is done\n- open question 1: Who?",
-                "Answer what is open, or `approve anyway` to write it as it is. `drop 1` drops the first question.",
+                "Not written yet. Still open:\n- title: one line that says what is wanted\n- description: what is wanted, and why\n- acceptance_criteria: at least one thing to check when the work is done\n- open question 1: Who?",
+                "Answer these points, or type `approve anyway` to write the spec without them. Type `drop 1` to drop the first question.",
             ],
         ),
         (
             "drop",
-            ["`drop 1` drops it."],
+            ["Type `drop 1` to drop it."],
         ),
         (
             "drop 2",
-            ["No open question has the number 2. `drop` shows those that are open."],
+            [("There is no open question 2. Type `drop` to list the open questions.")],
         ),
-        ("Readers.", ["Not open any more:\n- Who?"]),
-        ("drop 1", ["No question is open."]),
-        ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
+        ("Readers.", ["No longer open:\n- Who?"]),
+        ("drop 1", ["There is no open question."]),
+        ("exit", ["Left feature-words. Type `/socrates feature-words` to resume."]),
     )
     await is_said(
         sandbox.session(),
         (
             f"/socrates {SLUG}",
             [
-                "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: title, description, acceptance_criteria.",
-                "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
+                "Resuming your saved conversation. Not written to tickets/feature-words/spec.yaml yet: title, description, acceptance_criteria.",
+                "The spec is complete. Type `approve` to write it, `summary` to read it, or press Enter for deeper questions.",
             ],
         ),
         (
             "Yes.",
             [
-                "This turn removed or reworded words of the spec:",
-                "The spec has changed with your last words. `summary` shows it, `approve` writes it.",
+                "This answer removed or reworded text of the spec:",
+                "Your last message changed the spec. Type `summary` to read it, or `approve` to write it.",
             ],
         ),
         (
             "approve",
-            [
-                "tickets/feature-words/spec.yaml is written. Next is the plan: `/plan feature-words`."
-            ],
+            ["Wrote tickets/feature-words/spec.yaml. Next: `/plan feature-words`."],
         ),
         (
             "approve",
@@ -349,19 +354,19 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
         (
             f"/socrates {SLUG}",
             [
-                "tickets/feature-words/spec.yaml is filled in; how to check 2 criteria is open. Press Enter to have Socrates ask, or say what to look at; `exit` leaves."
+                "tickets/feature-words/spec.yaml is filled in, but it does not say how to check 2 criteria. Press Enter to let Socrates ask, say what to clarify, or type `exit`."
             ],
         ),
-        ("It says bad.", ["This turn removed or reworded words of the spec:"]),
+        ("It says bad.", ["This answer removed or reworded text of the spec:"]),
         (
             "approve",
             [
-                "Nothing is written yet. These words of tickets/feature-words/spec.yaml would be removed or reworded:",
-                "Type `approve` again to write this, or say what must stay.",
+                "Not written yet. This would remove or reword text of tickets/feature-words/spec.yaml:",
+                "Type `approve` again to write this, or say what to keep.",
             ],
         ),
-        ("Another title.", ["This turn removed or reworded words of the spec:"]),
-        ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
+        ("Another title.", ["This answer removed or reworded text of the spec:"]),
+        ("exit", ["Left feature-words. Type `/socrates feature-words` to resume."]),
     )
     spec.write_text(SPEC.replace("title: Say words", "title: Mine"))
     await is_said(
@@ -369,21 +374,21 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
         (
             f"/socrates {SLUG}",
             [
-                "tickets/feature-words/spec.yaml has changed: title. What the file says is kept. These changes of the draft are dropped:\n- Other",
-                "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
-                "The spec is complete. Enter goes deeper, `summary` shows it, `approve` writes it.",
+                "tickets/feature-words/spec.yaml has changed (title). Your edits are kept. These changes of the draft conflict with them and were dropped:\n- Other",
+                "Resuming your saved conversation. Not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
+                "The spec is complete. Type `approve` to write it, `summary` to read it, or press Enter for deeper questions.",
             ],
         ),
         ("So?", []),
-        ("exit", ["Left feature-words. `/socrates feature-words` goes on from here."]),
+        ("exit", ["Left feature-words. Type `/socrates feature-words` to resume."]),
     )
     await is_said(
         sandbox.session(),
         (
             f"/socrates {SLUG}",
             [
-                "Going on: what was said is kept; not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
-                "Socrates noted no open question. Answer anyway, or press Enter to go deeper; `approve` writes the spec.",
+                "Resuming your saved conversation. Not written to tickets/feature-words/spec.yaml yet: acceptance_criteria.",
+                "The spec has no open question. Answer anyway, press Enter for deeper questions, or type `approve` to write the spec.",
             ],
         ),
     )
@@ -415,7 +420,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
         (
             "hi @nothing.py",
             [
-                "nothing.py does not exist; only the name is sent.",
+                "nothing.py does not exist. Only the name is sent.",
                 "The reply was cut by the model's length limit.",
             ],
         ),
@@ -447,7 +452,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
         sandbox.session(),
         (
             "/resume",
-            ["Back in the last conversation: 2 messages of yours. It ended with:"],
+            [("Resuming the last conversation (2 messages from you). It ended with:")],
         ),
     )
     await is_said(
@@ -479,7 +484,7 @@ async def test_pictures(sandbox: Sandbox) -> None:
             [
                 "Sent as a picture: shot.png (60 × 40).",
                 "No pictures.",
-                "Use another model. The picture is left out now: press Enter to go on without it.",
+                "Use another model. The picture is left out now. Press Enter to continue without it.",
             ],
         ),
     )

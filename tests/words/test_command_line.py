@@ -41,7 +41,7 @@ def test_from_an_empty_folder_to_a_ticket(
             "list",
             0,
             [
-                "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."
+                "No tickets yet. Make one: `/new feature NAME`, or `cdd new feature NAME` in a terminal."
             ],
         ),
         (
@@ -85,7 +85,7 @@ def test_from_an_empty_folder_to_a_ticket(
             ],
         ),
         ("list", 0, ["bug-login  empty"]),
-        ("list done", 0, ["No ticket is in the state done."]),
+        ("list done", 0, ["No ticket is done."]),
         (
             "status bug-l",
             0,
@@ -94,7 +94,7 @@ def test_from_an_empty_folder_to_a_ticket(
                 "! tickets/bug-login/spec.yaml is not complete. Missing:",
                 "  description: what is wanted, and why",
                 "  acceptance_criteria: at least one thing to check when the work is done",
-                "Next: write them in tickets/bug-login/spec.yaml, or let Socrates ask: `/socrates bug-login` in the shell.",
+                "Next: write them into tickets/bug-login/spec.yaml, or let Socrates ask you: `/socrates bug-login` in the shell.",
             ],
         ),
         (
@@ -119,7 +119,7 @@ def test_from_an_empty_folder_to_a_ticket(
             "plan bug-l",
             2,
             [
-                "✗ cdd: tickets/bug-login/spec.yaml is not complete, and a plan needs that. Missing:",
+                "✗ cdd: tickets/bug-login/spec.yaml is not complete, so it cannot be planned yet. Missing:",
                 "✗ - description: what is wanted, and why",
                 "✗ - acceptance_criteria: at least one thing to check when the work is done",
                 "✗ `/socrates bug-login` asks for what is missing, or write it in by hand.",
@@ -215,7 +215,7 @@ def test_a_run_and_the_way_back(
             0,
             [
                 "! tickets/feature-words/plan.md:1: warning: no step names the acceptance criteria that it serves; write their words or numbers, such as `**Serves:** 1, 3`",
-                "✓ tickets/feature-words/plan.md can be carried out.",
+                "✓ Plan check passed.",
             ],
         ),
         (
@@ -240,9 +240,9 @@ def test_a_run_and_the_way_back(
         (
             f"undo {SLUG}",
             0,
-            ["✓ Step 2 was undone. `redo` brings it back.", "as before: b.txt"],
+            ["✓ Step 2 undone. Type `redo` to restore it.", "Reverted: b.txt"],
         ),
-        (f"redo {SLUG}", 0, ["✓ Step 2 was done again.", "there again: b.txt"]),
+        (f"redo {SLUG}", 0, ["✓ Step 2 redone.", "Restored: b.txt"]),
         (
             f"redo {SLUG}",
             0,
@@ -309,8 +309,8 @@ def test_a_saved_reply_and_the_way_back(
     code, lines = cdd(sandbox, capsys, "undo")
     assert code == 0
     assert lines[0].startswith("✓ Undone: `cdd apply ROOT/reply.md` (20")
-    assert lines[0].endswith("). `redo` brings it back.")
-    assert lines[1:] == ["as before: a.txt"]
+    assert lines[0].endswith("). Type `redo` to restore it.")
+    assert lines[1:] == ["Reverted: a.txt"]
     for line, printed in (
         (
             "undo",
@@ -349,7 +349,7 @@ def test_a_plan_that_no_longer_fits_its_spec(
         [
             f"✗ {plan}:1: no step serves acceptance criterion 1 (a.txt says good); add a step, or name it in a `**Serves:**`",
             f"✗ {plan}:7: step 1 serves “a file”, which is no acceptance criterion of the spec; write the words or the number of one",
-            "✗ 2 problems have to be fixed.",
+            "✗ Plan check failed: 2 problems.",
             f"! {plan} is there, and stays, but it does not fit the spec any more. `cdd plan {SLUG} --regenerate` makes another one, in which done steps stay; `/plan {SLUG}` in the shell changes this one.",
         ],
     )
@@ -389,7 +389,7 @@ def test_a_plan_that_has_to_be_mended(
             f"✗ {plan}:15: step 2 serves acceptance criterion 2, but the spec has 1",
             f"! {plan}:15: warning: step 2 names no check; write a command in `**Verify:**`",
             f"! {plan}:15: warning: step 2 affects `b.txt`, which does not exist; write `(new)` behind it if the step creates it",
-            "✗ 3 problems have to be fixed.",
+            "✗ Plan check failed: 3 problems.",
         ],
     )
 

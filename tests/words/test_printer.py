@@ -68,7 +68,7 @@ RUN_SAID = """\
 bug-login: Login fails
   ○ 1. Test it
   ○ 2. Fix it
-Before step 1, `pytest`: 4 passed, 1 failed; old failures count only in steps that are about them (2.0 s)
+Before step 1, `pytest`: 4 passed, 1 failed. These existing failures won't count against unrelated steps (2.0 s)
 Step 1: Test it
 asking any/model
 read login.py:1-40
@@ -79,11 +79,11 @@ reply: 1,200 tokens in, 300 out
 created tests/test_login.py
 changed login.py
 deleted old.py
-! not named in the plan for this step: notes.txt
+! not listed in the plan for this step: notes.txt
 ! Attempt 1 failed: `pytest` failed (exit code 1). Asking again.
 restored login.py
 merged with your edits: README.md
-! edited since, left as it is: tests/test_login.py
+! edited since, left unchanged: tests/test_login.py
 Step 1: Test it (attempt 2)
 ✓ `pytest` passed (1.2 s)
 ✓ Step 1 completed (1/2)
@@ -119,12 +119,12 @@ EDITED = (
         (
             TicketsListed(()),
             [
-                "There are no tickets yet. `/new feature NAME` makes one; in a terminal, `cdd new feature NAME`."
+                "No tickets yet. Make one: `/new feature NAME`, or `cdd new feature NAME` in a terminal."
             ],
         ),
         (
             TicketsListed((), state="done", type="bug"),
-            ["No ticket of the type bug is in the state done."],
+            ["No ticket of the type bug is done."],
         ),
         (
             TicketsListed(
@@ -150,7 +150,7 @@ EDITED = (
                 "! tickets/bug-login/spec.yaml is not complete. Missing:",
                 "  title: one line",
                 "  description: what, and why",
-                "Next: write them in tickets/bug-login/spec.yaml, or let Socrates ask: `/socrates bug-login` in the shell.",
+                "Next: write them into tickets/bug-login/spec.yaml, or let Socrates ask you: `/socrates bug-login` in the shell.",
             ],
         ),
         (
@@ -158,7 +158,7 @@ EDITED = (
             [
                 "bug-login: Login fails",
                 "✓ The spec is complete.",
-                "Next: the plan. `/plan bug-login` in the shell makes it with you.",
+                "Next: make a plan with `/plan bug-login` in the shell.",
             ],
         ),
         (
@@ -167,19 +167,19 @@ EDITED = (
                 "Login fails",
                 f"tickets/{SLUG}/spec.yaml",
                 (),
-                ("nobody knows how to check: It is fast", "open: How many seconds?"),
+                ("no check yet: It is fast", "open: How many seconds?"),
             ),
             [
                 "bug-login: Login fails",
                 "! tickets/bug-login/spec.yaml is not complete. Open:",
-                "  nobody knows how to check: It is fast",
+                "  no check yet: It is fast",
                 "  open: How many seconds?",
-                "Next: `/socrates bug-login` in the shell asks about them; `/plan bug-login` plans without the answers.",
+                "Next: answer them with `/socrates bug-login` in the shell, or plan without the answers: `/plan bug-login`.",
             ],
         ),
         (
             PlanChecked(SLUG, "plan.md", ()),
-            ["✓ plan.md can be carried out."],
+            ["✓ Plan check passed."],
         ),
         (
             PlanChecked(
@@ -189,7 +189,7 @@ EDITED = (
             ),
             [
                 "! plan.md:7: warning: step 1 has no check",
-                "✓ plan.md can be carried out.",
+                "✓ Plan check passed.",
             ],
         ),
         (
@@ -200,7 +200,7 @@ EDITED = (
             ),
             [
                 "✗ plan.md:7: dependency cycle: 1 → 2 → 1",
-                "✗ 1 problem has to be fixed.",
+                "✗ Plan check failed: 1 problem.",
             ],
         ),
         (
@@ -215,7 +215,7 @@ EDITED = (
                 "it is still running after 3 s",
             ),
             [
-                "! Before step 1, `pytest` was of no use: it is still running after 3 s. Every failure will count as new."
+                "! Before step 1, `pytest` gave no usable result: it is still running after 3 s. Every failure will count as new."
             ],
         ),
         (
@@ -224,7 +224,7 @@ EDITED = (
                 reason="`mypy` is not installed",
             ),
             [
-                "! Before step 1, `make check` fails already (exit code 2: `mypy` is not installed). It does not report single tests, so a step passes only if the whole command does."
+                "! Before step 1, `make check` already fails (exit code 2: `mypy` is not installed). It does not report individual tests, so a step passes only if the whole command does."
             ],
         ),
         (
@@ -237,7 +237,7 @@ EDITED = (
                 reason="`vitest` is not installed",
             ),
             [
-                "! Before step 1, `npm test` fails already (exit code 127: `vitest` is not installed). It does not report single tests, so a step passes only if the whole command does."
+                "! Before step 1, `npm test` already fails (exit code 127: `vitest` is not installed). It does not report individual tests, so a step passes only if the whole command does."
             ],
         ),
         (
@@ -276,7 +276,7 @@ EDITED = (
                 is_unusable=True,
             ),
             [
-                "✗ Before step 1, `npm test` never ends, because it watches files. Each step that it checks will stop. Make it run first, or set another command."
+                "✗ Before step 1, `npm test` never ends, because it watches files. Steps that use this check cannot pass. Make the command run first, or set another one."
             ],
         ),
         (
@@ -342,7 +342,7 @@ EDITED = (
                 is_earlier_failure=True,
             ),
             [
-                "! Step 1 of 2 got no reply. Its earlier failure stands: 2 tests failed",
+                "! Step 1 of 2 got no reply, so it was not tried again. Its last attempt failed: 2 tests failed",
             ],
         ),
         (
@@ -386,25 +386,25 @@ EDITED = (
                 others=(*"abcdefgh",),
             ),
             [
-                "! Steps 2, 3 were undone. `redo` brings them back.",
-                "as before: a.py",
+                "! Steps 2, 3 undone. Type `redo` to restore them.",
+                "Reverted: a.py",
                 "merged with your edits: d.py, e.py",
-                "! edited since, left as it is: b.py",
+                "! edited since, left unchanged: b.py",
                 (
-                    "! changed by commands outside the step's files, kept: a, b, c, d, e,"
-                    " f and 2 more"
+                    "! changed by commands outside the step's files, left"
+                    " unchanged: a, b, c, d, e, f and 2 more"
                 ),
-                "! as they were edited in between, not as before: c.py",
-                "! commits that stay on their branch: 0123456789",
+                "! restored with the edits made between the steps: c.py",
+                "! commits still on their branch: 0123456789",
             ],
         ),
         (
             StepsRedone((2,), ("a.py",), ("b.py",), ("c.py",)),
             [
-                "✓ Step 2 was done again.",
-                "there again: a.py",
+                "✓ Step 2 redone.",
+                "Restored: a.py",
                 "merged with your edits: c.py",
-                "! edited since, left as it is: b.py",
+                "! edited since, left unchanged: b.py",
             ],
         ),
         (
@@ -432,23 +432,23 @@ EDITED = (
                 ("e.py",),
             ),
             [
-                "! Undone: `cdd apply reply.md` (2026-11-26 10:00). `redo` brings it back.",
-                "as before: a.py",
+                "! Undone: `cdd apply reply.md` (2026-11-26 10:00). Type `redo` to restore it.",
+                "Reverted: a.py",
                 "merged with your edits: c.py, d.py",
-                "! edited since, left as it is: b.py",
-                "! changed by commands, kept: e.py",
+                "! edited since, left unchanged: b.py",
+                "! changed by commands, left unchanged: e.py",
             ],
         ),
         (
             OutsideRedone("chat: write it", "2026-11-26 10:00", ("a.py",), ()),
             [
-                "✓ Done again: `chat: write it` (2026-11-26 10:00).",
-                "there again: a.py",
+                "✓ Redone: `chat: write it` (2026-11-26 10:00).",
+                "Restored: a.py",
             ],
         ),
         (
             OutsideDiff("cdd run x.yaml", "2026-11-26 10:00", ""),
-            ["`cdd run x.yaml` changed no file of its own."],
+            ["`cdd run x.yaml` changed no files itself."],
         ),
         (
             OutsideListed(
@@ -461,12 +461,12 @@ EDITED = (
                 )
             ),
             [
-                "2026-11-26 10:02  chat: go (under way): no file of its own; by commands: x",
+                "2026-11-26 10:02  chat: go (under way): no files itself; by commands: x",
                 "2026-11-26 10:01  chat: go (undone): a, b",
                 "2026-11-26 10:00  cdd apply -: a",
             ],
         ),
-        (OutsideListed(()), ["Nothing was changed outside of tickets."]),
+        (OutsideListed(()), ["No changes outside of tickets."]),
         (
             RunFinished(
                 SLUG,
@@ -488,7 +488,7 @@ EDITED = (
                 "✗ bug-login failed: 0/3 steps passed, 1 unverified, 1 skipped, 1 open, 1 file",
                 "!   unverified: 1. Test it",
                 "!   skipped: 2. Fix it",
-                "✗ The run has failed by `require: verified`: not each step's tests have passed.",
+                "✗ The run does not meet `require: verified`: not each step's tests have passed.",
             ],
         ),
         (
@@ -497,7 +497,7 @@ EDITED = (
             ),
             [
                 "✓ bug-login done: 1/1 step passed, 0 files, 0:00:02",
-                "✓ `require: verified` held: each step's tests have passed.",
+                ("✓ The run meets `require: verified`: each step's tests have passed."),
             ],
         ),
         (
@@ -526,14 +526,17 @@ EDITED = (
             [
                 "✗ bug-login is not done in this tree: 8/8 steps passed, 1 file",
                 "!   1b. Test it: missing files: a, b, c and 1 more; missing tests: test_a.py::test_a",
-                "!   2. Fix it: files without its change: e; deleted files that are back: f",
+                "!   2. Fix it: files without the step's change: e; deleted files that exist again: f",
                 "!   3. Go on: missing files: g",
                 "!   4. Go on: missing files: g",
                 "!   5. Go on: missing files: g",
                 "!   6. Go on: missing files: g",
                 "!   and 2 more steps",
-                "✗ This tree lacks work of 8 steps, so the run is not done here.",
-                "Bring the work back, for example with `git switch` to its branch; or undo the steps with `cdd undo bug-login --step 1b`; or begin again with `cdd exec bug-login --start-over`.",
+                (
+                    "✗ The work of 8 steps is missing in this tree, so the run is"
+                    " not done here."
+                ),
+                "To continue, switch to the branch that has the work (`git switch`), undo the steps (`cdd undo bug-login --step 1b`), or start over (`cdd exec bug-login --start-over`).",
             ],
         ),
         (
@@ -575,7 +578,7 @@ EDITED = (
                 "!   criterion 2 is changed since it was verified: “A user can log in”",
                 "!   criterion 3 is new: “It is safe”",
                 "! No step serves them as they are now. Add a step whose `**Serves:**` names them: `/plan bug-login` in the shell, `cdd plan bug-login --regenerate`, or by hand.",
-                "✗ The run has failed by `require: verified`: not each step's tests have passed; criterion 2 is changed since it was verified; criterion 3 is new.",
+                "✗ The run does not meet `require: verified`: not each step's tests have passed; criterion 2 is changed since it was verified; criterion 3 is new.",
             ],
         ),
         (
@@ -607,17 +610,17 @@ EDITED = (
                 more=2,
             ),
             [
-                "LM Studio runs on this computer, and has no model yet.",
+                "LM Studio is running on this computer but has no model yet.",
                 "Models on this computer:",
                 "  1  llama3.2  Ollama",
-                "  and 2 more: `/model` lists them",
-                "`/model 1 --save` sets the first one for this project.",
+                "  and 2 more: type `/model` to list them",
+                "Type `/model 1 --save` to use the first one for this project.",
             ],
         ),
         (
             ModelChosen("any/model", None),
             [
-                "✓ The model is any/model, for this session; with `--save` it is kept for the project."
+                "✓ The model is now any/model, for this session (add --save to keep it for the project)."
             ],
         ),
         (
@@ -625,12 +628,12 @@ EDITED = (
                 "any/model", "http://127.0.0.1:9/v1", ".cdd/config.yaml", "planner"
             ),
             [
-                "✓ The planner model is any/model at http://127.0.0.1:9/v1, set in .cdd/config.yaml."
+                "✓ The planner model is now any/model at http://127.0.0.1:9/v1, saved in .cdd/config.yaml."
             ],
         ),
         (
             ModelReplaced(1, "second", "first", "No money is left."),
-            ["! second is asked instead of first: No money is left."],
+            ["! Using second instead of first: No money is left."],
         ),
         (
             OwnCommandFinished("ls", "Exit code 3"),
@@ -696,11 +699,11 @@ EDITED = (
                 "    step ✓ 1. Make it",
                 "    step ○ 2. Hash",
                 "○ 3. It is nice",
-                "!     no step of the plan serves it",
+                "!     no step of the plan covers it",
                 "○ 4. It is new",
-                "!     new; no step of the plan serves it as it is now",
+                ("!     new; no step of the plan covers its current text"),
                 "○ 5. It is old",
-                "!     changed since it was verified; no step of the plan serves it as it is now",
+                "!     changed since it was verified; no step of the plan covers its current text",
             ],
         ),
         (

@@ -32,8 +32,8 @@ SCREEN = """\
 bug-login: Login fails
 ○ 1. Test it
 ○ 2. Fix it
-Before step 1, pytest: 4 passed, 1 failed; old failures count only in steps that are about them (2.0
-s)
+Before step 1, pytest: 4 passed, 1 failed. These existing failures won't count against unrelated
+steps (2.0 s)
 ── Step 1: Test it
 ▸ read login.py:1-40
 ▾ read lost.py                                                                                failed
@@ -46,7 +46,7 @@ lost.py does not exist
 created tests/test_login.py
 changed login.py
 deleted old.py
-! not named in the plan for this step: notes.txt
+! not listed in the plan for this step: notes.txt
 ▾ ✗ tests/test_login.py::test_it
 assert 1 == 2
 tests/test_login.py:3
@@ -55,7 +55,7 @@ $ pytest                                                                ✗ 1 fa
 ! Attempt 1 failed: pytest failed (exit code 1). Asking again.
 │ restored login.py
 merged with your edits: README.md
-! edited since, left as it is: tests/test_login.py
+! edited since, left unchanged: tests/test_login.py
 ── Step 1: Test it (attempt 2)
 $ pytest                                                                          ✓ 5 passed · 1 s
 ✓ Step 1 completed (1/2)
@@ -117,16 +117,19 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
     assert hints == {
         "/status": ("Ask, @file, !command, /help ...", KEYS),
         f"/exec {SLUG}": (
-            "Enter runs the next step; status, skip, exit ...",
-            "Enter runs step 1: Make a.txt · F1 help",
+            "Enter: run the next step, or type status, skip, exit …",
+            "Enter: run step 1, Make a.txt · F1 help",
         ),
         "c": (
-            "retry, skip, exit, or what to do differently ...",
-            "Enter does nothing: the step has failed; `retry` runs it again · F1 help",
+            "retry, skip, exit, or what to do differently …",
+            (
+                "Enter does nothing: the step failed. Type retry to run it again ·"
+                " F1 help"
+            ),
         ),
         f"/socrates {SLUG}": (
-            "your answer; summary, approve, exit ...",
-            "Enter lets Socrates go on · F1 help",
+            "your answer, or summary, approve, exit …",
+            "Enter: continue · F1 help",
         ),
     }
 
@@ -137,7 +140,7 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
         (
             CommandProposed("rm -rf build", "`rm` is not on the list"),
             [
-                "May this run? `rm` is not on the list. (Always: this very command, as long as the program runs.)",
+                "Run this command? `rm` is not on the list. (always: allow this exact command until cdd exits)",
                 "  rm -rf build",
             ],
             ["yes", "no", "always"],
@@ -152,7 +155,7 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
                 2, "1b", (LostTest("tests/test_a.py::test_a", "is removed"),)
             ),
             [
-                "Step 1b removes or weakens a test, and its plan does not say which tests it may remove. Allow it?",
+                "Step 1b removes or weakens a test, and the plan does not list them under `Removes tests`. Allow it?",
                 "  tests/test_a.py::test_a is removed",
             ],
             ["yes", "no"],
@@ -164,7 +167,7 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
                 tuple(LostTest(f"a.py::test_{n}", "does nothing") for n in range(23)),
             ),
             [
-                "Step 2 removes or weakens 23 tests, and its plan does not say which tests it may remove. Allow it?",
+                "Step 2 removes or weakens 23 tests, and the plan does not list them under `Removes tests`. Allow it?",
                 *(f"  a.py::test_{n} does nothing" for n in range(20)),
                 "  and 3 more",
             ],
@@ -188,7 +191,7 @@ def test_a_question_about_changes() -> None:
         },
     )
     assert question(review).splitlines()[:4] == [
-        "May step 1 write this?  3 files +3 −2",
+        "Apply these changes of step 1?  3 files +3 −2",
         "  delete old.py  −1",
         "  create new.py  +1",
         "  change calc.py  +2 −1",
@@ -202,7 +205,7 @@ def test_a_question_about_changes() -> None:
     assert question(
         review_of(None, {"new.py": (None, "x\n")}), diff=False
     ).splitlines() == [
-        "May the model write this?",
+        "Apply these changes?",
         "  create new.py  +1",
     ]
 
@@ -213,18 +216,18 @@ def test_what_is_left_of_changes() -> None:
         1, review.files[1].edit(b"c\n")
     )
     assert question(review, diff=False).splitlines() == [
-        "May step 1 write 1 of 2 parts?",
+        "Apply 1 of 2 parts of step 1?",
         "  change calc.py (edited)  +1 −1",
         "  left out: new.py: no new file",
     ]
     reviewing = Reviewing(review, may_edit=True)
     assert (
         reviewing.offered
-        == "[y] yes   [n] no, n WHY   [f] files   [e] edit   [a] whole run"
+        == "[y] apply   [n] reject (n REASON)   [f] per file   [e] edit   [a] accept all in this run"
     )
     reviewing.say("files")
     assert reviewing.text == "1 of 2: create new.py  +1"
-    assert reviewing.offered == "[y] yes   [n] no, n WHY   [q] quit"
+    assert reviewing.offered == "[y] apply   [n] leave out (n REASON)   [q] all changes"
     assert answer_in_words(Reviewed(Choice.YES, review)) == "yes, 1 of 2 parts, edited"
     assert answer_in_words(Reviewed(Choice.NO, review, "not so")) == "no: not so"
 
@@ -237,7 +240,7 @@ def test_what_would_be_written_is_counted_without_what_is_left_out() -> None:
     )
     review = review.with_file(0, review.files[0].leave([1], "too much"))
     assert question(review, diff=False).splitlines() == [
-        "May step 1 write 2 of 3 parts?  2 files +2 −1",
+        "Apply 2 of 3 parts of step 1?  2 files +2 −1",
         "  create new.py  +1",
         "  change calc.py  +1 −1",
         "  left out: calc.py, line 40: too much",
@@ -246,7 +249,7 @@ def test_what_would_be_written_is_counted_without_what_is_left_out() -> None:
         1, review.files[1].leave([0])
     )
     assert question(everything_left, diff=False).splitlines() == [
-        "Nothing is taken. Is nothing to be written?",
+        "You left out every change. Reject them all?",
         "  left out: calc.py",
         "  left out: new.py",
     ]

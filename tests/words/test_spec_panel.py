@@ -48,6 +48,7 @@ async def test_words_that_would_be_lost_are_no_progress() -> None:
         " removed or reworded"
     )
     assert (
-        "### Open questions\n\n1. How many seconds may it take?\n\n`drop 1` drops"
-        " question 1.\n\n### To be removed or reworded in spec.yaml\n\n- It prints\n- Report\n\n"
+        "### Open questions\n\n1. How many seconds may it take?\n\nType `drop 1`"
+        " to drop question 1.\n\n### To be removed or reworded in spec.yaml\n\n-"
+        " It prints\n- Report\n\n"
     ) in spec_in_full(spec)

@@ -23,15 +23,16 @@ def lines(*steps: StepStrength, **more: object) -> list[str]:
 def test_the_beginning() -> None:
     first = StrengthStarted("feature-x", 30)
     assert describe(first)[0][0] == (
-        "feature-x: 30 faults in the lines of its steps. They are tried on a copy of your files."
+        "feature-x: trying 30 faults in the lines that its steps changed. The faults are put into a copy of your files."
     )
     known = StrengthStarted("feature-x", 30, 30)
     assert describe(known)[0][0] == (
-        "feature-x: 30 faults in the lines of its steps, 30 measured before"
+        "feature-x: trying 30 faults in the lines that its steps changed, 30"
+        " already measured"
     )
     again = StrengthStarted("feature-x", 30, 12)
     assert describe(again)[0][0] == (
-        "feature-x: 30 faults in the lines of its steps, 12 measured before. They are tried on a copy of your files."
+        "feature-x: trying 30 faults in the lines that its steps changed, 12 already measured. The faults are put into a copy of your files."
     )
 
 
@@ -61,7 +62,7 @@ def test_scores_of_steps() -> None:
         "step 3. C: 100 % (1 of 1 fault noticed)",
         "    5 faults not tried yet",
         "step 4. D cannot be measured: it has no check",
-        "step 5. E: no fault fits the lines that it changed",
+        "step 5. E: its changed lines offer no fault to try",
         "step 6. F: no result for 2 faults: the code does not compile",
         "step 7. G: not measured yet",
     ]
@@ -80,5 +81,5 @@ def test_a_weak_score_is_a_warning() -> None:
 
 def test_a_measurement_that_was_stopped() -> None:
     assert lines(StepStrength(1, "A"), was_stopped=True)[-1] == (
-        "Stopped. The results so far are saved: the next run tries the rest."
+        "Stopped. The results so far are saved. Run it again to try the rest."
     )

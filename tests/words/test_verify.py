@@ -35,7 +35,7 @@ def broken(number: int, title: str, **what: object) -> VerifiedStep:
 
 def test_the_beginning() -> None:
     assert describe(VerifyStarted("feature-x", ("pytest", "make lint")))[0][0] == (
-        "feature-x: 2 checks of completed steps, on a copy of your files"
+        "feature-x: running 2 checks of completed steps on a copy of your files"
     )
 
 
@@ -74,10 +74,10 @@ def test_each_finding_has_its_words() -> None:
         VerifiedStep(6, "F", StepResult.HOLDS, label="6a"),
     ) == [
         "feature-x: 1 step holds, 5 no longer hold",
-        "  1. A: tests that passed fail: test_a; tests that passed are gone or skipped: test_b, test_c",
-        "  2. B: missing files: b.py; files without its change: c.py",
+        "  1. A: tests that passed now fail: test_a; tests that passed are now missing or skipped: test_b, test_c",
+        "  2. B: missing files: b.py; files without the step's change: c.py",
         "  3. C, 4. D: `make lint` failed (exit code 2)",
-        "  5. E: the check that verified it is gone, or runs no tests any more",
+        "  5. E: the check that verified it is missing or no longer runs tests",
     ]
 
 
@@ -104,8 +104,8 @@ def test_what_is_not_about_a_step() -> None:
         edited_criteria=(edited,),
     ) == [
         "feature-x: 1 step holds",
-        "  tests that fail, and that no completed step had: test_mine",
-        "  not in the copy, as git ignores it: data/, big.bin",
+        "  failing tests that no completed step ran: test_mine",
+        "  not in the copy, because git ignores it: data/, big.bin",
         "  criterion 2 is changed since it was verified: “It adds”",
     ]
 
@@ -121,7 +121,7 @@ def test_what_has_changed_since_a_run() -> None:
     assert lines[7:] == [
         "  and files of 2 more steps",
         "  spec.yaml has changed since the run",
-        "  `cdd verify feature-x` runs the checks again.",
+        "  Run the checks again: `cdd verify feature-x`",
     ]
 
 

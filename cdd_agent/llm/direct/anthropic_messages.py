@@ -53,6 +53,14 @@ _BLANK = "…"
 """Stands for an empty text, which is refused."""
 
 
+def key_headers(key: str | None) -> dict[str, str]:
+    """Return the headers that every request to Anthropic's API has."""
+    headers = {"anthropic-version": _VERSION}
+    if key is not None:
+        headers["x-api-key"] = key
+    return headers
+
+
 class AnthropicMessages:
     """The protocol of Claude, for one model."""
 
@@ -71,9 +79,7 @@ class AnthropicMessages:
         self._returns_thoughts = True
 
     def call(self, request: Request) -> Call:
-        headers = {"anthropic-version": _VERSION}
-        if self._endpoint.key is not None:
-            headers["x-api-key"] = self._endpoint.key
+        headers = key_headers(self._endpoint.key)
         system = "\n\n".join(
             message.content for message in request.messages if message.role == "system"
         )

@@ -45,7 +45,7 @@ class BoardScreen(Overlay):
     """Looks at the disk every second: what is shown goes on in other processes."""
 
     DEFAULT_CSS = """
-    BoardScreen VerticalScroll { height: 1fr; }
+    BoardScreen VerticalScroll { height: auto; }
     BoardScreen #runs { height: auto; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,6 +63,7 @@ class BoardScreen(Overlay):
         Binding("q", "close", "Close", show=False),
     ]
     KEYS = "↑↓ PgUp PgDn scroll · Esc closes"
+    SCROLLS = "VerticalScroll"
 
     def __init__(self, project: Project) -> None:
         super().__init__()

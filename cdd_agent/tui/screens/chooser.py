@@ -31,6 +31,8 @@ class Row(Struct, frozen=True):
     text: str
     detail: str = ""
     sign: str = ""
+    section: str = ""
+    """The heading above it and its neighbours of the same section."""
 
 
 def found(rows: Iterable[Row], typed: str) -> list[Row]:
@@ -66,7 +68,7 @@ class Chooser(Overlay):
             text-overflow: ellipsis;
         }
         & OptionList {
-            height: 1fr; border: none; padding: 0 1; background: $background;
+            height: auto; border: none; padding: 0 1; background: $background;
             scrollbar-size-vertical: 1;
             text-wrap: nowrap; text-overflow: ellipsis; overflow-x: hidden;
             & > .option-list--option-highlighted {
@@ -97,7 +99,8 @@ class Chooser(Overlay):
         super().__init__()
         self._title = title
         self._rows = list(rows)
-        self._found: list[Row] = []
+        self._found: list[Row | None] = []
+        """What the list shows. None: the heading of a section."""
         self._typed = ""
 
     def content(self) -> Iterator[Widget]:
@@ -111,7 +114,14 @@ class Chooser(Overlay):
         self._fill()
 
     def on_resize(self) -> None:
+        super().on_resize()
         self._fill(keep=True)
+
+    def fit(self) -> None:
+        """Keep the height while the list is filtered, so that nothing jumps."""
+        options = self.query_one(OptionList)
+        rows = max(len(_with_headings(self._rows)), 1)
+        options.styles.height = min(rows, self.room_for(options))
 
     def show(self, rows: Iterable[Row]) -> None:
         """Show these rows; the one that is highlighted stays so, as far as it is still
@@ -119,6 +129,7 @@ class Chooser(Overlay):
         """
         self._rows = list(rows)
         self._fill(keep=True)
+        self.call_after_refresh(self.fit)
 
     def seen(self) -> Hashable:
         return (
@@ -149,7 +160,9 @@ class Chooser(Overlay):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.chosen(self._found[event.option_index])
+        row = self._found[event.option_index]
+        if row is not None:
+            self.chosen(row)
 
     def chosen(self, row: Row) -> None:
         """The person wants this one: the line for the prompt is its key."""
@@ -157,18 +170,14 @@ class Chooser(Overlay):
 
     def _fill(self, *, keep: bool = False) -> None:
         before = self.highlighted if keep else None
-        self._found = found(self._rows, self._typed)
+        rows = found(self._rows, self._typed)
+        self._found = list(rows) if self._typed.strip() else _with_headings(rows)
         options = self.query_one(OptionList)
-        width = max((cell_len(row.text) for row in self._found), default=0)
+        width = max((cell_len(row.text) for row in rows), default=0)
         width = min(width, max(self.size.width * 11 // 20, 16))
-        options.set_options(Option(_line(row, width)) for row in self._found)
-        options.highlighted = (
-            self._found.index(before)
-            if before in self._found
-            else 0
-            if self._found
-            else None
-        )
+        options.set_options(self._options(width))
+        chosen = before if before in rows else next(iter(rows), None)
+        options.highlighted = None if chosen is None else self._found.index(chosen)
         typed = sanitize_for_display(self._typed)
         line = (
             Content.assemble("› ", (typed, "bold"), "▏")
@@ -178,6 +187,28 @@ class Chooser(Overlay):
         self.query_one("#filter", Static).update(line)
         if not self._found and self._rows:
             self.hint(self.NOTHING)
+
+    def _options(self, width: int) -> Iterator[Option]:
+        for place, row in enumerate(self._found):
+            if row is not None:
+                yield Option(_line(row, width))
+                continue
+            following = self._found[place + 1]
+            assert following is not None
+            heading = Content.styled(following.section, "$text-accent")
+            yield Option(heading, disabled=True)
+
+
+def _with_headings(rows: Iterable[Row]) -> list[Row | None]:
+    """The rows, and None before each that begins a section."""
+    shown: list[Row | None] = []
+    section = ""
+    for row in rows:
+        if row.section != section:
+            section = row.section
+            shown.append(None)
+        shown.append(row)
+    return shown
 
 
 def _line(row: Row, width: int) -> Content:

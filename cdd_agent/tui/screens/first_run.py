@@ -116,7 +116,7 @@ class Wish(Overlay):
 
     DEFAULT_CSS = """
     Wish {
-        & > #overlay { height: 8; }
+        & > #overlay { max-width: 80; }
         & #words {
             height: auto; min-height: 1; max-height: 3; padding: 0 1;
             background: $surface;

@@ -35,7 +35,6 @@ class HelpScreen(Overlay):
     keys.
     """
 
-    DEFAULT_CSS = "HelpScreen Transcript { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "scroll_text('scroll_up')", "A line up", show=False),
         Binding("down", "scroll_text('scroll_down')", "A line down", show=False),
@@ -51,6 +50,7 @@ class HelpScreen(Overlay):
         Binding("f1,q,question_mark", "close", "Close", show=False),
     ]
     KEYS = "↑↓ PgUp PgDn Home End scroll · Ctrl+P finds a command · Esc closes"
+    SCROLLS = "Transcript"
 
     def __init__(self, situation: str = "chat") -> None:
         super().__init__()

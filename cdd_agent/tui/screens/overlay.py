@@ -24,10 +24,17 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
+_SHARE = 0.8
+"""The part of the window's height that a dialog takes at most."""
+_FRAME = 2
+"""Rows of its frame."""
+
+
 class Overlay(GuardedWidget, ModalScreen[str]):
-    """A heading, something to look at, and a line about the keys, which are its
+    """A dialog: a heading, its content, and a line about the keys, which are its
     BINDINGS: their descriptions are the words of the help.
 
+    It is as tall as its content, and scrolls where the window has no room for that.
     Closed with a line for the prompt, it is that which the person wants to say; an
     empty one says nothing.
     """
@@ -36,7 +43,8 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     Overlay {
         align: center middle;
         & > #overlay {
-            width: 94%; height: 94%; border: round $primary; background: $background;
+            width: 94%; max-width: 120; height: auto; max-height: 100%;
+            border: round $primary; background: $background;
         }
         & #heading {
             height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap;
@@ -47,13 +55,16 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             text-overflow: ellipsis;
         }
     }
-    Overlay.-narrow > #overlay { width: 100%; height: 100%; border: none; }
+    Overlay.-narrow > #overlay { width: 100%; }
+    Overlay.-low > #overlay { height: 100%; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", show=False)
     ]
     KEYS: ClassVar[str] = "Esc closes"
     """The line at its bottom."""
+    SCROLLS: ClassVar[str] = ""
+    """Selects the part that scrolls where there is no room for all of it."""
 
     def compose(self) -> ComposeResult:
         with Widget(id="overlay"):
@@ -64,6 +75,26 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     def content(self) -> Iterator[Widget]:
         """Between the heading and the keys."""
         raise NotImplementedError
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.fit)
+
+    def fit(self) -> None:
+        """Give the part that scrolls the room that the others leave."""
+        parts = self.query(self.SCROLLS) if self.SCROLLS else ()
+        for part in parts:
+            part.styles.max_height = self.room_for(part)
+
+    def room_for(self, part: Widget) -> int:
+        """Return the rows that a part of the dialog can have."""
+        others = sum(
+            child.outer_size.height
+            for child in self.query_one("#overlay").children
+            if child is not part and child.display
+        )
+        if self.has_class("-low"):
+            return max(self.size.height - others, 1)
+        return max(int(self.size.height * _SHARE) - _FRAME - others, 1)
 
     def head(self, text: str) -> None:
         self.query_one("#heading", Static).update(sanitize_for_display(text))

@@ -30,7 +30,6 @@ class TrustScreen(Overlay):
 
     DEFAULT_CSS = """
     TrustScreen {
-        & Transcript { height: 1fr; }
         & #answers {
             height: auto; padding: 0 1; background: $surface; text-wrap: nowrap;
             text-overflow: ellipsis;
@@ -49,6 +48,7 @@ class TrustScreen(Overlay):
         ),
     ]
     KEYS = "↑↓ PgUp PgDn scroll · Esc: defaults"
+    SCROLLS = "Transcript"
 
     def __init__(self, question: TrustQuestion, now: Callable[[], float]) -> None:
         super().__init__()

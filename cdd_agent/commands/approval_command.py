@@ -1,0 +1,33 @@
+"""`/approval`: what happens to the user's files without a question, from now on."""
+
+from cdd_agent.approval_mode import MODES
+from cdd_agent.commands.settings import change
+from cdd_agent.errors import BadInput
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.session import Session
+
+
+async def choose_approval(session: Session, typed: str, *, save: bool) -> None:
+    """Show the approval mode, or use the one that was typed: in this session, or with
+    `save` in the project's settings, too. Raises `BadInput`.
+    """
+    allowed = session.project.config.commands
+    if not typed and not save:
+        text = f"Approval mode: {session.approval.title}."
+        session.emit(Notice(f"{text} {session.approval.describe(allowed)}"))
+        return
+    value = next((mode for mode in MODES if mode == typed.lower()), None)
+    if value is None:
+        raise BadInput(
+            f"There is no approval mode {typed!r}" if typed else "Which approval mode?",
+            hint=f"Type one of: {', '.join(MODES)}.",
+        )
+    remark = ""
+    if save:
+        # this changes the session's mode, too
+        remark = await change(session, "approval", value)
+    else:
+        session.change_approval(value)
+    session.emit(Notice(session.approval.describe(allowed)))
+    if remark:
+        session.emit(Notice(remark, Tone.WARNING))

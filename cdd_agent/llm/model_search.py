@@ -1,0 +1,179 @@
+"""Look for models: at an address that the user typed, or at a provider with a key.
+
+Each search sends a few requests for a list of models, and takes a few seconds at most.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from cdd_agent.errors import BadInput
+from cdd_agent.llm.direct.anthropic_messages import key_headers
+from cdd_agent.llm.known_models import models_of
+from cdd_agent.llm.local_servers import NoModelList, get_json, is_ollama, models_at
+from cdd_agent.llm.offered_model import OfferedModel
+from cdd_agent.llm.port import ModelError
+from cdd_agent.llm.providers import Endpoint, Speaks, endpoint_of
+from cdd_agent.network.keys import Key
+from cdd_agent.network.web_address import is_local_server, web_address
+
+PATIENCE = 4.0
+"""Seconds for one request."""
+_LONGEST_SEARCH = 10.0
+"""Seconds for all requests of a search."""
+_METHODS = re.compile(r"/(?:chat/completions|completions|responses|models|messages)$")
+_KEY_TESTS: Mapping[str, str] = {"openrouter": "https://openrouter.ai/api/v1/key"}
+"""Addresses at which providers test a key whose lists of models are public."""
+
+
+class ServerFound(Struct, frozen=True):
+    """A server and its models."""
+
+    models: tuple[OfferedModel, ...]
+
+
+class KeyWanted(Struct, frozen=True):
+    """A server that answers only with a key, or refuses the one it got."""
+
+    api_base: str
+    reason: str
+
+
+class NothingFound(Struct, frozen=True):
+    """No address led to a list of models."""
+
+    tried: tuple[str, ...]
+    """For each address, what came back."""
+
+
+class KeyAccepted(Struct, frozen=True):
+    """A provider's models, named as in the settings."""
+
+    models: tuple[str, ...]
+    note: str = ""
+    """Why the key could not be tested."""
+
+
+class KeyRefused(Struct, frozen=True):
+    """The provider does not take the key."""
+
+    reason: str
+
+
+def candidate_addresses(text: str) -> tuple[str, ...]:
+    """Return the addresses that a typed text may stand for, the likeliest first.
+    Raises `BadInput` if it stands for none.
+    """
+    text = text.strip().strip("\"'`<>")
+    if not text.endswith("://"):
+        text = text.rstrip("/")
+    found: list[str] = []
+    try:
+        bases = [_METHODS.sub("", web_address(start)) for start in _with_scheme(text)]
+    except ValueError as error:
+        raise BadInput(
+            f"This is not the address of a server: {text or 'nothing'}",
+            hint="Type one such as http://127.0.0.1:8080/v1 or llm.example.com.",
+        ) from error
+    for base in bases:
+        if base.endswith("/v1"):
+            found.append(base)
+        elif urlsplit(base).path in ("", "/"):
+            found += [f"{base}/v1", base]
+        else:
+            found += [base, f"{base}/v1"]
+    return tuple(found)
+
+
+def _with_scheme(text: str) -> list[str]:
+    if "://" in text:
+        return [text]
+    if is_local_server(f"http://{text}"):
+        return [f"http://{text}"]
+    return [f"https://{text}", f"http://{text}"]
+
+
+async def search_server(
+    addresses: Sequence[str], key: str | None = None
+) -> ServerFound | KeyWanted | NothingFound:
+    """Ask at each address for a list of models, until one has it or wants a key."""
+    tried: list[str] = []
+    unreachable: set[str] = set()
+    try:
+        async with asyncio.timeout(_LONGEST_SEARCH):
+            for address in addresses:
+                origin = _origin(address)
+                if origin in unreachable:
+                    continue
+                try:
+                    models = await models_at(address, key, PATIENCE)
+                except NoModelList as error:
+                    if error.is_refusal:
+                        return KeyWanted(address, str(error))
+                    tried.append(str(error))
+                except ModelError as error:
+                    unreachable.add(origin)
+                    tried.append(error.in_a_line)
+                else:
+                    return ServerFound(await _offers(address, models))
+    except TimeoutError:
+        tried.append(f"no answer within {_LONGEST_SEARCH:.0f} seconds")
+    return NothingFound(tuple(tried))
+
+
+async def try_key(
+    provider: str, key: Key, environment: Mapping[str, str]
+) -> KeyAccepted | KeyRefused:
+    """Ask a provider for its models with a key. A key is accepted if the provider
+    cannot be asked.
+    """
+    known = tuple(models_of(provider))
+    endpoint = endpoint_of(f"{provider}/any", environment=environment)
+    if endpoint is None:
+        return KeyAccepted(known)
+    try:
+        async with asyncio.timeout(_LONGEST_SEARCH):
+            if address := _KEY_TESTS.get(provider):
+                await get_json(address, key.text, PATIENCE)
+            names = await models_at(
+                endpoint.compatible_base, key.text, PATIENCE, _headers(endpoint, key)
+            )
+    except NoModelList as error:
+        if error.refuses_key:
+            return KeyRefused(str(error))
+        return KeyAccepted(known, f"The key is not tested: {error}.")
+    except ModelError as error:
+        return KeyAccepted(known, f"The key is not tested: {error.in_a_line}")
+    except TimeoutError:
+        return KeyAccepted(known, "The key is not tested: no answer in time.")
+    return KeyAccepted(tuple(f"{provider}/{_bare(name)}" for name in names) or known)
+
+
+def _headers(endpoint: Endpoint, key: Key) -> Mapping[str, str]:
+    if endpoint.speaks is Speaks.ANTHROPIC_MESSAGES:
+        return key_headers(key.text)
+    return {}
+
+
+def _bare(name: str) -> str:
+    """Google puts the name of its collection before the names of its models."""
+    return name.removeprefix("models/")
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+async def _offers(address: str, models: Sequence[str]) -> tuple[OfferedModel, ...]:
+    """Name the models of a server as the settings do. Ollama is asked by its own API,
+    which lets a request choose its window.
+    """
+    root = _origin(address)
+    server, api_base = urlsplit(address).netloc.rpartition("@")[2], address
+    if address == f"{root}/v1" and await is_ollama(root):
+        server, api_base = "Ollama", root
+    return tuple(OfferedModel(model, server, api_base) for model in models)
