@@ -504,7 +504,7 @@ if os.name != "nt":
             person.type("y")
             await person.until(lambda told: "It waits" in told)
             sandbox.model.pace = 0
-            await person.until(lambda told: "[y] yes" in told)
+            await person.until(lambda told: "[y] apply" in told)
             person.watch.now += REST
             person.type("n")
             await person.until(lambda told: "Not sent: y" in told)
