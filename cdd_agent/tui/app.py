@@ -33,13 +33,13 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
-from cdd_agent.tui.background import ask_for_background, asking
 from cdd_agent.tui.bindings import SHELL_BINDINGS
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
+from cdd_agent.tui.terminal_input.choice import ask_for_background, choose_driver
 from cdd_agent.tui.themes import (
     ThemeChoice,
     by_background,
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
-    from cdd_agent.tui.background_message import BackgroundTold
     from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold, InputEnded
 
     Opened = tuple[Session, tuple[Notice, ...]]
     Meant = tuple[Agent | None, Meaning | None]
@@ -120,6 +120,8 @@ class Shell(Sparing, Guarded, App[CddError]):
     ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = SHELL_BINDINGS
+    driver: Driver | None = None
+    """The way to the terminal, or to the page in a browser; None without a screen."""
 
     def __init__(
         self,
@@ -182,7 +184,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
-        return asking(super().get_driver_class())
+        return choose_driver(super().get_driver_class(), self._use_driver)
+
+    def _use_driver(self, driver: Driver) -> None:
+        self.driver = driver
 
     def get_default_screen(self) -> Screen[None]:
         """It has the classes of its size from the beginning: with the first resize all
@@ -235,7 +240,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         terminal.
         """
         if not remembered().is_chosen:
-            ask_for_background(self._driver)
+            ask_for_background(self.driver)
 
     def on_background_told(self, event: BackgroundTold) -> None:
         fitting, now = by_background(event.colour), remembered()
@@ -343,12 +348,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             file is not None and file.isatty()
             for file in (sys.__stdout__, sys.__stderr__)
         )
-        if (
-            is_terminal
-            and self._driver is not None
-            and not (self.is_headless or self.is_web)
-        ):
-            self._driver.write(sequence)
+        if is_terminal and self.driver is not None and not self.is_web:
+            self.driver.write(sequence)
 
     def on_app_blur(self) -> None:
         self.attention.look_away()
@@ -798,13 +799,20 @@ class Shell(Sparing, Guarded, App[CddError]):
         finally:
             os._exit(ExitCode.INTERRUPTED)
 
+    def on_input_ended(self, event: InputEnded) -> None:
+        """Nobody can type any more."""
+        if event.is_gone:
+            self.action_vanish()
+        else:
+            self._leave(ExitCode.INTERRUPTED)
+
     async def action_quit(self) -> None:
         """Textual's own way out: Ctrl+Q and the command palette."""
         self.action_leave()
 
     def action_suspend_process(self) -> None:
         """Ctrl+Z."""
-        if os.name != "nt" and self._driver is not None and self._driver.can_suspend:
+        if os.name != "nt" and self.driver is not None and self.driver.can_suspend:
             super().action_suspend_process()
         else:
             self.notify("Cannot suspend the shell: this terminal has no job control.")

@@ -31,8 +31,8 @@ from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.trust import ProjectSetting
-from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
+from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.status_line import StatusLine
@@ -51,7 +51,7 @@ HEARS_OR_DRAWS = re.compile(
     r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+"
 )
 LEAVES = re.compile(
-    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|event)|open|look_around)$"
+    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|input_ended|event)|open|look_around)$"
     r"|\.(on_unmount|_on_mount)$|(Home|Prompt)\.(compose|on_mount)$"
 )
 """What begins the shell or ends it: a test of its own has it."""
