@@ -167,7 +167,7 @@ class Session(Struct, eq=False, dict=True):
         """Tell what was left in the middle; and where no model is configured, which
         could be used.
         """
-        last = await asyncio.to_thread(self._left_open)
+        last = await asyncio.to_thread(self.left_open)
         # else it is what this session has begun meanwhile
         if last is not None and self._remembered is None:
             who = _NAMES[last.agent or ""]
@@ -482,7 +482,7 @@ class Session(Struct, eq=False, dict=True):
         finally:
             visited.close()
 
-    def _left_open(self) -> LastActive | None:
+    def left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
         last = LastActive.of(self.project.root)
         if last is None or last.ticket is None or last.agent not in _NAMES:

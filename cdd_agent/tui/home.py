@@ -27,7 +27,7 @@ from cdd_agent.events.dialogue_events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.events.notices import Answer, Tone
+from cdd_agent.events.notices import Answer, Notice, Tone
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import AcceptingAll
 from cdd_agent.events.run_events import BaselineStarted
@@ -70,6 +70,7 @@ from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.tui.widgets.welcome import Welcome
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
 from cdd_agent.wording.spec_words import spec_in_full
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.completion import Completion
     from cdd_agent.session import Session
+    from cdd_agent.tui.answering import KeyClock
 
 BESIDE = 100
 """Columns from which there is room beside the transcript."""
@@ -97,8 +99,9 @@ class Home(GuardedWidget, Screen[None]):
 
     AUTO_FOCUS = "PromptArea"
 
-    def __init__(self, root: Path) -> None:
-        super().__init__()
+    def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
+        super().__init__(classes="-welcome" if has_welcome else "")
+        self._clock = clock
         self.session: Session | None = None
         """None until it is opened."""
         self.hints: dict[str, str] = {}
@@ -118,6 +121,7 @@ class Home(GuardedWidget, Screen[None]):
     def compose(self) -> ComposeResult:
         yield TitleBar(self._root.name or str(self._root))
         with Horizontal(id="main"):
+            yield Welcome(self._clock)
             yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
@@ -127,6 +131,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def on_mount(self) -> None:
         self._actions = Actions(self.transcript)
+        self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
         self.bar.branch = current_branch(self._root) or ""
 
@@ -137,6 +142,21 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def transcript(self) -> Transcript:
         return self.query_one(Transcript)
+
+    @property
+    def welcome(self) -> Welcome:
+        return self.query_one(Welcome)
+
+    @property
+    def has_welcome(self) -> bool:
+        """True until the first line is sent, or something happens."""
+        return self.has_class("-welcome")
+
+    def end_welcome(self) -> None:
+        """Give its place to the transcript, for the rest of the session."""
+        if self.has_welcome:
+            self.remove_class("-welcome")
+            self.say_what_enter_does()
 
     @property
     def steps(self) -> StepList:
@@ -166,8 +186,16 @@ class Home(GuardedWidget, Screen[None]):
 
         return complete(self.session, line, self.prompt.offer_again)
 
+    def show_opening(self, notice: Notice) -> None:
+        """Show a notice of the opening: below the welcome, and above the first line."""
+        if self.has_welcome:
+            self.welcome.add_note(notice.text)
+        for text, tone in _lines(notice):
+            self.transcript.add(BLOCKS[tone], text)
+
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
+        self.end_welcome()
         transcript, activity = self.transcript, self.activity
         if self._side.holds_back(event):
             self._show_beside(event)
@@ -359,15 +387,17 @@ class Home(GuardedWidget, Screen[None]):
     @on(DescendantBlur)
     @on(Prompt.DoingChanged)
     @on(Transcript.ChoiceChanged)
+    @on(Welcome.HintChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
+        self.welcome.watch_prompt(line)
         meaning = self.session.meaning(line) if self.session is not None else None
         hint = (
             meaning.hint
             if meaning is not None
             else hint_for(line) or self.prompt.about_text
         )
-        hint = self.hints.get(line) or hint
+        hint = self.hints.get(line) or self.welcome.hint or hint
         if not line.strip() and meaning is not None:
             hint = f"{hint} · F1 help"
         waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
@@ -403,6 +433,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def begin(self) -> None:
         """A turn begins."""
+        self.end_welcome()
         self.lines_wait = True
         self.say_what_to_type()
 

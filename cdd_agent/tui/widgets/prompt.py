@@ -126,6 +126,8 @@ class Prompt(GuardedWidget, Vertical):
         self._searched_from: str | None = None
         """The draft from before the search in the history that goes on."""
         self._keeping: Timer | None = None
+        self.when_empty: Callable[[str], bool] = lambda key: False
+        """Handles a key while the prompt is empty; False leaves it to the prompt."""
 
     def compose(self) -> ComposeResult:
         completions = OptionList(markup=False)
@@ -227,6 +229,8 @@ class Prompt(GuardedWidget, Vertical):
         )
 
     def _key_pressed(self, key: str) -> None:
+        if not self.text and not self.is_completing and self.when_empty(key):
+            return
         before = self.seen()
         self._do(key)
         if key in _FELT_HERE and self.seen() == before:

@@ -12,12 +12,12 @@ from cdd_agent.tui.app import Shell
 from cdd_agent.tui.key_help import all_of_the_shell
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.screens.chooser import Chooser
-from cdd_agent.tui.screens.first_run import Wish
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.screens.palette import Palette
 from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
+from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt_area import PromptArea
