@@ -19,7 +19,7 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_folders import home_folder
 
-_LONGEST_PATH = 24
+_LONGEST_PATH = 20
 _AT_WORK = {"socrates": "writing the spec", "planner": "planning"}
 
 
