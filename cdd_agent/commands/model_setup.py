@@ -218,8 +218,8 @@ def ask_for_key(provider: str, environment: Mapping[str, str] = os.environ) -> s
 def ask_for_server_key(environment: Mapping[str, str] = os.environ) -> str:
     """Return the text above the field for the key of a server."""
     text = ask_for_key(COMPATIBLE, environment)
-    if find_key_source(PROVIDERS[COMPATIBLE], environment):
-        text += f" It replaces the one in {key_variable(COMPATIBLE)}."
+    if source := find_key_source(PROVIDERS[COMPATIBLE], environment):
+        text += f" With an empty field, Enter tries the {source.in_words}."
     return text
 
 

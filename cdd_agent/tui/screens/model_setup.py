@@ -47,7 +47,13 @@ from cdd_agent.llm.model_search import (
     search_server,
     try_key,
 )
-from cdd_agent.llm.session_keys import keep_for_session, read_typed_key
+from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.llm.session_keys import (
+    KeySource,
+    find_key_source,
+    keep_for_session,
+    read_typed_key,
+)
 from cdd_agent.network.keys import Key, clean_key
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.quiet_enter import EnterGuard
@@ -252,8 +258,8 @@ class ModelSetup(Chooser):
                 self._open(self._page_of_key(provider))
             case HostedSource(provider=provider, key=source):
                 assert source is not None
-                key = clean_key(self._environment.get(source.variable, ""))
-                self._try_key(provider, key, f"the key in {source.variable}")
+                key = self._read_key(source)
+                self._try_key(provider, key, f"the {source.in_words}")
             case MoreSource() as more:
                 title = "Choose a provider:"
                 self._open(self._page_of_sources(title, more_rows(more), "Esc: back"))
@@ -285,12 +291,19 @@ class ModelSetup(Chooser):
         self._search_server(addresses)
 
     def _take_server_key(self, api_base: str, text: str) -> None:
+        source = find_key_source(PROVIDERS[COMPATIBLE], self._environment)
+        if source and not text.strip():
+            self._search_server((api_base,), self._read_key(source), is_typed=False)
+            return
         try:
             key = read_typed_key(text, key_variable(COMPATIBLE))
         except ValueError as error:
             self._answer(f"That is no key: {error} · Esc: back")
             return
         self._search_server((api_base,), key)
+
+    def _read_key(self, source: KeySource) -> Key:
+        return clean_key(self._environment.get(source.variable, ""))
 
     def _finish(self, model: str, api_base: str | None = None) -> None:
         self.dismiss(model_line(model, api_base))
@@ -321,7 +334,11 @@ class ModelSetup(Chooser):
 
     @work(exclusive=True, group="setup")
     async def _search_server(
-        self, addresses: Sequence[str], key: Key | None = None
+        self,
+        addresses: Sequence[str],
+        key: Key | None = None,
+        *,
+        is_typed: bool = True,
     ) -> None:
         with self._searching(f"Looking for models at {addresses[0]}"):
             answer = await search_server(addresses, key.text if key else None)
@@ -338,7 +355,7 @@ class ModelSetup(Chooser):
             case ServerFound(models=()):
                 self.hint(f"{addresses[0]} has no model yet · Esc: back")
             case ServerFound(models=offers):
-                if key is not None:
+                if key is not None and is_typed:
                     keep_for_session(COMPATIBLE, key)
                     self.key_hint = keep_key_hint(COMPATIBLE)
                 self._open_offers(offers)

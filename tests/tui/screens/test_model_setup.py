@@ -231,6 +231,26 @@ async def test_a_server_is_found_by_its_address(sandbox: Sandbox) -> None:
             assert KEY not in files(sandbox.root)
 
 
+async def test_a_server_gets_the_key_of_the_environment_only_by_enter(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with server({"/v1/models": (401, "a key, please")}) as (host, asked):
+        async with person_at(sandbox, find_servers=no_servers) as person:
+            await dialog(person)
+            await choose(person, "another server")
+            await choose(person, host)
+            await person.until(lambda: "Enter tries the key in" in person.screen)
+            assert KEY not in str(asked)
+            await person.press("enter")
+            await person.until(lambda: f"{host}: model" in person.screen)
+            assert KEY in str(asked)
+            await person.rest()
+            await person.press("enter")
+            await home(person)
+            assert "For next time" not in person.told
+
+
 async def test_a_failed_search_keeps_the_address_and_says_what_came_back(
     sandbox: Sandbox,
 ) -> None:
