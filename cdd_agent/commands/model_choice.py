@@ -35,7 +35,7 @@ model alone; so do `executor`, `chat` and `socrates`. `/model planner project` r
 to the project's model."""
 _PROJECT = "project"
 _NO_SERVERS = (
-    "No model server was found on this computer, where they usually are: "
+    "No model server found on this computer. Looked for "
     + ", ".join(f"{name} at port {port}" for name, port in USUAL_PORTS.items())
     + "."
 )
