@@ -115,6 +115,26 @@ async def test_typing_and_escape_leave_the_rows(sandbox: Sandbox) -> None:
         assert chosen(person) == "New ticket"
 
 
+async def test_up_on_the_first_row_and_for_an_unsent_line_is_for_the_history(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(ready(sandbox)) as person:
+        await person.say("/list")
+    async with person_at(sandbox, helps_to_begin=True) as person:
+        await rows_of(person)
+        await person.press("up")
+        assert person.prompt.text == ""
+        await person.press("up")
+        assert person.prompt.text == "/list"
+        await person.press("down")
+        assert person.prompt.text == ""
+        assert chosen(person) == f"Continue {SLUG}"
+        await person.press("down")
+        person.prompt.bring_back(["unsent"], is_typing=True)
+        await person.press("up")
+        assert person.prompt.text == "unsent"
+
+
 async def test_a_click_starts_a_row(sandbox: Sandbox) -> None:
     async with person_at(ready(sandbox), helps_to_begin=True) as person:
         await rows_of(person)

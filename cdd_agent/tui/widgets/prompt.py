@@ -229,7 +229,9 @@ class Prompt(GuardedWidget, Vertical):
         )
 
     def _key_pressed(self, key: str) -> None:
-        if not self.text and not self.is_completing and self.when_empty(key):
+        brings_back = key == "up" and bool(self._unsent)
+        is_empty = not self.text and not self.is_completing
+        if is_empty and not brings_back and self.when_empty(key):
             return
         before = self.seen()
         self._do(key)

@@ -34,7 +34,8 @@ _MOST_NOTE_LINES = 4
 
 class Welcome(GuardedWidget, Widget):
     """A quiet block in the middle. Its keys are those of an empty prompt: Up and Down
-    choose a row, Enter starts it, Escape leaves the rows, Down takes them up again.
+    choose a row, Enter starts it, Escape leaves the rows, Down takes them up again. Up
+    on the first row is for the history.
     """
 
     DEFAULT_CSS = "Welcome { width: 1fr; height: 1fr; display: none; }"
@@ -113,6 +114,8 @@ class Welcome(GuardedWidget, Widget):
             self._appear()
             return True
         match key:
+            case "up" if self._chosen == 0:
+                return False  # above the rows is the history
             case "up":
                 self._choose(self._chosen - 1)
             case "down":
