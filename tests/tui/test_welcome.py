@@ -13,7 +13,9 @@ from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.widgets.welcome import Welcome
 from tests.agents.asking import asks
+from tests.llm.model_lists import LIST, server
 from tests.support.projects import SLUG, Sandbox, Step, check, no_servers, says
+from tests.support.settings import load_config
 from tests.support.time_of_loops import leap
 from tests.tui.person import Person, person_at
 
@@ -301,3 +303,27 @@ def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
         "x" * 300: f"/new feature {'x' * 48}",
     }
     assert {words: Guide(words).first_line for words in names} == names
+
+
+async def test_from_an_empty_folder_to_a_ticket_with_a_server_of_ones_own(
+    sandbox: Sandbox,
+) -> None:
+    with server({"/v1/models": (200, LIST)}) as (host, _):
+        async with person_at(
+            sandbox, find_servers=no_servers, helps_to_begin=True
+        ) as person:
+            await rows_of(person)
+            await person.press("enter")
+            await person.until(lambda: isinstance(person.app.screen, ModelSetup))
+            await person.type("another\n")
+            await person.type(f"{host}\n")
+            await person.until(lambda: f"{host}: model" in person.screen)
+            await person.rest()
+            await person.press("down", "enter")
+            await person.until(lambda: isinstance(person.app.screen, Wish))
+            await person.type(f"{WORDS}\n")
+            await home(person)
+            await person.until(lambda: person.prompt.text == f"/socrates {WISHED}")
+    config = load_config(sandbox.root, {})
+    assert (config.model, config.api_base) == ("openai/two", f"http://{host}/v1")
+    assert (sandbox.root / "tickets" / WISHED / "spec.yaml").exists()

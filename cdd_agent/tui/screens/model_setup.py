@@ -252,14 +252,12 @@ class ModelSetup(Chooser):
 
     def _choose_source(self, title: str) -> None:
         match self._sources[title].source:
+            case LocalSource(models=(only,)):
+                self._finish(only.model, only.api_base)
             case LocalSource(models=models):
-                self._open_offers(models)
-            case HostedSource(provider=provider, key=None):
-                self._open(self._page_of_key(provider))
-            case HostedSource(provider=provider, key=source):
-                assert source is not None
-                key = self._read_key(source)
-                self._try_key(provider, key, f"the {source.in_words}")
+                self._open(self._page_of_offers(models))
+            case HostedSource(provider=provider):
+                self._choose_provider(provider)
             case MoreSource() as more:
                 title = "Choose a provider:"
                 self._open(self._page_of_sources(title, more_rows(more), "Esc: back"))
@@ -268,11 +266,12 @@ class ModelSetup(Chooser):
             case DemoSource():
                 self.dismiss(DEMO)
 
-    def _open_offers(self, offers: Sequence[OfferedModel]) -> None:
-        if len(offers) == 1:
-            self._finish(offers[0].model, offers[0].api_base)
+    def _choose_provider(self, provider: str) -> None:
+        source = find_key_source(PROVIDERS[provider], self._environment)
+        if source is None:
+            self._open(self._page_of_key(provider))
         else:
-            self._open(self._page_of_offers(offers))
+            self._try_key(provider, self._read_key(source), f"the {source.in_words}")
 
     def _take_key(self, provider: str, text: str) -> None:
         try:
@@ -358,7 +357,7 @@ class ModelSetup(Chooser):
                 if key is not None and is_typed:
                     keep_for_session(COMPATIBLE, key)
                     self.key_hint = keep_key_hint(COMPATIBLE)
-                self._open_offers(offers)
+                self._open(self._page_of_offers(offers))
 
     # keys
 
