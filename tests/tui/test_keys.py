@@ -20,7 +20,7 @@ from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.screens.first_run import FirstRun, Wish
+from cdd_agent.tui.screens.first_run import FirstRun, WishScreen
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
@@ -293,7 +293,7 @@ SCREENS: tuple[Callable[[], Screen[str] | Screen[None]], ...] = (
     lambda: FirstRun(
         (OfferedModel("qwen3", "Ollama", "http://127.0.0.1:11434"),), lambda: 0.0
     ),
-    Wish,
+    WishScreen,
 )
 
 

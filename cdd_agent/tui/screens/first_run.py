@@ -111,11 +111,11 @@ class FirstRun(Chooser):
             super().action_choose()
 
 
-class Wish(Overlay):
+class WishScreen(Overlay):
     """One line: what is wanted. Closed with it, or with nothing."""
 
     DEFAULT_CSS = """
-    Wish {
+    WishScreen {
         & > #overlay { max-width: 80; }
         & #words {
             height: auto; min-height: 1; max-height: 3; padding: 0 1;

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.guide import Wish
 from cdd_agent.tui.screens.board import BoardScreen
-from cdd_agent.tui.screens.first_run import DEMO, FirstRun, Wish
+from cdd_agent.tui.screens.first_run import DEMO, FirstRun, WishScreen
 from cdd_agent.tui.screens.help import QUESTION, HelpScreen
 from cdd_agent.tui.screens.palette import ACTION, Palette
 from cdd_agent.tui.screens.settings import SettingsScreen
@@ -93,30 +93,15 @@ def _ask_for_a_wish(app: Shell) -> None:
         return
     app.after_turn = None
     if app.screen is app.home and not app.home.prompt.text:
-        app.push_screen(Wish(), partial(_done_with_wish, app))
+        app.push_screen(WishScreen(), partial(_done_with_wish, app))
 
 
 def _done_with_wish(app: Shell, words: str | None) -> None:
     if words:
-        guide = Guide(words)
-        app.after_turn = partial(_guide, app, guide)
-        app.on_prompt_submitted(Prompt.Submitted(guide.first_line))
+        app.guide.wish = Wish(words)
+        app.on_prompt_submitted(Prompt.Submitted(app.guide.wish.first_line))
     else:
         app.say_from_screen("")
-
-
-def _guide(app: Shell, guide: Guide) -> None:
-    """Put what comes next into the prompt, unless the person is at something else."""
-    if (
-        app.session is None
-        or app.home.prompt.text
-        or (coming := guide.next(app.session)) is None
-    ):
-        return
-    line, hint = coming
-    app.home.hints[line] = hint
-    app.home.prompt.replace(line)
-    app.home.say_what_enter_does()
 
 
 async def _done_with_palette(app: Shell, chosen: str | None) -> None:

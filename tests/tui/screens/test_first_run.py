@@ -8,9 +8,15 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
-from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.guide import Wish
 from cdd_agent.tui.screens.board import BoardScreen
-from cdd_agent.tui.screens.first_run import DEMO, SUGGESTED, FirstRun, Wish, choices
+from cdd_agent.tui.screens.first_run import (
+    DEMO,
+    SUGGESTED,
+    FirstRun,
+    WishScreen,
+    choices,
+)
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.opening import offer_first_steps
 from tests.agents.asking import asks
@@ -77,7 +83,7 @@ async def test_arrows_and_enter_choose_a_model_for_the_project(
         await first_run(person)
         await person.rest()
         await person.press("down", "enter")
-        await person.until(lambda: isinstance(person.app.screen, Wish))
+        await person.until(lambda: isinstance(person.app.screen, WishScreen))
         assert "openai/llama3.2" in person.app.home.bar.render().plain
         await person.press("escape")
         await home(person)
@@ -99,7 +105,7 @@ async def test_an_enter_that_was_pressed_before_the_screen_chooses_nothing(
         assert "Enter once more" in person.screen
         assert load_config(sandbox.root, {}).model is None
         await person.press("enter")
-        await person.until(lambda: isinstance(person.app.screen, Wish))
+        await person.until(lambda: isinstance(person.app.screen, WishScreen))
         assert load_config(sandbox.root, {}).model == "openai/qwen3-coder:30b"
 
 
@@ -131,7 +137,7 @@ async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
-        below, above = HelpScreen("chat"), Wish()
+        below, above = HelpScreen("chat"), WishScreen()
         for screen in (below, above):
             await person.app.push_screen(screen)
         above.type("words")
@@ -165,13 +171,13 @@ async def test_choosing_the_demo_leaves_the_shell(sandbox: Sandbox) -> None:
     assert person.app.wants_demo
 
 
-async def wished(person: Person) -> Wish:
+async def wished(person: Person) -> WishScreen:
     """Choose the first model that is offered, and wait for the next screen."""
     await first_run(person)
     await person.rest()
     await person.press("enter")
-    await person.until(lambda: isinstance(person.app.screen, Wish))
-    assert isinstance(person.app.screen, Wish)
+    await person.until(lambda: isinstance(person.app.screen, WishScreen))
+    assert isinstance(person.app.screen, WishScreen)
     return person.app.screen
 
 
@@ -192,7 +198,11 @@ async def test_a_wish_becomes_a_ticket_and_enter_confirms_each_further_step(
         await person.until(lambda: person.prompt.text == f"/socrates {SLUG}")
         assert sandbox.model.requests == []
         await person.press("enter")
+        assert "Too soon" in person.activity
+        await person.rest()
+        await person.press("enter")
         await person.until(lambda: person.prompt.text == WORDS)
+        await person.rest()
         await person.press("enter")
         await person.until(lambda: sandbox.model.requests)
         await home(person)
@@ -225,4 +235,4 @@ def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
         "the": "/new feature first-ticket",
         "x" * 300: f"/new feature {'x' * 48}",
     }
-    assert {words: Guide(words).first_line for words in names} == names
+    assert {words: Wish(words).first_line for words in names} == names

@@ -12,7 +12,7 @@ from cdd_agent.tui.app import Shell
 from cdd_agent.tui.key_help import all_of_the_shell
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.screens.chooser import Chooser
-from cdd_agent.tui.screens.first_run import Wish
+from cdd_agent.tui.screens.first_run import WishScreen
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.screens.palette import Palette
@@ -46,7 +46,7 @@ def test_every_binding_has_a_description() -> None:
         Palette,
         TicketsScreen,
         SettingsScreen,
-        Wish,
+        WishScreen,
         PromptArea,
         Transcript,
         FindBar,

@@ -21,7 +21,7 @@ from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.screens.first_run import FirstRun, Wish
+from cdd_agent.tui.screens.first_run import FirstRun, WishScreen
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.themes import use_theme
 from cdd_agent.tui.timeline_screen import TimelineScreen
@@ -165,7 +165,7 @@ STATES: dict[str, Show] = {
         )
     ),
     "first run": over(lambda: FirstRun(OFFERS, lambda: 0.0), "down"),
-    "wish": over(Wish, *"CSV"),
+    "wish": over(WishScreen, *"CSV"),
 }
 LOOKS: dict[str, tuple[tuple[int, int], str, str, list[str]]] = {
     "dark": (
