@@ -495,14 +495,17 @@ class Shell(Sparing, Guarded, App[CddError]):
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """Begin a turn with the line, or do with it what can be done meanwhile."""
         line, prompt = event.line, self.home.prompt
-        is_free = self._turn is None and self.asking.open is None
+        question = self.asking.open
+        # `h` and `quit` may be answers
+        is_answer = question is not None and question.knows(line) is not None
+        is_free = self._turn is None and question is None
         if not line.strip() and not (is_free and self.home.takes_blank):
             self._say_that_nothing_is_done("enter")
-        elif not is_free and asks_for_help(line):
+        elif not is_free and not is_answer and asks_for_help(line):
             prompt.accepted(line)
             self.look("/help")
-        elif self.asking.open is not None and not leaves(line):
-            self.asking.take_line(self.asking.open, line)
+        elif question is not None and (is_answer or not leaves(line)):
+            self.asking.take_line(question, line)
         elif self.session is None:
             prompt.hold(line, None)
         elif is_free:
