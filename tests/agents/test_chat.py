@@ -326,9 +326,9 @@ def seen_output(events: list[Event]) -> str:
 @each_row(
     ("line", "answer"),
     [
-        *((line, "`/exit` does that") for line in ("bye", " Leave ", "logout")),
+        *((line, "Type `/exit` instead") for line in ("bye", " Leave ", "logout")),
         ("close", "this is chat"),
-        ("clear", "`/clear` does that"),
+        ("clear", "Type `/clear` instead"),
     ],
 )
 async def test_words_of_shells_are_not_sent_to_the_model(

@@ -350,7 +350,7 @@ async def test_close_returns_to_chat(sandbox: Sandbox, word: str) -> None:
     for line in (f"/exec {SLUG}", f"/socrates {SLUG}", f"/plan {SLUG}"):
         events = await say(session, line, word)
         assert events[-1] == AgentChanged(None)
-        assert f"Left {SLUG}" in told(events) or f"of {SLUG}" in told(events)
+        assert NoticeKind.AGENT_LEFT in noticed(events)
 
 
 @each_row("word", ["help", "?", "HELP"])

@@ -97,7 +97,7 @@ async def test_at_a_question_in_a_turn_no_line_is_said_to_wait(
         person.app.home.begin()
         asked = person.app.run_worker(person.app.asking.ask("Which port?"))
         await person.until_asked()
-        assert person.prompt.area.placeholder == "your answer ..."
+        assert person.prompt.area.placeholder == "Type your answer …"
         await person.rest()
         await person.type("8080")
         assert "waits" not in person.activity
