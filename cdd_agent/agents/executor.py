@@ -436,9 +436,9 @@ class ExecutorAgent(ReadsWords):
         await self._engine.diff(step)
 
     @word(
-        *("exit", "quit"),
-        does="leave; the run is saved",
-        hint="Enter: leave; the run is saved",
+        "close",
+        does="return to chat; the run is saved",
+        hint="Enter: return to chat; the run is saved",
     )
     async def _leave(self) -> None:
         self._left = True

@@ -412,9 +412,9 @@ class SocratesAgent(ReadsWords):
             )
 
     @word(
-        *("exit", "quit"),
-        does="leave; the conversation is saved, `/socrates` resumes it",
-        hint="Enter: leave; the conversation is saved",
+        "close",
+        does="return to chat; the dialogue is saved, `/socrates` resumes it",
+        hint="Enter: return to chat; the dialogue is saved",
     )
     async def _leave(self) -> None:
         self.done = True

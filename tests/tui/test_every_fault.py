@@ -375,7 +375,7 @@ async def in_a_run(person: Person, left: set[str]) -> None:
     person.app.call_later(person.app.look, "/status")
     person.app.call_later(person.app.action_use_theme, "light")
     await person.pilot.pause()
-    await person.say("exit")
+    await person.say("close")
 
 
 async def in_questions(person: Person, left: set[str]) -> None:
@@ -444,7 +444,7 @@ async def test_each_method_fails_once_and_the_session_continues(
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
         assert [name for name in names if f"injected into {name}\n" not in log] == []
         await home(person)
-        await person.say("exit")
+        await person.say("close")
         shutil.rmtree(sandbox.ticket)
         shutil.rmtree(sandbox.root / ".cdd" / "runs" / SLUG, ignore_errors=True)
         (sandbox.root / "a.txt").unlink(missing_ok=True)
@@ -485,7 +485,7 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
             await person.say(" ".join((f"/{known.name}", *needed)))
         await person.say("hello")
         for opens in (f"/exec {SLUG}", f"/plan {SLUG}", f"/socrates {SLUG}"):
-            for line in (opens, "exit", "exit"):
+            for line in (opens, "close", "close"):
                 await person.say(line)
         assert left == set()
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
