@@ -173,7 +173,8 @@ class Session(Struct, eq=False, dict=True):
             who = _NAMES[last.agent or ""]
             self.emit(
                 Notice(
-                    f"`/resume` goes on with {last.ticket}, where {who} was at work.",
+                    f"Last time, {who} was working on {last.ticket}. Type `/resume` to"
+                    " continue.",
                     kind=NoticeKind.WHAT_NEXT,
                 )
             )
@@ -277,7 +278,7 @@ class Session(Struct, eq=False, dict=True):
     def timeline(self) -> Timeline:
         """The run of the ticket that is worked on. Raises `BadInput`."""
         if self.last_ticket is None:
-            raise BadInput("No ticket is open", hint="`/exec SLUG` opens one.")
+            raise BadInput("No ticket is open", hint="Open one with `/exec SLUG`.")
         return timeline(in_its_tree(self.project.tickets.find(self.last_ticket)))
 
     async def preview_undo(self, number: int) -> UndoPreview:
@@ -409,13 +410,13 @@ class Session(Struct, eq=False, dict=True):
                 )
                 return
             case word if (command := shell_name(word)) in ("help", "clear"):
-                self.emit(Notice(f"`/{command}` does that."))
+                self.emit(Notice(f"Type `/{command}` instead."))
                 return
             case "approve" | "approve anyway":
                 slug = self.last_ticket or "SLUG"
                 text = (
-                    f"Nothing waits for a yes. `/socrates {slug}` and `/plan {slug}` go"
-                    " on with the ticket."
+                    f"No question is open. To continue with the ticket, type"
+                    f" `/socrates {slug}` or `/plan {slug}`."
                 )
                 self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
                 return

@@ -103,7 +103,7 @@ class Terminal:
         threading.Thread(target=read, daemon=True).start()
         line = await answer
         if not line:
-            raise NotApproved("No answer came")
+            raise NotApproved("No answer received")
         return line.decode("utf-8", errors="replace")
 
 

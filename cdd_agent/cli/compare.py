@@ -113,9 +113,7 @@ def _print_comparison(board: Board, diffs: dict[str, Path], *, as_json: bool) ->
     for path in diffs.values():
         link = f"link {path.as_uri()}" if console.is_terminal else ""
         console.print(Text(f"  {path}", link))
-    console.print(
-        "To take one: git merge BRANCH. To remove them all: cdd compare --clear"
-    )
+    console.print("Take one: `git merge BRANCH`. Remove all: `cdd compare --clear`.")
 
 
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:

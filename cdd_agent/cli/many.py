@@ -291,11 +291,11 @@ def _show_next_commands(root: Path, board: Board) -> None:
     if done:
         commands = " && ".join(f"cdd land {slug}" for slug in done[:3])
         more = " ..." if len(done) > 3 else ""
-        sys.stdout.write(f"Bring over what is completed: {commands}{more}\n")
+        sys.stdout.write(f"Merge the completed runs: {commands}{more}\n")
     if waiting:
         sys.stdout.write(
-            f"For a yes: cdd exec {waiting} --worktree, which asks you; or the same"
-            " command with --yes\n"
+            f"To approve, run `cdd exec {waiting} --worktree`. To approve everything,"
+            " add --yes.\n"
         )
     if RunState.NO_BUDGET in states:
         sys.stdout.write(

@@ -57,7 +57,7 @@ class Cache(Struct, frozen=True):
             folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
-                f"{folder} could not be made: {error.strerror or error}"
+                f"{folder} could not be created: {error.strerror or error}"
             ) from error
         settings = (
             "core.fsync=none",
@@ -114,7 +114,7 @@ class Cache(Struct, frozen=True):
             await git("rev-parse", "--verify", f"{_KNOWN}/{tip}^{{commit}}")
         ).stdout.strip()
         if found != tip:
-            raise BadInput(f"The run came as {found}, and was to be {tip}")
+            raise BadInput(f"Received the run as {found}, expected {tip}")
 
     async def know(self, commits: Sequence[str]) -> None:
         """Remember commits that are in it, as something that a bundle can build on."""

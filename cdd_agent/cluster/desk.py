@@ -150,9 +150,9 @@ class Desk(Struct):
         except CddError as error:
             return {"error": error.in_a_line}
         except OSError as error:
-            return {"error": f"The client cannot go on: {error}"}
+            return {"error": f"The client failed: {error}"}
         except (ValueError, TypeError, LookupError) as error:
-            return {"error": f"The client does not understand this: {error}"}
+            return {"error": f"The client received an invalid message: {error}"}
 
     def let_go(self) -> None:
         """Listen to no worker any more, until another one begins."""
@@ -171,14 +171,14 @@ class Desk(Struct):
         here, reference = self._run
         kept = self.kept
         text, tone = (
-            f"{self.own.ticket.slug} is carried out by {asked.worker}.",
+            f"{asked.worker} carries out {self.own.ticket.slug}.",
             Tone.QUIET,
         )
         if self.worker:
             text, tone = (
                 (
-                    f"{self.worker} was lost: {self.own.ticket.slug} goes on at"
-                    f" {asked.worker}."
+                    f"{self.worker} was lost. {asked.worker} resumes"
+                    f" {self.own.ticket.slug}."
                 ),
                 Tone.WARNING,
             )
@@ -273,7 +273,7 @@ class Desk(Struct):
             OUT, reference.have, MOST_BYTES
         )
         if reference.fetched != saved.tip:
-            raise BadInput("Another commit came than was announced")
+            raise BadInput("Received a different commit than announced")
         self._expect_current(saved.attempt)
         reference.accept()
         await self.own.trees.git("update-ref", reference_of(self.own), saved.tip)

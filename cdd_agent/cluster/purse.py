@@ -60,7 +60,8 @@ class ClientsAccount(Struct):
         if self.refused:
             expect(self.spent)
             raise BudgetExhausted(
-                "The budget of all runs has no room for the next call; it was not made"
+                "The budget of all runs is too small for the next call, so it was not"
+                " made"
             )
         self._took = None
         try:

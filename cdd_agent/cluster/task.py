@@ -68,7 +68,7 @@ class Line:
                 await asyncio.wait([asking])
                 raise
         if answer.get("gone"):
-            raise ClientGone("the client has given the ticket to somebody else")
+            raise ClientGone("the client has given the ticket to another worker")
         if "error" in answer:
             raise ClientFailed(str(answer["error"]))
         return answer

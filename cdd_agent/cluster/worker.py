@@ -169,7 +169,7 @@ class _Run(Struct, dict=True):
                 }
                 data = (await self.ask(question))["data"]
                 if not data:
-                    raise BadInput("The run came incomplete")
+                    raise BadInput("Received an incomplete run")
                 bundle_file.write(data)
         await store.know(begun.have)
         await store.take(file, OUT, begun.tip)

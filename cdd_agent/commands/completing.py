@@ -35,7 +35,11 @@ def complete(
             name, [other for other in commands() if other != name]
         ).best
         return [
-            Completion(f"/{one}", commands()[one].synopsis, commands()[one].help)
+            Completion(
+                f"/{one}",
+                f"/{one} {commands()[one].required}".rstrip(),
+                commands()[one].summary,
+            )
             for one in names
         ]
     if known is None:

@@ -89,7 +89,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     made += copy_bundled(root) if templates else []
     yield from (
         Notice(
-            f"Made {path.relative_to(root).as_posix()}",
+            f"Created {path.relative_to(root).as_posix()}",
             Tone.GOOD,
             kind=NoticeKind.CREATED,
         )
@@ -97,12 +97,12 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     )
     if root / FILE in made:
         yield Notice(
-            f"{FILE} describes the project to coding agents and newcomers. Replace each"
-            " <…>: models do not see lines that have one."
+            f"Fill in the <…> placeholders in {FILE}. Until you do, those lines are"
+            " left out of prompts."
         )
     if not made:
         yield Notice(
-            "It was set up already; nothing was changed.",
+            "Already set up; nothing was changed.",
             Tone.GOOD,
             kind=NoticeKind.NOT_DONE,
         )

@@ -50,7 +50,7 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
             raise WrongUsage(f"new {DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
         page = create_page(project.root, *words)
         yield Notice(
-            f"Made {page.relative_to(project.root).as_posix()}: fill it in.",
+            f"Created {page.relative_to(project.root).as_posix()}. Fill it in.",
             Tone.GOOD,
             kind=NoticeKind.CREATED,
         )
@@ -59,7 +59,7 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
         raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=_QUOTE)
     ticket = project.tickets.create(kind, words[0], slug)
     text = (
-        f"Made {ticket.shown(ticket.spec_path)}. `/socrates {ticket.slug}` fills it in"
-        f" with you, or you do by hand; then `/plan {ticket.slug}` makes the plan."
+        f"Created {ticket.shown(ticket.spec_path)}. Complete it with `/socrates"
+        f" {ticket.slug}` or in your editor, then run `/plan {ticket.slug}`."
     )
     yield Notice(text, Tone.GOOD, kind=NoticeKind.CREATED)

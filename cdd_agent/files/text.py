@@ -325,7 +325,7 @@ def encode_file(
         raise TextNotHeld(
             f"{_place(path, new, error.start)}: the file's encoding, {encoding.codec},"
             f" has no {_name(new[error.start])}.",
-            hint="Write it in other characters.",
+            hint="Use other characters.",
         ) from error
 
 
@@ -454,7 +454,7 @@ def _encoding_of(
         raise TextNotHeld(
             f"{path} is in {encoding.codec}, and the new text's coding line makes it"
             f" {named or by_default}.",
-            hint="Leave the coding line as it is.",
+            hint="Leave the coding line unchanged.",
         )
     return encoding
 
@@ -478,7 +478,7 @@ def _refuse_ambiguous(path: PurePosixPath, new: str, before: FileText) -> None:
         raise TextNotHeld(
             f"{_place(path, new, new.index(_NO_TEXT))}: {_name(_NO_TEXT)} stands for"
             " bytes that are not text. An edit cannot add it.",
-            hint="Leave it where the file has it.",
+            hint="Keep it only where the file already has it.",
         )
     for char in sorted(set(new) - set(before.text)):
         if char.isascii() or not (has_no_encoding or _holds(encoding.codec, char)):

@@ -180,7 +180,7 @@ def _start_step(row: Row, event: EventFields) -> Row:
 
 def _delay_reply(row: Row, event: EventFields) -> Row:
     seconds, reason = event["seconds"], event["reason"]
-    return replace(row, wait=f"Asking again in {seconds:.0f} s: {reason}")
+    return replace(row, wait=f"Retrying in {seconds:.0f} s: {reason}")
 
 
 def _continue_reply(row: Row, event: EventFields) -> Row:

@@ -73,8 +73,7 @@ def in_lines(board: Board) -> str:
     """Return the table, as wide as the terminal."""
     if not board.rows:
         return (
-            "No run is under way, and none has a tree of its own. `cdd list` shows how"
-            " far each ticket is."
+            "No runs in progress and no worktrees. To see your tickets, run `cdd list`."
         )
     width = shutil.get_terminal_size().columns - 2
     return "\n".join(text for text, _ in table(board, time.time(), width))
@@ -133,7 +132,7 @@ def doing(row: Row) -> str:
         case RunState.RUNNING:
             words = row.wait or _steps_in_words(row) or "begins"
         case RunState.NEEDS_YOU if row.question:
-            words = f"wants your yes: {row.question}"
+            words = f"needs your approval: {row.question}"
         case RunState.WAITING:
             pass
         case RunState.DONE | RunState.COMPLETED:

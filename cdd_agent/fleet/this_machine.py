@@ -124,7 +124,7 @@ class _Conversation(Struct, dict=True):
     def ending(self, end: ChildEnd) -> Ending:
         """How the run ended, by the end of its process."""
         if end.exit_code < 0:
-            words = "Its process was killed; the same command resumes it."
+            words = "Its process was killed. Run the same command again to resume it."
             return Ending(ExitCode.FAILED, words)
         code = ExitCode.FAILED
         if end.exit_code in set(ExitCode):

@@ -92,10 +92,10 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
         paths = (*self.modes, *self.also, *self.saved, *self.inner)
         for path in paths:
             if not _is_inside(path):
-                raise ValueError(f"{path!r} is no path of a project's file")
+                raise ValueError(f"{path!r} is not the path of a project file")
         for tree in (self.id, *self.inner.values()):
             if not _ID.fullmatch(tree):
-                raise ValueError(f"{tree!r} is no id of a tree")
+                raise ValueError(f"{tree!r} is not the id of a tree")
 
     def __hash__(self) -> int:
         return hash((self.name, self.id))

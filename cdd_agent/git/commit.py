@@ -133,7 +133,7 @@ class _StepRepository(Struct, frozen=True):
         own_scratch.mkdir(exist_ok=True)
         git = await CommitGit.open(root / folder, own_scratch)
         if folder and git.prefix:  # its `.git` is an empty folder
-            raise CommitRefused("it is no repository.", hint=OR_OFF)
+            raise CommitRefused("it is not a repository.", hint=OR_OFF)
         return cls(root, folder, git, IndexView.parse(await git.ask(*LIST_INDEX)))
 
     async def open_submodule(self, folder: str) -> Self:
@@ -271,7 +271,7 @@ class _StepCommit(Struct, frozen=True):
             f"{folder} {name[:10]}" for folder, name in self.inside.items()
         )
         return CommitRefused(
-            f"{error.message} Committed already in submodules: {commits}.",
+            f"{error.message} Already committed in submodules: {commits}.",
             hint=f"{error.hint} Then commit the submodules' pointers yourself.".strip(),
         )
 
@@ -282,7 +282,7 @@ class _StepCommit(Struct, frozen=True):
         the outer one must point to; None if it must not change.
         """
         if not outer.is_submodule(folder):
-            reason = f"{folder} is a repository, and no submodule"
+            reason = f"{folder} is a repository but not a submodule"
             self.left_out.update(dict.fromkeys(paths, reason))
             return None
         files = [path for path in paths if path != folder]
@@ -418,23 +418,23 @@ async def _expect_submodule_ready(
     branch = await inner.git.run("symbolic-ref", "--quiet", "HEAD")
     if branch.return_code:
         raise CommitRefused(
-            "it is on no branch (detached HEAD).",
+            "HEAD is detached (no branch is checked out).",
             hint=f"Check out a branch: `git -C {folder} switch main`. {OR_OFF}",
         )
     name = outer.to_git(inner.folder)
     staged = await (await CommitDraft.begin(outer.git)).staged()
     if name in staged:
         raise CommitRefused(
-            "another commit of it is staged.",
-            hint=f"Commit it, or call `git restore --staged {folder}`. {OR_OFF}",
+            "a different commit of it is staged.",
+            hint=f"Commit that, or run `git restore --staged {folder}`. {OR_OFF}",
         )
     pointer, head = outer.index.submodules[name], await inner.git.head()
     if head == pointer or await _is_one_ahead(inner.git, pointer, trailers):
         return
     raise CommitRefused(
-        "another commit is checked out than the one that the project records.",
+        "the commit that is checked out is not the one that the project records.",
         hint=(
-            f"Commit {folder} in the project, or call `git submodule update {folder}`."
+            f"Commit {folder} in the project, or run `git submodule update {folder}`."
             f" {OR_OFF}"
         ),
     )
@@ -516,7 +516,7 @@ def _check_path(text: str) -> str:
     git must not take.
     """
     if not _is_committable(text):
-        raise CommitRefused(f"{text!r} names no file of the project.")
+        raise CommitRefused(f"{text!r} is not a file of the project.")
     return str(PurePosixPath(text))
 
 

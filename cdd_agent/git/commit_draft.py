@@ -38,8 +38,8 @@ _PENDING = "refs/worktree/cdd/commit"
 """The commit that is being published. Each linked worktree has a private one."""
 _SUBMODULE = "160000"
 _SIGNING = (
-    "`commit.gpgsign` asks for it. Unlock the key in another terminal and try again, or"
-    " set it to false."
+    "Unlock the key in another terminal and try again, or set `commit.gpgsign` to"
+    " false."
 )
 
 
@@ -151,8 +151,8 @@ class CommitDraft(Struct, frozen=True):
                     "The branch moved while the commit was being made; nothing was"
                     " committed.",
                     hint=(
-                        "The files are as they were. Try again when nobody else is at"
-                        " work on the branch."
+                        "The files are unchanged. Try again when no other process is"
+                        " committing."
                     ),
                 ) from error
             raise

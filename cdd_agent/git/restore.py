@@ -44,11 +44,11 @@ class CheckpointGone(CddError):
 
     def __init__(self) -> None:
         super().__init__(
-            "A checkpoint of this run is no longer there: the repository was cleaned,"
-            " or made anew",
+            "A checkpoint of this run is missing: the repository was cleaned or"
+            " created again",
             hint=(
-                "The files stay as they are. `skip keep` goes on from them;"
-                " `--start-over` begins anew."
+                "The files are unchanged. Type `skip keep` to continue from them, or"
+                " use `--start-over` to run the plan from the first step."
             ),
         )
 
@@ -314,7 +314,7 @@ def _find_place_to_save(
             return place
         if place.is_file() and is_same(place):
             return None
-    raise AssertionError("numbers have no end")
+    raise AssertionError("numbers have no limit")
 
 
 def _numbered(folder: Path, name: str) -> Iterator[Path]:
@@ -351,7 +351,7 @@ def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _F
         place.chmod(_permissions(place, before))
     except OSError as error:
         raise BadInput(
-            f"{place} could not be changed: {error.strerror or error}"
+            f"{place} cannot be changed: {error.strerror or error}"
         ) from error
     return _Fate.RESTORED
 

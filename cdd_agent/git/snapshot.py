@@ -57,8 +57,8 @@ T = TypeVar("T")
 LARGEST_SAVED = 1 << 20
 """Bytes of an ignored file that is saved."""
 HINT = (
-    "Check that the folder can be written and the disk has space; files that may not be"
-    " read can go to .gitignore."
+    "Check that the folder is writable and the disk has space. Add unreadable files to"
+    " .gitignore."
 )
 # in git, this file wins over all others
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"
@@ -544,7 +544,7 @@ class Snapshots(Struct):
             return result.stdout.strip()
         if f"prefix {self.prefix} not found" not in result.stderr:
             raise GitUnusable(
-                "A checkpoint could not be made:"
+                "Cannot create a checkpoint:"
                 f" {sanitize_for_display(result.stderr.strip())}",
                 hint=HINT,
             )
@@ -737,8 +737,7 @@ def _read_errors(stderr: str) -> _Errors:
     rest = _LEFT_OUT.sub("", stderr).strip()
     if rest:
         raise GitUnusable(
-            "A checkpoint could not be made:"
-            f" {sanitize_for_display(rest.splitlines()[0])}",
+            f"Cannot create a checkpoint: {sanitize_for_display(rest.splitlines()[0])}",
             hint=HINT,
         )
     return _Errors(hollow, unseen)

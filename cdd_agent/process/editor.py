@@ -34,7 +34,7 @@ _PLUS_LINE = (
 )
 _GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
 _COLON_LINE = ("hx", "helix", "subl", "zed", "zeditor")
-NAME_ONE = "Set $VISUAL or $EDITOR to a program that is there."
+NAME_ONE = "Set $VISUAL or $EDITOR to an installed program."
 
 
 def editor_argv(environment: Mapping[str, str]) -> list[str]:
@@ -55,13 +55,13 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
                 ) from error
             if shutil.which(argv[0]) is None:
                 raise BadInput(
-                    f"${name} names {argv[0]!r}, and there is no such program",
+                    f"${name} names {argv[0]!r}, which is not installed",
                     hint=NAME_ONE,
                 )
             return argv
     found = next((name for name in _USUAL if shutil.which(name)), None)
     if found is None:
-        raise BadInput("There is no editor", hint=NAME_ONE)
+        raise BadInput("No editor found", hint=NAME_ONE)
     return [found]
 
 
@@ -105,4 +105,4 @@ def read_back(places: Mapping[str, Path]) -> dict[str, bytes]:
     try:
         return {name: place.read_bytes() for name, place in places.items()}
     except OSError as error:
-        raise BadInput(f"What the editor has left cannot be read: {error}") from error
+        raise BadInput(f"The edited text cannot be read: {error}") from error

@@ -97,8 +97,8 @@ class Commands(Section, frozen=True):
             if runs_others(name):
                 raise RuleBroken(
                     "allow",
-                    f"`{name}` runs whatever it is given, so everything would be"
-                    " allowed; use `commands.mode: ask`",
+                    f"`{name}` runs any command, so everything would be allowed; use"
+                    " `commands.mode: ask`",
                 )
 
 
@@ -158,13 +158,13 @@ class OwnRequest(Section, frozen=True):
         if content:
             raise RuleBroken(
                 "body",
-                f"cdd itself writes {', '.join(content)}; allowed are all other fields"
-                " of the provider's",
+                f"cdd sets {', '.join(content)} itself; use other fields of the"
+                " provider",
             )
         try:
             json.dumps(self.body, allow_nan=False)
         except (TypeError, ValueError) as error:
-            reason = f"allowed are the values of JSON ({error})"
+            reason = f"use values that JSON allows ({error})"
             raise RuleBroken("body", reason) from error
 
 

@@ -341,7 +341,7 @@ def _reasons_against_steps(
                 " plan"
             )
         if number in seen:
-            reasons.append(f"step {number} is there twice")
+            reasons.append(f"step {number} appears twice")
         elif is_new and number in fixed.used_numbers:
             reasons.append(
                 f"number {number} was another step's: new steps are numbered from"

@@ -195,7 +195,7 @@ def _read_unknown_keys(
     for key, entry in entries.items():
         name = str(entry.key.value) if entry.key else str(key)
         if name in unknown:
-            raise BadInput(f"{entry.at(source)}: the key {name} is there twice.")
+            raise BadInput(f"{entry.at(source)}: the key {name} appears twice.")
         unknown[name] = entry.tree
     return unknown
 

@@ -216,7 +216,7 @@ class SpecText(Struct, frozen=True):
         if repeated is not None:
             line = repeated.start_mark.line + 1
             raise SpecNotWritable(
-                self.source, f"in line {line}, the key {repeated.value} is there twice"
+                self.source, f"in line {line}, the key {repeated.value} appears twice"
             )
 
     def _replace(self, place: range, new: list[str], indent: str) -> LineEdit:

@@ -330,7 +330,7 @@ class _SpecReader:
                 self._warn(
                     "repeated_key",
                     key,
-                    f"the key {_shorten(key.value)} is there twice, first in line"
+                    f"the key {_shorten(key.value)} appears twice, first in line"
                     f" {first}, whose value is not read; rename one of them",
                 )
 

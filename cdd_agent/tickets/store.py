@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, digest
 from cdd_agent.files.json_file import from_json
@@ -234,8 +235,8 @@ class Ticket(Struct, frozen=True):
         if not self.plan_path.exists():
             # A ticket has one of them, so the folder was renamed or moved meanwhile.
             hint = (
-                "It has no plan.md either. If you renamed its folder, go on under the"
-                " new name: `cdd list` shows it."
+                "It has no plan.md either. If you renamed its folder, use the new name:"
+                " `cdd list` shows it."
             )
         return self._read(path, hint=hint)
 
@@ -296,10 +297,7 @@ class Ticket(Struct, frozen=True):
         return slug_in(f"{self.folder}/{_STATE}")
 
     def _plan_text(self) -> str:
-        hint = (
-            f"`/plan {self.slug}` in the shell makes one, and so does"
-            f" `cdd plan {self.slug}`."
-        )
+        hint = f"Make a plan: `/plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
@@ -362,8 +360,11 @@ class TicketStore:
         return Ticket(slug, first, self.root, self.tickets_dir, tuple(real))
 
     def find(self, reference: str) -> Ticket:
-        """Return the ticket of a slug, a unique prefix of a slug, or a path in the
-        project. Case and the composition of letters do not matter. Raises `BadInput`.
+        """Return the ticket that a reference means: its slug, its path in the project,
+        or a part of the slug that only one ticket has. Raises `BadInput`.
+
+        A slug goes before a path, a path before the beginning of a slug, and that
+        before any other part. Case and the composition of letters do not matter.
         """
         reference = _check_reference(reference.strip())
         tickets = {ticket.slug: ticket for ticket in self.list()}
@@ -395,19 +396,19 @@ class TicketStore:
         return None
 
     def _like(self, reference: str, tickets: dict[str, Ticket]) -> Ticket:
-        """Return the only ticket whose slug is a reference in another spelling, or
-        begins with it. Raises `BadInput`.
+        """Return the only ticket whose slug is a reference in another spelling, begins
+        with it, or else contains it. Raises `BadInput`.
         """
         typed = comparable(reference)
         matches = [slug for slug in tickets if comparable(slug) == typed]
         if not matches:
-            matches = [slug for slug in tickets if comparable(slug).startswith(typed)]
+            matches = list(find_matches(typed, tickets).certain)
         if len(matches) == 1:
             return tickets[matches[0]]
         if matches:
             raise BadInput(
-                f"{shorten(reference)} could be any of: {', '.join(matches)}.",
-                hint="Name one in full.",
+                f"Several tickets match {shorten(reference)}: {', '.join(matches)}.",
+                hint="Type more of the name.",
             )
         for ticket in tickets.values():
             if comparable(ticket.former_slug) == typed:
@@ -543,7 +544,7 @@ class TicketStore:
 def _check_reference(reference: str) -> str:
     if not reference:
         raise BadInput(
-            "Which ticket?", hint="Name its slug, the start of it, or its folder."
+            "Which ticket?", hint="Type its slug, a part of the slug, or its folder."
         )
     if len(reference) > _MAX_REFERENCE or re.search("[\0\ud800-\udfff]", reference):
         raise BadInput(f"{shorten(reference)} cannot be the name of a ticket.")
@@ -552,16 +553,13 @@ def _check_reference(reference: str) -> str:
 
 def _suggestion(reference: str, slugs: list[str]) -> str:
     if not slugs:
-        return "There are no tickets yet: make one with `cdd new`."
+        return "There are no tickets yet. Create one: `cdd new feature NAME`."
     word = reference.lower()[:_MAX_COMPARED]
-    similar = [slug for slug in slugs if word in slug] or difflib.get_close_matches(
-        word, slugs, n=3, cutoff=0.5
-    )
-    return (
-        f"Did you mean {', '.join(similar[:3])}?"
-        if similar
-        else "`cdd list` shows the tickets."
-    )
+    similar = find_matches(word, slugs).best
+    similar = similar or difflib.get_close_matches(word, slugs, n=3, cutoff=0.5)
+    if not similar:
+        return "List the tickets: `cdd list`."
+    return f"Did you mean {', '.join(similar[:3])}?"
 
 
 def _is_ticket(folder: Path) -> bool:

@@ -181,7 +181,7 @@ class Arrival(Struct, frozen=True):
         for place in record.glob(f"{VERSIONS}/*"):
             content = place.read_bytes()
             if hash_content([content], len(content), "sha1") != place.name:
-                raise NotARun(f"{VERSIONS}/{place.name} has another content")
+                raise NotARun(f"{VERSIONS}/{place.name} has unexpected content")
 
     def _judge_ledger(self, ledger: LedgerFile) -> None:
         """An undo writes what a ledger names."""
@@ -202,7 +202,7 @@ class Arrival(Struct, frozen=True):
     def _judge_change(self, change: Change) -> None:
         """Raise `NotARun` for settings, what is no file, and a link elsewhere."""
         if change.path.casefold() == PROJECT_FILE.as_posix():
-            raise NotARun(f"{change.path[:200]!r} is no file of a project")
+            raise NotARun(f"{change.path[:200]!r} is not a file of a project")
         for entry in (change.before, change.after):
             if entry is None:
                 continue
@@ -279,7 +279,7 @@ async def _unpack_all(reference: RunReference, tip: str, folder: Path) -> None:
         head, _, path = entry.decode(errors="replace").partition("\t")
         mode, kind, name, size = head.split()
         if mode != _FILE or kind != "blob" or not _belongs(path):
-            raise NotARun(f"{path[:200]!r} does not belong into it")
+            raise NotARun(f"{path[:200]!r} does not belong in it")
         total += int(size)
         if int(size) > _LARGEST.get(path, LARGEST_FILE) or total > _MOST:
             raise NotARun(f"{path} is too large")
@@ -318,7 +318,7 @@ async def read_manifest(reference: RunReference, tip: str) -> Manifest:
         raise NotARun(f"it has no {MANIFEST}")
     version = re.match(rb'\{\s*"version":\s*([0-9]+)', data)
     if version and int(version[1]) > VERSION_OF_FORM:
-        raise NotARun("it was pushed by a newer cdd; install that one here, too")
+        raise NotARun("it was pushed by a newer cdd; update cdd here, too")
     try:
         manifest = from_json(data, Manifest)
     except ValueError as error:
@@ -330,7 +330,7 @@ async def read_manifest(reference: RunReference, tip: str) -> Manifest:
             raise NotARun(f"the notes of {one.name[:100]!r} do not belong to it")
     for name in manifest.checkpoints:
         if not _CHECKPOINT.fullmatch(name) or name.startswith("travel/"):
-            raise NotARun(f"{name[:100]!r} is no checkpoint's name")
+            raise NotARun(f"{name[:100]!r} is not the name of a checkpoint")
     return manifest
 
 

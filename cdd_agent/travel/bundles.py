@@ -79,7 +79,9 @@ class RunHere(Struct, frozen=True):
             raise NotARun(f"a link of it leads out of the project: {named(away)}")
         if kept := (await checkpoints.restore(changes)).kept:
             raise BadInput(
-                f"Changed just now, and left alone: {named(kept)}", hint="Begin again."
+                f"These files changed at the same time and were not touched:"
+                f" {named(kept)}",
+                hint="Run the same command again.",
             )
         snapshots = checkpoints.snapshots
         where = f"{snapshots.namespace}/{self.ticket.slug}"

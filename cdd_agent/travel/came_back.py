@@ -117,10 +117,10 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
         )
         if not known.arriving and (not is_ahead or found.id != known.project):
             raise BadInput(
-                f"{own.place} was changed while the run was carried out elsewhere",
+                f"{own.place} was changed while a worker carried out the run",
                 hint=(
-                    f"What came back is kept at {reference_of(own)}. Take your changes"
-                    " away, and try again."
+                    f"The worker's result is kept at {reference_of(own)}. Move your"
+                    " changes to another folder, then try again."
                 ),
             )
         replace(known, arriving=True).keep(folder)

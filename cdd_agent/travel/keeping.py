@@ -73,7 +73,8 @@ async def lease_kept(
 
     def over(why: str) -> RunElsewhere:
         return RunElsewhere(
-            f"{why}. It is over", hint=f"`cdd pull {record.slug}` takes it anew."
+            f"{why}. This copy no longer holds the run",
+            hint=f"Pull it again with `cdd pull {record.slug}`.",
         )
 
     def is_over() -> bool:
@@ -131,6 +132,7 @@ async def lease_kept(
         work.uncancel()
         if isinstance(lost[0], RunElsewhere):
             raise RunElsewhere(
-                f"Stopped, and the step put back: {lost[0].message}", hint=lost[0].hint
+                f"Stopped, and the step was restored: {lost[0].message}",
+                hint=lost[0].hint,
             ) from None
         raise lost[0] from None

@@ -76,14 +76,14 @@ class Landing(Struct, frozen=True):
         own = self.own
         if load_own_tree(own.record.folder) is None:
             if own.ticket.state_path.exists():
-                hint = f"`cdd status {own.ticket.slug}` shows it."
+                hint = f"See it with `cdd status {own.ticket.slug}`."
                 raise BadInput(
-                    f"{own.ticket.slug} has nothing to land: its run is in your own"
+                    f"{own.ticket.slug} has nothing to land: it ran in your working"
                     " tree",
                     hint=hint,
                 )
-            hint = f"`cdd exec {own.ticket.slug} --worktree` makes one."
-            raise BadInput(f"{own.ticket.slug} has no tree of its own", hint=hint)
+            hint = f"Run it in one with `cdd exec {own.ticket.slug} --worktree`."
+            raise BadInput(f"{own.ticket.slug} has no worktree", hint=hint)
         with (
             locked(own.record.folder, own.ticket.slug, self.emit),
             (
@@ -111,22 +111,25 @@ class Landing(Struct, frozen=True):
         state = load_state(own.ticket_in_it, plan)
         if state is None or state.status is not RunStatus.COMPLETED:
             raise BadInput(
-                f"{own.ticket.slug} has steps that are not over",
-                hint=f"`cdd exec {own.ticket.slug} --worktree` goes on with them.",
+                f"{own.ticket.slug} has unfinished steps",
+                hint=f"Resume it with `cdd exec {own.ticket.slug} --worktree`.",
             )
         if left := [
             path
             for path in await trees.changed(own.place, untracked=False)
             if self._is_work(path)
         ]:
-            hint = f"Commit it there, in {own.place}, and try again."
-            raise BadInput(f"Not committed in the run's tree: {named(left)}", hint=hint)
+            hint = f"Commit it in {own.place}, then try again."
+            message = f"Not committed in the run's worktree: {named(left)}"
+            raise BadInput(message, hint=hint)
         if inner := await trees.unpublished_submodules(own.place, own.branch):
             folder = quote_path(inner[0])
             source = quote_path(str(own.place / inner[0]))
-            hint = f"Fetch them, and try again: `git -C {folder} fetch {source} HEAD`."
+            command = f"git -C {folder} fetch {source} HEAD"
+            hint = f"Fetch them with `{command}`, then try again."
             raise BadInput(
-                f"Commits of submodules are only in the run's tree: {named(inner)}",
+                f"Commits of submodules exist only in the run's worktree:"
+                f" {named(inner)}",
                 hint=hint,
             )
         base = await trees.commit_of("HEAD")
@@ -143,8 +146,8 @@ class Landing(Struct, frozen=True):
             await trees.remove(place)
         if await trees.commit_of("HEAD") != base:
             raise BadInput(
-                "Your branch has moved meanwhile",
-                hint="Nothing was changed; try again.",
+                "Your branch moved during the landing",
+                hint="Nothing was changed. Try again.",
             )
         assert made is not None, "seen by whoever asks for it"
         replace(made, landing=result, landing_of=tip).keep(own.record.folder)
@@ -158,9 +161,9 @@ class Landing(Struct, frozen=True):
         ticket = self.own.ticket
         state = load_state(ticket, ticket.read_plan())
         tally = NO_STEPS if state is None else state.tally
-        text = f"{ticket.slug} has landed: your branch is at {result[:12]}."
+        text = f"Landed {ticket.slug}: your branch is at {result[:12]}."
         if tally.total:
-            text += f" Its run: {tally_in_words(tally)}."
+            text += f" The run: {tally_in_words(tally)}."
         tone = Tone.GOOD if tally.is_done else Tone.WARNING
         self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
 
@@ -197,7 +200,7 @@ class Landing(Struct, frozen=True):
         if not checks:
             self.emit(
                 Notice(
-                    "There is no check to be run on the result.",
+                    "No check ran on the result: the project has none.",
                     Tone.WARNING,
                 )
             )
@@ -208,7 +211,7 @@ class Landing(Struct, frozen=True):
                     await commands.ask(check.command)
                 except CommandRefused as refusal:
                     raise NotApproved(
-                        f"`{shown}` was not approved: nothing was changed"
+                        f"`{shown}` was not approved. Nothing was changed"
                     ) from refusal
             run = await run_check(check, commands, self.limit, self.record.folder)
             result = judge_check(check, run, before, Work())
@@ -253,7 +256,7 @@ class Landing(Struct, frozen=True):
             if left := [path for path in untracked if self._is_work(path)]:
                 aside = set_aside(own.place)
                 text = (
-                    "Never committed, and kept in"
+                    "Uncommitted files were moved to"
                     f" {aside.relative_to(own.record.root).as_posix()}: {named(left)}"
                 )
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))

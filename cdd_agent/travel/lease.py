@@ -72,7 +72,7 @@ class Moved(RunElsewhere):
 
     def __init__(self, slug: str) -> None:
         super().__init__(
-            f"{slug} was changed in the remote just now, by somebody else",
+            f"Another copy changed {slug} in the remote at the same time",
             hint="Try again.",
         )
 
@@ -128,8 +128,8 @@ class Claim(Struct):
                 return known
             if tip is None:
                 raise RunElsewhere(
-                    f"{self.slug} is gone from {known.shown}",
-                    hint=f"`cdd push {self.slug}` brings it back there.",
+                    f"{self.slug} was deleted from {known.shown}",
+                    hint=f"Restore it with `cdd push {self.slug}`.",
                 )
             if tip != known.tip:
                 found = await self.shared.lease(tip)
@@ -210,12 +210,12 @@ class Claim(Struct):
     def _held(self, lease: Lease | None) -> RunElsewhere:
         if lease is None:
             return RunElsewhere(
-                f"{self.slug} was pushed by somebody else meanwhile, or is another run"
+                f"Another copy pushed {self.slug}, or the remote has a different run"
                 " of that name",
-                hint=f"`cdd pull {self.slug}` takes that one.",
+                hint=f"To use that run, type `cdd pull {self.slug}`.",
             )
         over = (
-            "It can be taken when its time is over; if that machine is dead,"
-            f" `cdd pull {self.slug} --take-over`."
+            "Pull it after that time. If that machine will not return, run `cdd pull"
+            f" {self.slug} --take-over`."
         )
         return RunElsewhere(f"{self.slug} is held by {lease}", hint=over)

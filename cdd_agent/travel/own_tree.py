@@ -47,8 +47,8 @@ class OwnTree(Struct, frozen=True):
         repository = await repository_of(record.root)
         if repository is None or await repository.head() is None:
             raise BadInput(
-                "A tree of its own takes a git repository with a commit",
-                hint="`git init`, and commit what there is.",
+                "A worktree needs a git repository with a commit",
+                hint="Run `git init` and commit your files.",
             )
         prefix = record.root.relative_to(repository.top).as_posix()
         return cls(
@@ -119,16 +119,16 @@ class OwnTree(Struct, frozen=True):
             self.ticket.state_path.exists() or self.record.state.exists()
         ):
             raise BadInput(
-                f"A run of {self.ticket.slug} was begun in your own tree",
-                hint="It goes on there, without `--worktree`.",
+                f"A run of {self.ticket.slug} has begun in your working tree",
+                hint="Resume it there, without `--worktree`.",
             )
         if not self.is_variant:
             expect_no_tree_of_former_name(self.ticket)
         if made is not None and made.is_made:
             raise BadInput(
-                f"{self.place} is gone, and with it the record of the run",
+                f"{self.place} was deleted, and the record of the run with it",
                 hint=(
-                    f"What it committed is on {self.branch}. To begin anew remove"
+                    f"Its commits are on {self.branch}. To start over, delete"
                     f" {self.record.folder / 'tree.json'} and that branch."
                 ),
             )
@@ -151,11 +151,11 @@ class OwnTree(Struct, frozen=True):
             remove(self.ticket_in_it.state_path)
         replace(making, is_made=True).keep(self.record.folder)
         text = (
-            f"The run has a tree of its own, on the branch {self.branch}; your files"
-            " are left alone."
+            f"The run uses its own worktree, on the branch {self.branch}. Your files"
+            " are not touched."
         )
         if await self.trees.changed(self.trees.top, untracked=False):
-            text += " What you have changed and not committed is not in it."
+            text += " It does not contain your uncommitted changes."
         emit(Notice(text, kind=NoticeKind.OWN_TREE))
 
     async def equip(self, place: Path) -> None:
@@ -180,7 +180,8 @@ class OwnTree(Struct, frozen=True):
         found = await own_packages(root, self.trees.top, bases=bases)
         if found.names:
             text = (
-                f"{', '.join(found.names)} is installed from your own tree (editable)."
+                f"{', '.join(found.names)} is installed from your working tree"
+                " (editable)."
                 " In the run's tree PYTHONPATH "
             )
             text += "puts its own first."

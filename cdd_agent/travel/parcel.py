@@ -148,10 +148,10 @@ class Parcel(Struct):
         while secret := await self._secret_files(sent.values()):
             if not secret - self.left_out:
                 raise BadInput(
-                    "These hold what looks like a secret, and cannot be left out:"
+                    "These files seem to hold secrets, and the run needs them:"
                     f" {named(sorted(secret))}",
                     hint=(
-                        "Rename them, or add them to .gitignore; for old checkpoints"
+                        "Rename them or add them to .gitignore. For old checkpoints,"
                         " see docs/checkpoints.md."
                     ),
                 )
@@ -302,9 +302,10 @@ class Parcel(Struct):
                 content = self._presentable(content)
             elif self._has_secret(content):
                 raise BadInput(
-                    f"{self.ticket.shown(path)} holds what looks like a secret, and so"
-                    " does not travel",
-                    hint="Take it out; a ticket can name the variable that has it.",
+                    f"{self.ticket.shown(path)} seems to hold a secret, so it is not"
+                    " sent",
+                    hint="Remove the secret. In the ticket, write the name of the"
+                    " variable that holds it.",
                 )
             yield Entry(f"ticket/{name}", content)
 

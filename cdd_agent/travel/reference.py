@@ -33,8 +33,8 @@ class NotARun(BadInput):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"What the remote has is not a run as cdd pushes it: {why}",
-            hint="Nothing of it was taken.",
+            f"The remote does not hold a valid cdd run: {why}",
+            hint="Nothing was pulled.",
         )
 
 

@@ -113,8 +113,8 @@ class Travel(Struct):
         """
         if not self.ticket.spec_path.exists() and not self.ticket.plan_path.exists():
             raise BadInput(
-                f"{self.ticket.slug} has neither a spec nor a plan: there is nothing to"
-                " push"
+                f"{self.ticket.slug} has neither a spec nor a plan, so there is"
+                " nothing to push"
             )
         with self._locked() as known:
             if known is not None and known.phase is Phase.ARRIVING:
@@ -179,23 +179,24 @@ class Travel(Struct):
         pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
         if left_out := packed[-1].left_out:
             text = (
-                "Not sent, as they hold secrets or are this copy's settings:"
+                "Not sent, because they hold secrets or are settings of this copy:"
                 f" {named(left_out)}"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         if stayed := packed[-1].stayed:
             text = (
-                "Not sent, as they hold secrets or git ignores them: what steps changed"
-                f" in {named(stayed)}. Only here an `undo` covers these files"
+                "Not sent, because they hold secrets or git ignores them: changes of"
+                f" steps in {named(stayed)}. `undo` restores these files only in this"
+                " copy"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         hint = (
-            f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the"
-            " project."
+            f"To continue it, here or in another copy, run `cdd pull"
+            f" {self.ticket.slug}`."
         )
         self.emit(
             Notice(
-                f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}",
+                f"Pushed {self.ticket.slug} to {pushed.shown}. {hint}",
                 Tone.GOOD,
                 kind=NoticeKind.RUN_MOVED,
             )
@@ -222,8 +223,8 @@ class Travel(Struct):
                 )
         until = f"{here.until.astimezone():%H:%M}" if here.until else ""
         text = (
-            f"{self.ticket.slug} is here now, until {until};"
-            f" `cdd exec {self.ticket.slug}` goes on and renews that."
+            f"Pulled {self.ticket.slug}. This copy holds it until {until}. To resume"
+            f" it, run `cdd exec {self.ticket.slug}`, which also renews that time."
         )
         self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.RUN_MOVED))
         return here
@@ -242,7 +243,7 @@ class Travel(Struct):
         if tip is None:
             raise BadInput(
                 f"{reference.remote.address.shown} has no run of {self.ticket.slug}",
-                hint="`cdd push` sends one there.",
+                hint=f"Push it there first: `cdd push {self.ticket.slug}`.",
             )
         if not await self._is_here(known, reference, tip):
             await self._expect_replaceable(known, reference, tip, replace=replace)
@@ -308,7 +309,8 @@ class Travel(Struct):
             kept = (await checkpoints.restore(changes)).kept
             if kept:
                 raise BadInput(
-                    f"Changed just now, and left alone: {named(kept)}",
+                    f"These files changed during the pull and were not touched:"
+                    f" {named(kept)}",
                     hint="Pull again.",
                 )
             await self._refer(checkpoints, {**arrival.manifest.references, _TIP: new})
@@ -332,15 +334,15 @@ class Travel(Struct):
             )
             if arrival.manifest.left_out:
                 text = (
-                    "Not part of it, as they hold secrets:"
+                    "Not included, because they hold secrets:"
                     f" {named(arrival.manifest.left_out)}"
                 )
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
             if arrival.manifest.stayed:
                 text = (
-                    "Not part of it: what steps changed in"
-                    f" {named(arrival.manifest.stayed)}. Here an `undo` does not cover"
-                    " these files"
+                    "Not included: changes of steps in"
+                    f" {named(arrival.manifest.stayed)}. `undo` does not restore these"
+                    " files here"
                 )
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
             return here
@@ -392,15 +394,15 @@ class Travel(Struct):
             if (await reference.git(*words, codes=(0, 1, 128))).return_code == 0:
                 return
         why = (
-            "a run of it is here that never travelled"
+            "this copy has a run of it that was never pushed"
             if known is None
-            else "it went on elsewhere, and here too"
+            else "it was continued both here and elsewhere"
         )
         raise RunElsewhere(
-            f"{self.ticket.slug} was not taken: {why}",
+            f"{self.ticket.slug} was not pulled: {why}",
             hint=(
-                "`--replace` sets aside what is here; `cdd push --take-over` replaces"
-                " what is there."
+                "To use the remote's run, pull with `--replace`; the run here is kept"
+                " in its record. To use the run here, run `cdd push --take-over`."
             ),
         )
 
@@ -467,7 +469,7 @@ class Travel(Struct):
             differ &= differ if travelled is None else travelled
         if differ:
             raise BadInput(
-                "These files are neither as the run has them nor as in its commit:"
+                "These files differ from the run and from its commit:"
                 f" {named(sorted(differ))}",
                 hint=self._how_to_be_alike(manifest, head),
             )
@@ -478,11 +480,14 @@ class Travel(Struct):
 
     def _how_to_be_alike(self, manifest: Manifest, head: str | None) -> str:
         if manifest.head is None or manifest.head == head:
-            return "Move them away, or `git stash --include-untracked`, and pull again."
+            return (
+                "Move them to another folder, or run `git stash --include-untracked`."
+                " Then pull again."
+            )
         commit = manifest.head[:12]
         return (
-            f"The run is at the commit {commit}: check that out"
-            f" (`git checkout {commit}`), and pull again."
+            f"The run is at the commit {commit}. Run `git checkout {commit}`, then"
+            " pull again."
         )
 
     async def _expect_same_ticket(
@@ -507,8 +512,8 @@ class Travel(Struct):
                 continue
             path = self.ticket.shown(self.ticket.folder / name)
             raise BadInput(
-                f"{path} is another one than that of the run",
-                hint="Move yours away, and pull again.",
+                f"{path} differs from the run's version",
+                hint="Move your file to another folder, then pull again.",
             )
 
     async def _is_committed(self, head: str, name: str, content: bytes) -> bool:
@@ -610,11 +615,9 @@ class Travel(Struct):
         since = self.now().replace(microsecond=0).isoformat()
         if (tree := load_own_tree(self.record.folder)) is not None:
             raise RunElsewhere(
-                f"{self.ticket.slug} has a tree of its own, on the branch"
+                f"{self.ticket.slug} runs in its own worktree, on the branch"
                 f" {tree.branch}",
-                hint=(
-                    f"`cdd land {self.ticket.slug}` brings it over; then it can travel."
-                ),
+                hint=(f"Merge it first with `cdd land {self.ticket.slug}`."),
             )
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
         try:

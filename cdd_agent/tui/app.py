@@ -56,6 +56,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
     from textual.binding import BindingType
     from textual.driver import Driver
+    from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
     from cdd_agent.agents.base import Agent, Meaning
@@ -517,8 +519,8 @@ class Shell(Sparing, Guarded, App[CddError]):
                 self._meaning(event.line),
             )
             self.notify(
-                "What that line does has changed since it was typed: it is said below."
-                " Enter sends it."
+                "This line now does something else than when you typed it: see the hint"
+                " below. Press Enter to send it."
             )
             return
         prompt.accepted(line)
@@ -564,7 +566,9 @@ class Shell(Sparing, Guarded, App[CddError]):
                 )
                 self.show(
                     Notice(
-                        "Stopped; `continue` goes on." if in_a_run else "Stopped.",
+                        "Stopped. Type `continue` to resume."
+                        if in_a_run
+                        else "Stopped.",
                         Tone.WARNING,
                     )
                 )
@@ -623,6 +627,23 @@ class Shell(Sparing, Guarded, App[CddError]):
                 self.show(event)
             except Exception as error:  # noqa: BLE001
                 self._handle_exception(error)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a message for a few seconds. Commands in it get their names in the
+        shell.
+        """
+        text = Face.SHELL.name_commands(message)
+        super().notify(
+            text, title=title, severity=severity, timeout=timeout, markup=markup
+        )
 
     def show(self, event: Event) -> None:
         """One event, on the screen and for the turn that it belongs to."""
@@ -704,9 +725,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.action_leave()
         else:
             self._asked_to_leave = now
-            was_typed = "↑ brings it back. " if prompt.text.strip() else ""
+            was_typed = "Press ↑ to restore your line. " if prompt.text.strip() else ""
             prompt.put_away()
-            self.notify(f"{was_typed}Ctrl+C again leaves.", timeout=_TWICE)
+            self.notify(f"{was_typed}Press Ctrl+C again to quit.", timeout=_TWICE)
 
     def on_prompt_stopped(self) -> None:
         """Escape; what is about to open does not, and what runs goes on: it was meant
@@ -734,8 +755,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         else:
             self._asked_to_leave = now
             text = (
-                "What you have typed is lost when you leave: only a project keeps it."
-                " Once more leaves."
+                "Your text will be lost: drafts are saved only in a project. Press"
+                " the same key again to quit."
             )
             self.notify(text, timeout=_TWICE)
 
@@ -786,10 +807,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         if os.name != "nt" and self._driver is not None and self._driver.can_suspend:
             super().action_suspend_process()
         else:
-            self.notify(
-                "The shell cannot be suspended here: that takes a terminal with job"
-                " control."
-            )
+            self.notify("Cannot suspend the shell: this terminal has no job control.")
 
     def action_toggle_approval(self) -> None:
         """Shift+Tab: ask before edits, or edit without asking. A question that is open
@@ -831,7 +849,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             )
             return
         if not timeline.steps and not timeline.undone:
-            self.notify("No step was carried out yet.", markup=False)
+            self.notify("No step has run yet.", markup=False)
             return
         look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
         screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
@@ -850,8 +868,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             else:
                 line = f"/exec {slug}"
                 self.notify(
-                    f"The run is not open: `{line}` opens it, and then `{word}` can be"
-                    " said.",
+                    f"The run is not open. Send `{line}` to open it, then type"
+                    f" `{word}`.",
                     markup=False,
                 )
         self.say_from_screen(line)
@@ -975,8 +993,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         ]
         if not any(transcript.has_room_for_columns for transcript in shown):
             text = (
-                f"Diffs stand side by side from {SIDE_BY_SIDE_WIDTH} columns on; F2"
-                " twice folds the plan beside them."
+                f"Side-by-side needs {SIDE_BY_SIDE_WIDTH} columns. Press F2 twice to"
+                " hide the plan."
             )
             self.notify(text, markup=False)
             return

@@ -43,7 +43,7 @@ _NARROW = 100
 """Cells from which on there is a frame around the screen."""
 _LEAST_TEXT = 24
 """Cells of a criterion's words, beside which there is more."""
-_KEYS = "↑↓ criterion · Ctrl+↑↓ a change, Enter opens it · PgUp PgDn · Esc closes"
+_KEYS = "↑↓ criterion · Ctrl+↑↓ change · Enter: open · Esc: close"
 
 
 class CriteriaScreen(GuardedWidget, ModalScreen[None]):
@@ -141,8 +141,8 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             where = "a new step" if criterion.edit else "a step"
             transcript.add(
                 BlockKind.WARNING,
-                f"{words[0].upper()}{words[1:]}. To change that, write"
-                f" `**Serves:** {criterion.number}` in {where}.",
+                f"{words[0].upper()}{words[1:]}. To fix this, add"
+                f" `**Serves:** {criterion.number}` to {where} in plan.md.",
             )
         if criterion.missing:
             words = not_in_this_tree(criterion)
@@ -192,7 +192,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             )
             transcript.add(
                 BlockKind.NOTE,
-                f"and {len(others):,} more; the plan (F2) opens each:\n{titles}",
+                f"and {len(others):,} more. Open each from the plan (F2):\n{titles}",
             )
         self.call_after_refresh(transcript.scroll_home, animate=False)
 

@@ -74,6 +74,7 @@ from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
+from cdd_agent.wording.faces import Face
 from cdd_agent.wording.spec_words import spec_in_full
 
 if TYPE_CHECKING:
@@ -212,16 +213,16 @@ class Home(GuardedWidget, Screen[None]):
                 if seconds > self._delay:
                     transcript.add(BlockKind.OUTPUT, reason)
                 self._delay = seconds - 1
-                activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
+                activity.busy(f"Retrying in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):
                 transcript.settle()
                 transcript.add(
-                    BlockKind.NOTE, "The model thought up to here; its reply follows."
+                    BlockKind.NOTE, "End of the model's thoughts; its reply follows."
                 )
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(
-                    BlockKind.WARNING, "The reply broke off; it begins anew."
+                    BlockKind.WARNING, "The reply broke off and starts again."
                 )
             case PromptMade(window=window):
                 self._window = window
@@ -244,7 +245,7 @@ class Home(GuardedWidget, Screen[None]):
             case OutsideDiff(diff=diff) if diff:
                 show_diff(transcript, diff)
             case BaselineStarted(command=command):
-                activity.busy(f"Running {command} before anything is changed")
+                activity.busy(f"Running {command} before any change")
             case TestsStarted(command=command):
                 self._actions.show(event)
                 activity.busy(f"Running {command}")
@@ -376,7 +377,7 @@ class Home(GuardedWidget, Screen[None]):
         hint = (
             meaning.hint
             if meaning is not None
-            else hint_for(line) or self.prompt.about_text
+            else self._hint_for(line) or self.prompt.about_text
         )
         hint = self.hints.get(line) or hint
         if not line.strip() and meaning is not None:
@@ -384,12 +385,14 @@ class Home(GuardedWidget, Screen[None]):
         waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
         elsewhere = self.transcript.doing
         if self.steps.has_focus:
-            elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
+            elsewhere = "Enter: open the step · ↑↓: select · F2: fold the plan"
         elif isinstance(self.focused, FindInput):
-            elsewhere = (
-                "Enter goes to the next one found · ↑ to the one before · Esc closes"
-            )
+            elsewhere = "Enter: next match · ↑: previous · Esc: close"
         self.activity.tell_meaning(hint, self.prompt.doing or elsewhere or waits)
+
+    def _hint_for(self, line: str) -> str:
+        session = self.session
+        return hint_for(line, session.project.tickets if session else None)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
@@ -400,7 +403,7 @@ class Home(GuardedWidget, Screen[None]):
     def _what_waits(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""
         if can_run_now(line):
-            return hint_for(line)
+            return self._hint_for(line)
         is_for_a_step = (
             self.agent is not None
             and self.agent.name == "executor"
@@ -456,5 +459,6 @@ class Home(GuardedWidget, Screen[None]):
 def _lines(event: Event) -> list[tuple[str, Tone]]:
     """An event in the transcript's words; lists are one block."""
     if isinstance(event, TicketsListed | PlanOpened):
-        return [("\n".join(text for text, _ in describe(event)), Tone.PLAIN)]
-    return describe(event)
+        lines = describe(event, Face.SHELL)
+        return [("\n".join(text for text, _ in lines), Tone.PLAIN)]
+    return describe(event, Face.SHELL)

@@ -38,9 +38,9 @@ def on_screens() -> dict[str, tuple[Key, ...]]:
         return tuple(key for group in bindings for key in keys_of(group))
 
     return {
-        "A block that is chosen": (
+        "A selected block": (
             *keys(Transcript.BINDINGS),
-            Key("Ctrl+C", "Copy all of it, folded or not"),
+            Key("Ctrl+C", "Copy the whole block, even if folded"),
         ),
         "Finding": keys(FindBar.BINDINGS),
         "The plan": keys(StepList.BINDINGS),

@@ -233,9 +233,9 @@ def _blocks(
     nothing = (
         BlockKind.NOTE,
         (
-            "Nothing yet: the step was not tried."
+            "Nothing yet: no attempt has been made."
             if attempt is None
-            else "Nothing was kept of it."
+            else "Nothing was recorded for this attempt."
         ),
     )
     match part:
@@ -273,7 +273,7 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
     if view.changed:
         yield (
             BlockKind.WARNING,
-            "The plan says something else of it now than when it was carried out.",
+            "This step has changed in the plan since it ran.",
         )
     if attempt and attempt.guidance:
         yield BlockKind.NOTE, f"Guidance: {attempt.guidance}"
@@ -304,7 +304,10 @@ def _tests(attempt: AttemptDetails) -> Iterator[Block]:
     for test in stayed[:_SHOWN_TESTS]:
         yield _seen(test)
     if len(stayed) > _SHOWN_TESTS:
-        yield BlockKind.NOTE, f"and {len(stayed) - _SHOWN_TESTS:,} more, as before"
+        yield (
+            BlockKind.NOTE,
+            f"and {len(stayed) - _SHOWN_TESTS:,} more with the same result as before",
+        )
     if attempt.output:
         yield BlockKind.OUTPUT, attempt.output
 
@@ -313,7 +316,7 @@ def _seen(test: SeenTest) -> Block:
     before = "new" if test.before is None else f"{test.before.value} before"
     match test.result, test.before:
         case Result.FAILED, Result.FAILED:
-            return BlockKind.WARNING, f"{test.name}  failed, as before"
+            return BlockKind.WARNING, f"{test.name}  failed, also before"
         case Result.FAILED, _:
             return BlockKind.ERROR, f"{test.name}  failed, {before}"
         case Result.PASSED, Result.PASSED:

@@ -52,7 +52,7 @@ THEMES: Mapping[str, Look] = {
     "dark": Look("for a dark terminal", "textual-dark", "ansi-dark"),
     "light": Look("for a light terminal", "textual-light", "ansi-light"),
     "contrast": Look(
-        "black and white, few colours, all of them bright",
+        "high contrast: black, white and a few bright colours",
         "cdd-contrast",
         "cdd-contrast",
     ),
@@ -118,8 +118,8 @@ def known_theme(name: str) -> str:
     ]
     if not name or len(fitting) != 1:
         raise BadInput(
-            f"There is no theme {name!r}",
-            hint=f"There are {', '.join((*THEMES, AUTOMATIC))}.",
+            f"Unknown theme {name!r}",
+            hint=f"Themes: {', '.join((*THEMES, AUTOMATIC))}.",
         )
     return fitting[0]
 

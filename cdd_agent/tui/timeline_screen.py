@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from cdd_agent.events.step_events import UndoPreview
     from cdd_agent.events.step_summary import StepSummary
 
-_KEYS = (
-    "←→ point · PgUp PgDn scroll · Enter: the words that go there into the prompt · Esc"
-    " closes"
-)
+_KEYS = "←→ point · PgUp PgDn scroll · Enter: go there · Esc: close"
 
 
 class _Row(GuardedWidget, Widget):
@@ -146,7 +143,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         elif place < len(self._done):
             self.dismiss(f"undo {self._done[place].label}")
         else:
-            self.notify("This is where the project is now.")
+            self.notify("The project is already at this point.")
 
     def action_close(self) -> None:
         self.dismiss("")
@@ -161,8 +158,8 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         if place > len(self._done):
             transcript.add(
                 BlockKind.NOTE,
-                "Undone. Enter puts `redo` into the prompt, which brings all of it"
-                " back.",
+                "Undone. To redo all undone steps, press Enter: it puts `redo` into"
+                " the prompt.",
             )
         try:
             if place < len(self._done):
@@ -188,7 +185,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         if diff:
             show_diff(transcript, diff)
         else:
-            transcript.add(BlockKind.NOTE, "It changed no files.")
+            transcript.add(BlockKind.NOTE, "No files changed.")
         transcript.scroll_home(animate=False)
 
 
@@ -197,14 +194,15 @@ def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
     labels = ", ".join(preview.labels)
     transcript.add(
         BlockKind.NOTE,
-        f"Going back here undoes step {labels}; Enter puts the words into the prompt.",
+        f"Going back to this point undoes step {labels}. Enter puts the command into"
+        " the prompt.",
     )
     for label, paths, kind in (
-        ("as before:", preview.restored, BlockKind.OUTPUT),
+        ("restored:", preview.restored, BlockKind.OUTPUT),
         ("merged with your edits:", preview.merged, BlockKind.NOTE),
-        ("stays as you have edited it since:", preview.kept, BlockKind.WARNING),
+        ("kept, with your later edits:", preview.kept, BlockKind.WARNING),
         (
-            "as it was edited in between, not as before:",
+            "restored with your edits from between the steps:",
             preview.edited,
             BlockKind.WARNING,
         ),

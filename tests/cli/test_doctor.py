@@ -100,7 +100,7 @@ def test_doctor_says_that_the_model_of_the_project_is_not_trusted(
         (
             {"MODEL": "bedrock/claude", "MODEL_ADAPTER": "direct"},
             2,
-            "does not know how to ask bedrock/claude",
+            "does not support bedrock/claude",
         ),
         (
             {"MODEL": "groq/llama", "MODEL_ADAPTER": "curl"},

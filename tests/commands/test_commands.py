@@ -221,10 +221,10 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
     [
         ("/exce x", "no command /exce", "/exec"),
         ("/", "no command /", "/help"),
-        ("/doctor", "no command /doctor", "In a terminal: `cdd doctor`."),
-        ("/help nobody", "no help on 'nobody'", "chat, socrates, planner, executor"),
+        ("/doctor", "no command /doctor", "`!cdd doctor`"),
+        ("/help nobody", "no help on 'nobody'", "`/help`"),
         ("/exec", "Usage: /exec SLUG", "Carry out"),
-        ("/exec a --again", "no '--again' of /exec", "Usage: /exec SLUG"),
+        ("/exec a --again", "/exec has no flag '--again'", "Usage: /exec SLUG"),
         ("/exec a b c", "Usage: /exec SLUG", ""),
         ("/undo", "Which ticket?", ""),
         ("/new feature", "Usage: /new TYPE [KIND] NAME", ""),

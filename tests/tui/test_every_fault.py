@@ -488,5 +488,5 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
         assert left == set()
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
         assert [name for name in names if f"injected into {name}\n" not in log] == []
-        assert person.told.count("A fault in cdd itself") == len(names)
+        assert person.told.count("Internal error in cdd") == len(names)
         await works(person, sandbox)

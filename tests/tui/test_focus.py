@@ -87,18 +87,18 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
         header = transcript._chosen
         assert isinstance(header, FoldHeader)
         for said, opening in (
-            ("opens", Opening.SOME),
-            ("opens all of", Opening.ALL),
-            ("folds", Opening.HEADER),
+            ("open", Opening.SOME),
+            ("open all of", Opening.ALL),
+            ("fold", Opening.HEADER),
         ):
-            assert f"Enter {said} the block" in person.activity
+            assert f"Enter: {said} the block" in person.activity
             assert "sends" not in person.activity
             await person.press("enter")
             assert header.fold.opening is opening
         await person.press("right")
-        assert "Enter opens all of the block" in person.activity
+        assert "Enter: open all of the block" in person.activity
         await person.press("left")
-        assert "Enter opens the block" in person.activity
+        assert "Enter: open the block" in person.activity
 
         await person.press("ctrl+up")
         assert person.activity.startswith("Nothing to open in this block")
@@ -108,11 +108,11 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
 
         await person.press("ctrl+f")
         await person.until(lambda: isinstance(person.app.focused, FindInput))
-        assert "Enter goes to the next" in person.activity
+        assert "Enter: next match" in person.activity
         await person.press("escape")
         await person.until(lambda: not person.app.home.query(FindInput))
         await person.press("f2")
-        assert "Enter opens the step" in person.activity
+        assert "Enter: open the step" in person.activity
         await person.press("x", "backspace")
         assert person.app.focused is person.prompt.area
         assert "block" not in person.activity
@@ -161,7 +161,7 @@ async def test_enter_sends_and_escape_stops_wherever_the_focus_is(
             if number == 1:
                 while not isinstance(transcript._chosen, FoldHeader):
                     await person.press("ctrl+up")
-                assert "Enter opens the block" in person.activity
+                assert "Enter: open the block" in person.activity
                 await person.press("y", "backspace")
                 assert "Esc stops" in person.activity
             await move(person)

@@ -48,7 +48,7 @@ async def test_resuming_shows_the_earlier_screen_and_does_nothing_again(
         assert (person.step_list.tally.over, person.step_list.tally.total) == (1, 2)
         told = person.told
         for words in (
-            f"{SLUG}, as it was",
+            f"Earlier in {SLUG}",
             "\nall\n",
             "One reply.",
             "a.txt",

@@ -163,11 +163,11 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         (
             "approve",
             [
-                "Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."
+                "No question is open. To continue with the ticket, type `/socrates feature-words` or `/plan feature-words`."
             ],
         ),
         ("exit", ["This is chat; no other agent is active. `/exit` leaves the shell."]),
-        ("help", ["`/help` does that."]),
+        ("help", ["Type `/help` instead."]),
         (
             "continue",
             ["No run is open. Type `/exec feature-words` to open one."],
@@ -335,7 +335,7 @@ async def test_socrates(sandbox: Sandbox) -> None:
         (
             "approve",
             [
-                "Nothing waits for a yes. `/socrates feature-words` and `/plan feature-words` go on with the ticket."
+                "No question is open. To continue with the ticket, type `/socrates feature-words` or `/plan feature-words`."
             ],
         ),
     )

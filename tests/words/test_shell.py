@@ -279,4 +279,4 @@ async def test_a_step_that_is_opened(sandbox: Sandbox) -> None:
         assert "Skipped: it can wait" in words.plain_text()
         await person.press("n", "right")
         await person.until(lambda: "2. Make b.txt" in person.screen)
-        assert words.plain_text().strip() == "Nothing yet: the step was not tried."
+        assert words.plain_text().strip() == "Nothing yet: no attempt has been made."

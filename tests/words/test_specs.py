@@ -70,7 +70,7 @@ CRITERIA = "acceptance_criteria"
         ),
         (
             "x:\n  a: b\n  a: c",
-            "the key a is there twice, first in line 2, whose value is not read; rename one of them",
+            "the key a appears twice, first in line 2, whose value is not read; rename one of them",
         ),
         ("Title: x", "the key Title is not known; did you mean `title`?"),
         (

@@ -69,12 +69,12 @@ def test_the_shell_and_the_doctor_name_what_is_left_out(
     write(sandbox, "model: bedrock/x\napi_base: http://127.0.0.1:9/v1\n")
     (notice,) = notices_at_start(open_project(sandbox.root, {}).trust)
     assert notice.text == (
-        "Settings of the project are not trusted, and left out: model, api_base."
-        " `/trust` shows them."
+        "Some settings of this project are not trusted and ignored: model, api_base."
+        " To review them, type `/trust`."
     )
     _, printed = cdd(sandbox, capsys, "doctor")
     assert (
-        "! trust    not trusted, and left out: model, api_base; `cdd trust` shows them"
+        "! trust    not trusted and ignored: model, api_base; `cdd trust` shows them"
     ) in printed
 
 

@@ -145,5 +145,5 @@ async def test_the_hint_for_a_key_without_effect_names_the_keys_that_work(
             await open_screen(person, opens)
             await person.press("f9")
             await person.until(lambda: "F9" in person.screen)
-            assert "Esc closes" in person.screen
+            assert "Esc: close" in person.screen
             await close_screen(person)
