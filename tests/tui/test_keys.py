@@ -22,6 +22,7 @@ from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup
+from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
