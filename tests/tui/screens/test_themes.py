@@ -208,8 +208,12 @@ async def test_all_text_can_be_read_in_each_theme(
             for key in SCREENS:
                 await person.press(*filter(None, [key]))
                 await person.pilot.pause()
-                for strip in person.app.screen._compositor.render_strips():
-                    for text, style, _ in strip:
+                screen = person.app.screen
+                # the shell behind a dialog is dimmed
+                box = screen.query_one("#overlay").region if key else screen.region
+                strips = screen._compositor.render_strips()
+                for strip in strips[box.y : box.bottom]:
+                    for text, style, _ in strip.crop(box.x, box.right):
                         if style is not None and text.strip(" │─┼╭╮╰╯━╌▏▁▂▃▄▅▆▇█"):
                             assert can_be_read(style, name, colours), (name, key, text)
                 if key:
