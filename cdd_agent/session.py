@@ -165,7 +165,7 @@ class Session(Struct, eq=False, dict=True):
 
     async def first_look(self) -> None:
         """Report an unfinished ticket, and the models found if none is configured."""
-        last = await asyncio.to_thread(self._left_open)
+        last = await asyncio.to_thread(self.left_open)
         # otherwise this session has begun it
         if last is not None and self._remembered is None:
             who = _NAMES[last.agent or ""]
@@ -482,7 +482,7 @@ class Session(Struct, eq=False, dict=True):
         finally:
             visited.close()
 
-    def _left_open(self) -> LastActive | None:
+    def left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
         last = LastActive.of(self.project.root)
         if last is None or last.ticket is None or last.agent not in _NAMES:

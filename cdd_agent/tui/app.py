@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from cdd_agent.session import Session
     from cdd_agent.tui.background_message import BackgroundTold
     from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.widgets.welcome import Welcome
 
     Opened = tuple[Session, tuple[Notice, ...]]
     Meant = tuple[Agent | None, Meaning | None]
@@ -131,12 +132,12 @@ class Shell(Sparing, Guarded, App[CddError]):
         helps_to_begin: bool = False,
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by
-        `clock`. Where the shell `helps_to_begin`, who has no model is offered what
-        there is.
+        `clock`. Where the shell `helps_to_begin`, its first screen offers what the
+        user most likely wants.
         """
         # else Textual makes greys of colours
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
-        self.home = Home(root)
+        self.home = Home(root, clock, has_welcome=helps_to_begin)
         self._root = root
         self._open_session = open_session
         self._first = first
@@ -271,7 +272,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             session.project.config.notifications, lambda: session.tally.spent
         )
         for notice in notices:
-            self.show(notice)
+            self.home.show_opening(notice)
         self._opened.set()
         self.look_around()
         if self._first:
@@ -304,12 +305,19 @@ class Shell(Sparing, Guarded, App[CddError]):
         anybody from typing.
         """
         assert self.session is not None
-        await self.session.first_look()
-        if self._helps_to_begin and self.session.project.config.model is None:
-            # late: screens are imported when one is opened
-            from cdd_agent.tui.screens.opening import offer_first_steps  # noqa: PLC0415
+        if not self._helps_to_begin:
+            await self.session.first_look()
+            return
+        # late: the first screen shows sooner
+        from cdd_agent.tui.screens.beginning import show_beginning  # noqa: PLC0415
 
-            offer_first_steps(self)
+        await show_beginning(self)
+
+    def on_welcome_started(self, event: Welcome.Started) -> None:
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.screens.beginning import start_row  # noqa: PLC0415
+
+        start_row(self, event.row)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual's way to end the program. Once there is a session, what failed is
@@ -323,6 +331,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
+            self.home.end_welcome()
             with beside_the_turn():
                 self.home.transcript.add(BlockKind.ERROR, told)
         # it may be the transcript itself that fails
@@ -532,6 +541,7 @@ class Shell(Sparing, Guarded, App[CddError]):
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
         with beside_the_turn():
+            self.home.end_welcome()
             self.home.transcript.follow()
             self.home.transcript.add(BlockKind.USER, line)
             await self._opened.wait()

@@ -27,7 +27,7 @@ from cdd_agent.events.dialogue_events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.events.notices import Answer, Tone
+from cdd_agent.events.notices import Answer, Notice, Tone
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
 from cdd_agent.events.run_events import BaselineStarted
@@ -72,6 +72,7 @@ from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.tui.widgets.welcome import Welcome
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
 from cdd_agent.wording.faces import Face
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from cdd_agent.completion import Completion
     from cdd_agent.cost import Cost
     from cdd_agent.session import Session
+    from cdd_agent.tui.answering import KeyClock
 
 BESIDE = 100
 """Columns from which there is room beside the transcript."""
@@ -101,8 +103,9 @@ class Home(GuardedWidget, Screen[None]):
 
     AUTO_FOCUS = "PromptArea"
 
-    def __init__(self, root: Path) -> None:
-        super().__init__()
+    def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
+        super().__init__(classes="-welcome" if has_welcome else "")
+        self._clock = clock
         self.session: Session | None = None
         """None until it is opened."""
         self.hints: dict[str, str] = {}
@@ -123,6 +126,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="main"):
+            yield Welcome(self._clock)
             yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
@@ -135,6 +139,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def on_mount(self) -> None:
         self._actions = Actions(self.transcript)
+        self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
         self.bar.branch = current_branch(self._root) or ""
 
@@ -145,6 +150,21 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def transcript(self) -> Transcript:
         return self.query_one(Transcript)
+
+    @property
+    def welcome(self) -> Welcome:
+        return self.query_one(Welcome)
+
+    @property
+    def has_welcome(self) -> bool:
+        """True until the first line is sent, or something happens."""
+        return self.has_class("-welcome")
+
+    def end_welcome(self) -> None:
+        """Give its place to the transcript, for the rest of the session."""
+        if self.has_welcome:
+            self.remove_class("-welcome")
+            self.say_what_enter_does()
 
     @property
     def steps(self) -> StepList:
@@ -174,8 +194,16 @@ class Home(GuardedWidget, Screen[None]):
 
         return complete(self.session, line, self.prompt.offer_again)
 
+    def show_opening(self, notice: Notice) -> None:
+        """Show a notice of the opening: below the welcome, and above the first line."""
+        for text, tone in _lines(notice):
+            if self.has_welcome:
+                self.welcome.add_note(text)
+            self.transcript.add(BLOCKS[tone], text)
+
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
+        self.end_welcome()
         transcript, activity = self.transcript, self.activity
         if self._side.holds_back(event):
             self._show_beside(event)
@@ -371,15 +399,17 @@ class Home(GuardedWidget, Screen[None]):
     @on(DescendantBlur)
     @on(Prompt.DoingChanged)
     @on(Transcript.ChoiceChanged)
+    @on(Welcome.HintChanged)
     def say_what_enter_does(self) -> None:
         line = self.prompt.text
+        self.welcome.watch_prompt(line)
         meaning = self.session.meaning(line) if self.session is not None else None
         hint = (
             meaning.hint
             if meaning is not None
             else self._hint_for(line) or self.prompt.about_text
         )
-        hint = self.hints.get(line) or hint
+        hint = self.hints.get(line) or self.welcome.hint or hint
         if not line.strip() and meaning is not None:
             hint = f"{hint} · F1 help"
         waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
@@ -417,6 +447,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def begin(self) -> None:
         """A turn begins."""
+        self.end_welcome()
         self.lines_wait = self._is_at_work = True
         self.say_what_to_type()
 

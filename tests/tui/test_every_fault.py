@@ -31,8 +31,10 @@ from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.trust import ProjectSetting
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.background_message import BackgroundTold
-from cdd_agent.tui.screens.first_run import FirstRun, Wish
+from cdd_agent.tui.screens.model_setup import ModelSetup
+from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.status_line import StatusLine
@@ -299,7 +301,7 @@ async def on_screens(person: Person, left: set[str]) -> None:
             await click(person, 30, 12)
             await home(person)
     offers = (OfferedModel("q", "Ollama", "http://127.0.0.1:1"),)
-    for around in (lambda: FirstRun(offers, lambda: 0.0), Wish):
+    for around in (lambda: ModelSetup(offers, KeyClock()), Wish):
         for more in (
             ("down", "ctrl+u"),
             ("enter", "enter"),

@@ -74,7 +74,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         with Widget(id="overlay"):
             yield Static(id="heading", markup=False)
             yield from self.content()
-            yield Static(self.KEYS, id="keys", markup=False)
+            yield Static(self.keys, id="keys", markup=False)
 
     def content(self) -> Iterator[Widget]:
         """Between the heading and the keys."""
@@ -100,6 +100,11 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             return max(self.size.height - others, 1)
         return max(int(self.size.height * _SHARE) - _FRAME - others, 1)
 
+    @property
+    def keys(self) -> str:
+        """The line at the bottom now."""
+        return self.KEYS
+
     def head(self, text: str) -> None:
         self.query_one("#heading", Static).update(sanitize_for_display(text))
 
@@ -108,7 +113,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         text, that line again.
         """
         self.query_one("#keys", Static).update(
-            Content(Face.SHELL.name_commands(sanitize_for_display(text)) or self.KEYS)
+            Content(Face.SHELL.name_commands(sanitize_for_display(text or self.keys)))
         )
 
     def type(self, text: str) -> None:
@@ -151,7 +156,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         elif event.is_printable and event.character:
             self.type(event.character)
         if self.is_current and self.seen() == before:
-            self.hint(f"{shown(event.key)} does nothing here · {self.KEYS}")
+            self.hint(f"{shown(event.key)} does nothing here · {self.keys}")
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop().prevent_default()

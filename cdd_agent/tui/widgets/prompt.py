@@ -126,6 +126,8 @@ class Prompt(GuardedWidget, Vertical):
         self._searched_from: str | None = None
         """The draft from before the search in the history that goes on."""
         self._keeping: Timer | None = None
+        self.when_empty: Callable[[str], bool] = lambda key: False
+        """Handles a key while the prompt is empty; False leaves it to the prompt."""
 
     def compose(self) -> ComposeResult:
         completions = OptionList(markup=False)
@@ -227,6 +229,10 @@ class Prompt(GuardedWidget, Vertical):
         )
 
     def _key_pressed(self, key: str) -> None:
+        brings_back = key == "up" and bool(self._unsent)
+        is_empty = not self.text and not self.is_completing
+        if is_empty and not brings_back and self.when_empty(key):
+            return
         before = self.seen()
         self._do(key)
         if key in _FELT_HERE and self.seen() == before:
