@@ -64,7 +64,7 @@ class Chooser(Overlay):
     DEFAULT_CSS = """
     Chooser {
         & #filter {
-            height: 1; padding: 0 1; background: $surface; text-wrap: nowrap;
+            height: 1; padding: 0 1; text-wrap: nowrap;
             text-overflow: ellipsis;
         }
         & OptionList {

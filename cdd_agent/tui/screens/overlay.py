@@ -45,19 +45,22 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         align: center middle;
         & > #overlay {
             width: 94%; max-width: 120; height: auto; max-height: 100%;
-            border: round $primary; background: $background;
+            border: round $foreground 40%; background: $background;
         }
         & #heading {
             height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap;
             text-overflow: ellipsis;
         }
         & #keys {
-            height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
-            text-overflow: ellipsis;
+            height: 1; margin-top: 1; padding: 0 1; color: $text-muted;
+            text-wrap: nowrap; text-overflow: ellipsis;
         }
     }
     Overlay.-narrow > #overlay { width: 100%; }
-    Overlay.-low > #overlay { height: 100%; border: none; }
+    Overlay.-low {
+        & > #overlay { height: 100%; border: none; }
+        & #keys { margin-top: 0; }
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", show=False)
@@ -89,7 +92,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     def room_for(self, part: Widget) -> int:
         """Return the rows that a part of the dialog can have."""
         others = sum(
-            child.outer_size.height
+            child.outer_size.height + child.styles.margin.height
             for child in self.query_one("#overlay").children
             if child is not part and child.display
         )

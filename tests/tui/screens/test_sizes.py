@@ -76,5 +76,8 @@ def look(screen: Overlay, size: tuple[int, int], *, is_long: bool) -> str:
         return f"{wide} columns"
     if abs((width - wide) / 2 - x) > 1 or abs((height - tall) / 2 - y) > 1:
         return f"not in the middle: {box.region}"
-    bottom = sum(child.outer_size.height for child in box.children) + 2
+    rows = (
+        child.outer_size.height + child.styles.margin.height for child in box.children
+    )
+    bottom = sum(rows) + 2
     return "" if tall == bottom else f"{tall} rows for {bottom}"
