@@ -47,7 +47,7 @@ from cdd_agent.tui.themes import (
     remember,
     remembered,
     use_theme,
-    with_muted_text,
+    with_readable_text,
 )
 from cdd_agent.tui.transcript.actions import show_line
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -92,7 +92,7 @@ _OF_THE_HOME_SCREEN = (
         "find",
         "choose_block",
     ),
-    *("turn_diffs", "scroll_transcript"),
+    *("turn_diffs", "scroll_transcript", "toggle_approval"),
 )
 """Actions that are done on it, and not under another screen that lies over it."""
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
@@ -198,7 +198,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         return self.home
 
     def get_css_variables(self) -> dict[str, str]:
-        return with_muted_text(super().get_css_variables())
+        return with_readable_text(super().get_css_variables())
 
     def what_has_moved(self) -> tuple[Region, int] | None:
         transcript = self.home.transcript
@@ -262,7 +262,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.home.session = session
-        self.home.bar.model = session.project.config.model or "no model"
+        self.home.bar.model = session.project.config.model
+        self.home.show_approval()
         self.attention.open(
             session.project.config.notifications, lambda: session.tally.spent
         )
@@ -804,6 +805,13 @@ class Shell(Sparing, Guarded, App[CddError]):
             super().action_suspend_process()
         else:
             self.notify("Cannot suspend the shell: this terminal has no job control.")
+
+    def action_toggle_approval(self) -> None:
+        """Shift+Tab: ask before edits, or edit without asking. A question that is open
+        stays.
+        """
+        if self.session is not None:
+            self.session.change_approval(self.session.approval.toggled)
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)

@@ -29,7 +29,7 @@ from cdd_agent.events.dialogue_events import (
 )
 from cdd_agent.events.notices import Answer, Tone
 from cdd_agent.events.outside_events import OutsideDiff
-from cdd_agent.events.question_events import AcceptingAll
+from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
 from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.shell_events import (
     AgentChanged,
@@ -68,9 +68,11 @@ from cdd_agent.tui.transcript.actions import (
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
 from cdd_agent.tui.widgets.spec import SpecPanel
+from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.completion import Completion
+    from cdd_agent.cost import Cost
     from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
 
@@ -116,6 +119,8 @@ class Home(GuardedWidget, Screen[None]):
         """
         self.is_asking = False
         """A question is open: Enter is for its answer."""
+        self._is_at_work = False
+        """A turn runs; it may wait for an answer."""
         self._root = root
         self._window: int | None = None
         """Tokens that the model takes in which is asked."""
@@ -124,7 +129,6 @@ class Home(GuardedWidget, Screen[None]):
         self._side = SideSteps()
 
     def compose(self) -> ComposeResult:
-        yield TitleBar(self._root.name or str(self._root))
         with Horizontal(id="main"):
             yield Transcript(self._root)
             yield StepList()
@@ -137,6 +141,9 @@ class Home(GuardedWidget, Screen[None]):
             self._is_too_soon,
         )
         yield ActivityBar(_IDLE)
+        with Horizontal(id="status"):
+            yield ModeLabel()
+            yield StatusLine(self._root.name or str(self._root))
 
     def on_mount(self) -> None:
         self._actions = Actions(self.transcript)
@@ -160,8 +167,8 @@ class Home(GuardedWidget, Screen[None]):
         return self.query_one(SpecPanel)
 
     @property
-    def bar(self) -> TitleBar:
-        return self.query_one(TitleBar)
+    def bar(self) -> StatusLine:
+        return self.query_one(StatusLine)
 
     @property
     def activity(self) -> ActivityBar:
@@ -233,9 +240,8 @@ class Home(GuardedWidget, Screen[None]):
                 self._window = window
             case ReplyFinished(step=step, usage=usage):
                 transcript.settle()
-                if usage is not None and self._window:
-                    share = 100 * usage.cost.tokens // self._window
-                    self.bar.context = f"ctx {usage.cost.about}{share}%"
+                if usage is not None:
+                    self.bar.context = self._share_of_window(usage.cost)
                 self._say_what_was_spent()
                 if step is not None and usage is not None:
                     self.steps.spend(step, usage.cost)
@@ -263,16 +269,21 @@ class Home(GuardedWidget, Screen[None]):
             case SessionRestored():
                 restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
-                self.bar.agent = f"{agent} · {slug}" if agent else "chat"
-                self.bar.accepts_all, self.bar.context = False, ""
+                self.bar.agent, self.bar.ticket = agent or "chat", slug or ""
+                self.bar.context = ""
+                self.show_approval()
                 # a plan that was just finished stays in sight
                 if agent or not self.steps.is_over:
                     self.steps.show(())
                 self.spec.show(None)
                 self.say_what_to_type()
-            case AcceptingAll(is_on=is_on):
-                self.bar.accepts_all = is_on
+            case AcceptingAll():
+                self.show_approval()
                 self._describe(event)
+            case ApprovalChanged():
+                self.show_approval()
+                if self._is_at_work:
+                    self._describe(event)
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
@@ -280,7 +291,7 @@ class Home(GuardedWidget, Screen[None]):
                 self.say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
             case ModelChosen(model=model, role=None):
-                self.bar.model = model
+                self.bar.model, self.bar.context = model, ""
                 self._describe(event)
             case Cleared():
                 transcript.clear()
@@ -462,14 +473,14 @@ class Home(GuardedWidget, Screen[None]):
 
     def begin(self) -> None:
         """A turn begins."""
-        self.lines_wait = True
+        self.lines_wait = self._is_at_work = True
         self.say_what_to_type()
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is
         saved.
         """
-        self.lines_wait = False
+        self.lines_wait = self._is_at_work = False
         self._side.running.clear()
         self.transcript.settle()
         self.activity.rest()
@@ -479,8 +490,20 @@ class Home(GuardedWidget, Screen[None]):
         self.say_what_to_type()
 
     def _say_what_was_spent(self) -> None:
-        if self.session is not None and self.session.tally.spent.tokens:
-            self.bar.spent = self.session.tally.spent.in_full()
+        if self.session is not None:
+            self.bar.cost = self.session.tally.spent
+
+    def _share_of_window(self, cost: Cost) -> str:
+        """Return the share of the model's window that a call took."""
+        if not self._window:
+            return ""
+        return f"{cost.about}{100 * cost.tokens // self._window}%"
+
+    def show_approval(self) -> None:
+        """Show the session's approval mode around the prompt, or in the last row."""
+        if self.session is not None:
+            self.query_one(PromptFrame).show_mode(self.session.approval)
+            self.query_one(ModeLabel).show_mode(self.session.approval)
 
     def show_steps(self) -> None:
         """As the active agent has them, if it is one that carries out a plan."""

@@ -34,7 +34,8 @@ from cdd_agent.trust import ProjectSetting
 from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.screens.first_run import FirstRun, WishScreen
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.bars import ActivityBar
+from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from tests.agents.asking import asks
 from tests.support.injecting import Injected
@@ -257,7 +258,7 @@ async def in_the_window(person: Person, left: set[str]) -> None:
     person.app.post_message(events.AppBlur())
     person.app.post_message(events.AppFocus())
     person.app.post_message(BackgroundTold("rgb:ffff/ffff/ffff"))
-    for place in (Transcript, StepList, TitleBar, ActivityBar):
+    for place in (Transcript, StepList, StatusLine, ActivityBar):
         person.app.query_one(place).refresh()
         x, y = person.app.query_one(place).region.offset
         await click(person, x + 1, y + 1)

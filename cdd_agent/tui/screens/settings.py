@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from rich.cells import set_cell_size
 from textual import work
 from textual.binding import Binding, BindingType
@@ -32,7 +33,7 @@ class SettingsScreen(Chooser):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "close", "Close", show=False)
     ]
-    KEYS = "type to filter · Enter: change · Esc: close"
+    KEYS = "Enter: change · Esc: close"
     NOTHING = "No setting matches."
 
     def __init__(self, session: Session) -> None:
@@ -53,8 +54,12 @@ class SettingsScreen(Chooser):
     @work(group="settings")
     async def read(self) -> None:
         """Show what holds now."""
+        project = self._session.project
+        config = replace(project.config, approval=self._session.approval.value)
         try:
-            settings = await asyncio.to_thread(settings_of, self._session.project)
+            settings = await asyncio.to_thread(
+                settings_of, replace(project, config=config)
+            )
         except CddError as error:
             self.hint(f"{error.message} · Esc: close")
             return
