@@ -118,7 +118,7 @@ async def test_the_shell_says_if_there_is_no_earlier_session(sandbox: Sandbox) -
     (sandbox.root / ".cdd").mkdir()
     async with person_at(sandbox) as person:
         await person.say("/resume list")
-        assert "There is no earlier session" in person.told
+        assert "There are no earlier sessions" in person.told
         assert person.app.screen is person.app.home
 
 

@@ -188,7 +188,7 @@ async def test_a_line_that_leads_nowhere_is_answered(sandbox: Sandbox) -> None:
         "/": "command /",
         "hello": "no reply left",
         "bye": "`/exit`",
-        "!": "command of your own",
+        "!": "shell command after",
     }
     async with person_at(sandbox) as person:
         for line, answer in answers.items():
