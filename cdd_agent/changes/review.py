@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.file_diff import LARGEST_COMPARED, MOST_LINES, LeftOut
-from cdd_agent.changes.model import EditProblem, ReplyRefused
+from cdd_agent.changes.model import EditProblem, ReplyFault, ReplyRefused
 from cdd_agent.changes.readability import refuse_unreadable
 from cdd_agent.changes.targets import (
     Protected,
@@ -379,9 +379,11 @@ class Review(Struct, frozen=True):
                 if doubt:
                     notes.append(doubt)
             except CddError as refusal:
-                problems.append(EditProblem(str(change.path), refusal.in_a_line))
+                problems.append(EditProblem.from_error(str(change.path), refusal))
         collisions = find_collisions(written, deleted)
-        problems += [EditProblem("", reason) for reason in collisions]
+        problems += [
+            EditProblem("", reason, ReplyFault.NAME_TAKEN) for reason in collisions
+        ]
         if problems:
             raise ReplyRefused(
                 "\n".join(problem.reason for problem in problems),

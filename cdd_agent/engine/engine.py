@@ -392,6 +392,7 @@ class Engine(Struct):
                     number,
                     outcome.reason,
                     will_retry=will_retry,
+                    last_attempt=number + remaining,
                     label=step.label,
                 )
             )

@@ -32,7 +32,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger_diff import diff_changes
 from cdd_agent.engine.ledger_entries import (
@@ -362,7 +362,8 @@ class Ledger(Struct):
             contents = find_replaced([attempt], wanted)
         except CheckpointGone as error:
             raise ReplyRefused(
-                "What a command made of the step's files is not on this computer."
+                "What a command made of the step's files is not on this computer.",
+                fault=ReplyFault.RECORD_DAMAGED,
             ) from error
         attempt.ledger.append(again)
         restore(root, wanted, contents)

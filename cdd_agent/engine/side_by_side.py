@@ -248,6 +248,7 @@ class SideBySide(Struct):
                     number,
                     outcome.reason,
                     will_retry=remaining > 0,
+                    last_attempt=number + remaining,
                     label=step.label,
                 )
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.calls import finished_rounds
 from cdd_agent.dialogue.code_search import search_in_thread
@@ -416,7 +416,11 @@ class StepRunner(Struct, frozen=True):
             )
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
-            raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
+            raise ReplyRefused(
+                f"{turn.problem} Nothing of it was used.",
+                fault=ReplyFault.UNFINISHED,
+                detail=f"{turn.problem[:1].lower()}{turn.problem[1:]}",
+            )
         await self.saved()
 
     async def _request(
@@ -475,10 +479,11 @@ def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutc
     """Return the outcome of an attempt whose reply was refused."""
     changes, by_user = transaction.changes, transaction.told
     if isinstance(refusal, ChangesRefused):
-        why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
+        why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")
         return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
     detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
-    why = f"The reply was not used. {detail}"
     if by_user:
         detail = f"{detail}\n\n{by_user}"
-    return AttemptOutcome(changes, None, why, detail, refusal.unseen, refusal.lines)
+    return AttemptOutcome(
+        changes, None, refusal.for_user, detail, refusal.unseen, refusal.lines
+    )

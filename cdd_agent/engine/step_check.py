@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.changes.formats.project_names import ProjectNames
-from cdd_agent.changes.model import Reply, ReplyRefused
+from cdd_agent.changes.model import EditProblem, Reply, ReplyFault, ReplyRefused
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.ledger_entries import changed_by_commands
@@ -63,7 +63,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
     """
     text = transaction.attempt.reply or ""
     if not text.strip():
-        raise ReplyRefused("The model sent an empty reply.")
+        raise ReplyRefused("The model sent an empty reply.", fault=ReplyFault.EMPTY)
     step = transaction.step
     declared = transaction.declared
     texts = (
@@ -92,12 +92,16 @@ def usable_reply(transaction: StepTransaction) -> Reply:
             "Give a file in a code block whose info string is `language:path`. Write no"
             " file's name just above a block that is none."
         )
-        raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
+        problems = tuple(EditProblem(doubt.path, f"{doubt}.") for doubt in unclear)
+        raise ReplyRefused(
+            "\n".join(f"{doubt}." for doubt in unclear), hint=hint, problems=problems
+        )
     if has_acted or not _needs_files(transaction):
         return reply
     raise ReplyRefused(
         "The reply gives no file, and this step names files.",
         hint=_hint_on_files(transaction),
+        fault=ReplyFault.NO_FILES,
     )
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
 from cdd_agent.changes.excerpts import find_seen_after
-from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
+from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyFault, ReplyRefused
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.review import proposal_digest
 from cdd_agent.changes.targets import Protected
@@ -303,6 +303,9 @@ class StepTransaction(Struct):
                     f"{path} is ignored by git and has {size:,} bytes: there would be"
                     " no way back from a change of it.",
                     hint="Leave it alone.",
+                    fault=ReplyFault.FORBIDDEN,
+                    detail="git ignores it, and it is too large to save",
+                    path=str(path),
                 )
         return ignored
 

@@ -150,7 +150,12 @@ def describe_attempt_failed(event: AttemptFailed) -> Lines:
     # of the last attempt, the step's own event says the reason
     if not event.will_retry:
         return []
-    text = f"Attempt {event.attempt} failed: {clause(event.error)}. Asking again."
+    which = ""
+    if event.last_attempt:
+        which = f", attempt {event.attempt + 1} of {event.last_attempt}"
+    text = (
+        f"Attempt {event.attempt} failed: {clause(event.error)}. Asking again{which}."
+    )
     return [(text, Tone.WARNING)]
 
 
