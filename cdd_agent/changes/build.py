@@ -452,10 +452,8 @@ class _Work:
                 )
             raise ReplyRefused(
                 f"{file.path} exists already and was not shown.",
-                hint=(
-                    f"Change it with {self._terms.parts.name}, or give it whole once"
-                    " you have seen it."
-                ),
+                hint=f"Change it with {self._terms.parts.name}, or give it whole once"
+                " you have seen it.",
                 fault=ReplyFault.UNSEEN,
                 unseen=file.unseen,
             )
@@ -618,10 +616,8 @@ class _Work:
             raise ReplyRefused(
                 f"{file.path} would be deleted, and what the diff removes is not what"
                 " is in it.",
-                hint=(
-                    "Show all of its lines, or none: `*** Delete File: PATH` in a"
-                    " `*** Begin Patch`."
-                ),
+                hint="Show all of its lines, or none: `*** Delete File: PATH` in a"
+                " `*** Begin Patch`.",
                 fault=ReplyFault.NO_MATCH,
                 unseen=file.unseen,
             )

@@ -145,9 +145,10 @@ def _find_second_version(parts: Sequence[Part]) -> tuple[Part, ReplyRefused] | N
             if not _replaces(edit) or wholes.setdefault(edit.path, edit) == edit:
                 continue
             reason = f"The reply gives {edit.path} twice, with different content."
-            return part, ReplyRefused(
+            refusal = ReplyRefused(
                 reason, fault=ReplyFault.CONTRADICTORY, path=edit.path
             )
+            return part, refusal
     return None
 
 

@@ -93,9 +93,7 @@ class FileReview(Struct, frozen=True, dict=True):
     def _find_hunks(self) -> tuple[Hunk, ...]:
         if not self._is_compared:
             size = max(len(self._before or b""), len(self.change.after or b""))
-            text = (
-                f"{self.path} has {size:,} bytes, too many to show what is different."
-            )
+            text = f"{self.path} has {size:,} bytes, too many to show the difference."
             return (Hunk((0, 0), (0, 0), text, 0, 0),)
         hunks = tuple(_find_hunks(self._old_lines, self._new_lines))
         if not self.is_whole:
@@ -192,7 +190,7 @@ class FileReview(Struct, frozen=True, dict=True):
             text = content.decode()
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"The editor has not written {self.path} in UTF-8 (byte {error.start})"
+                f"The editor did not save {self.path} as UTF-8 (byte {error.start})"
             ) from error
         path = self.change.path
         return self.edit(encode_file(path, text, before, self.charsets))

@@ -113,12 +113,10 @@ class RecordRemoved(BadInput):
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{path} was removed while the step ran, and with it the record of earlier"
-            " steps",
-            hint=(
-                "Does a check or a command clean the project? It must leave .cdd/runs"
-                " alone."
-            ),
+            f"{path} was deleted while the step ran, and with it the record of"
+            " earlier steps",
+            hint="A check or a command may have cleaned the project. It must not"
+            " delete .cdd/runs.",
         )
 
 

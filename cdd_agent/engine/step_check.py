@@ -50,9 +50,10 @@ from cdd_agent.verification.verdict import (
 )
 
 _HOW_TO_MAKE_USABLE = (
-    "Install the program, or set `test_command` in .cdd/config.yaml or the step's"
-    " `**Verify:**` to a command that runs the tests once and ends. Then run the step"
-    " again: its reply is kept, and the model is not asked again."
+    "Install the program, or set `test_command` in .cdd/config.yaml or the"
+    " step's `**Verify:**` to a command that runs the tests once and exits. Then"
+    " run the step again: it continues with its saved reply, and the model is"
+    " not called."
 )
 
 
@@ -317,7 +318,7 @@ def _why_unchecked(step: PlanStep, checks: Sequence[Check], root: Path) -> str:
     if checks:
         return "nothing to check"
     if step.checks is not None:
-        return "no check was asked for"
+        return "the plan asks for no check"
     return why_no_check(root)
 
 

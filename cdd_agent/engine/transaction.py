@@ -53,7 +53,7 @@ def uncovered_notices(ledger: Ledger) -> Iterator[Notice]:
     """Yield a warning about paths that no undo covers, if there are new ones."""
     uncovered = ledger.new_uncovered()
     if uncovered:
-        text = f"No undo covers {', '.join(uncovered)}"
+        text = f"Changes of {', '.join(uncovered)} cannot be undone"
         yield Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT)
 
 
@@ -255,8 +255,8 @@ class StepTransaction(Struct):
         reason = redact(answer.reason)
         if answer.choice not in (Choice.YES, Choice.ALWAYS) and not reason:
             raise NotApproved(
-                f"The changes of step {self.step.label} were not approved; nothing was"
-                " written"
+                f"You did not approve the changes of step {self.step.label}."
+                " Nothing was written"
             )
         reviewed = ChangesReviewed(self.step.number, answer.choice, reason)
         if not reason:
@@ -367,8 +367,8 @@ class StepTransaction(Struct):
         self._take_over_changes(entry.changes)
         if entry.ignored:
             text = (
-                f"`{by}` changed files that git ignores, which no undo restores:"
-                f" {named(entry.ignored)}"
+                f"`{by}` changed files that git ignores. `undo` cannot restore"
+                f" them: {named(entry.ignored)}"
             )
             self.emit(Notice(text, kind=NoticeKind.CHANGED_BESIDE))
 

@@ -190,6 +190,8 @@ class StepsUndone(NamesSteps, frozen=True):
     """Files that commands and checks of the steps changed outside the steps' files.
     They are kept.
     """
+    ticket_slug: str = ""
+    """Empty in older logs."""
 
 
 class StepsRedone(NamesSteps, frozen=True):

@@ -93,7 +93,8 @@ def describe_step_committed(event: StepCommitted) -> Lines:
 def describe_steps_undone(event: StepsUndone) -> Lines:
     tone = Tone.WARNING if event.kept or event.edited else Tone.GOOD
     them = "it" if len(event.steps) == 1 else "them"
-    text = f"{_steps(event.labels)} undone. Type `redo` to restore {them}."
+    redo = f"/redo {event.ticket_slug}".rstrip()
+    text = f"{_steps(event.labels)} undone. Type `{redo}` to restore {them}."
     lines = [
         (text, tone),
         *describe_restored("Reverted:", event.restored, event.kept, event.merged),

@@ -171,7 +171,7 @@ async def test_a_refused_picture_is_reported_and_not_sent_again(
     project: Sandbox,
 ) -> None:
     session = project.replies(
-        PicturesRefused("It takes no pictures."), "Hello."
+        PicturesRefused("It does not accept pictures."), "Hello."
     ).session()
     with pytest.raises(PicturesRefused):
         await say(session, "@shot.png what is this?")
@@ -256,7 +256,7 @@ async def test_socrates_continues_after_a_refused_picture(
     project: Sandbox,
 ) -> None:
     session = begun(
-        project, PicturesRefused("It takes no pictures."), asks("A red box?")
+        project, PicturesRefused("It does not accept pictures."), asks("A red box?")
     )
     with pytest.raises(PicturesRefused):
         await say(session, f"/socrates {SLUG}", "Like @shot.png, please.")

@@ -276,7 +276,7 @@ async def test_what_a_killed_command_made_of_a_steps_file_may_be_its_own(
     await collect(engine.recover())
     engine.close()
     assert engine.stopped_by is not None
-    who = "You, or the command that was cut off, have edited a.txt since"
+    who = "You or the interrupted command edited a.txt since"
     assert engine.stopped_by.message.startswith(who)
 
 

@@ -284,7 +284,10 @@ async def test_every_wording_for_a_context_that_is_too_long_is_known(
         ('[{"error": {"message": "In a list."}}]', "(404): In a list."),
         (
             "<html><body>Nothing here</body></html>",
-            "(404): a web page came, not an API's answer: Nothing here",
+            (
+                "(404): the server sent a web page instead of an API response:"
+                " Nothing here"
+            ),
         ),
         ("", "(404)."),
         ("x" * 200_000, "xxx…"),

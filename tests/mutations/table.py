@@ -819,8 +819,8 @@ MUTATIONS = [
             (
                 "a file in two versions is refused",
                 "parse",
-                "            return part, ReplyRefused(reason, path=edit.path)",
-                "            return None",
+                "            return part, refusal\n",
+                "            return None\n",
                 "test_reply_blocks",
             ),
             (
@@ -1222,8 +1222,8 @@ MUTATIONS = [
     Mutation(
         "nor is one that took too long",
         "verification/check_run.py",
-        '    if result.timed_out:\n        return f"was still',
-        '    if False:\n        return f"was still',
+        '    if result.timed_out:\n        return f"was stopped',
+        '    if False:\n        return f"was stopped',
         "tests/engine/test_baseline.py",
     ),
     Mutation(

@@ -270,11 +270,11 @@ EDITED = (
         (
             BaselineTaken(
                 *(1, "npm test", None, None, None, None, 1.0),
-                "it never ends, because it watches files",
+                "it never ends: it watches files",
                 is_unusable=True,
             ),
             [
-                "✗ Before step 1, `npm test` never ends, because it watches files. Steps that use this check cannot pass. Make the command run first, or set another one."
+                "✗ Before step 1, `npm test` never ends: it watches files. Steps that use this check cannot pass. Make the command run first, or set another one."
             ],
         ),
         (
@@ -284,16 +284,18 @@ EDITED = (
         (
             BaselineTaken(
                 *(1, "pytest a.py", 4, None, None, None, 1.0),
-                "it left no report of its tests (exit code 4)",
+                "it wrote no test report (exit code 4)",
                 is_own=True,
             ),
             [
-                "Before step 1, `pytest a.py`: it left no report of its tests (exit code 4) (1.0 s)"
+                "Before step 1, `pytest a.py`: it wrote no test report (exit code 4) (1.0 s)"
             ],
         ),
         (
-            TestsFinished(1, Verification.NONE, "no runner that cdd knows", 0.0),
-            ["! Unverified: no runner that cdd knows"],
+            TestsFinished(
+                1, Verification.NONE, "cdd found no test runner that it knows", 0.0
+            ),
+            ["! Unverified: cdd found no test runner that it knows"],
         ),
         (
             StepFinished(

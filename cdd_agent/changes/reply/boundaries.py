@@ -122,10 +122,8 @@ def _unclear(which: str, fence: Fence, path: str = "") -> ReplyRefused:
     mark = fence.mark
     return ReplyRefused(
         f"It is unclear where the code block {which} ends.",
-        hint=(
-            "If it contains code blocks itself, open and close it with"
-            f" {mark[0] * (len(mark) + 1)}. Give blocks that are not files a language,"
-            f" as in {mark}text."
-        ),
+        hint="If it contains code blocks itself, open and close it with"
+        f" {mark[0] * (len(mark) + 1)}. Give blocks that are not files a language,"
+        f" as in {mark}text.",
         path=path,
     )
