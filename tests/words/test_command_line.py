@@ -120,7 +120,7 @@ def test_from_an_empty_folder_to_a_ticket(
                 "✗ cdd: tickets/bug-login/spec.yaml is not complete, so it cannot be planned yet. Missing:",
                 "✗ - description: what is wanted, and why",
                 "✗ - acceptance_criteria: at least one thing to check when the work is done",
-                "✗ `cdd socrates bug-login` asks for what is missing, or write it in by hand.",
+                "✗ Let Socrates ask: `cdd socrates bug-login`. Or fill it in by hand.",
             ],
         ),
     ):
@@ -240,7 +240,10 @@ def test_a_run_and_the_way_back(
         (
             f"undo {SLUG}",
             0,
-            ["✓ Step 2 undone. Type `redo` to restore it.", "Reverted: b.txt"],
+            [
+                "✓ Step 2 undone. Type `cdd redo feature-words` to restore it.",
+                "Reverted: b.txt",
+            ],
         ),
         (f"redo {SLUG}", 0, ["✓ Step 2 redone.", "Restored: b.txt"]),
         (
@@ -314,7 +317,7 @@ def test_a_saved_reply_and_the_way_back(
     code, lines = cdd(sandbox, capsys, "undo")
     assert code == 0
     assert lines[0].startswith("✓ Undone: `cdd apply ROOT/reply.md` (20")
-    assert lines[0].endswith("). Type `redo` to restore it.")
+    assert lines[0].endswith("). Type `cdd redo` to restore it.")
     assert lines[1:] == ["Reverted: a.txt"]
     for line, printed in (
         (

@@ -386,7 +386,7 @@ EDITED = (
                 others=(*"abcdefgh",),
             ),
             [
-                "! Steps 2, 3 undone. Type `redo` to restore them.",
+                "! Steps 2, 3 undone. Type `cdd redo` to restore them.",
                 "Reverted: a.py",
                 "merged with your edits: d.py, e.py",
                 "! edited since, left unchanged: b.py",
@@ -432,7 +432,7 @@ EDITED = (
                 ("e.py",),
             ),
             [
-                "! Undone: `cdd apply reply.md` (2026-11-26 10:00). Type `redo` to restore it.",
+                "! Undone: `cdd apply reply.md` (2026-11-26 10:00). Type `cdd redo` to restore it.",
                 "Reverted: a.py",
                 "merged with your edits: c.py, d.py",
                 "! edited since, left unchanged: b.py",

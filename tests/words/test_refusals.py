@@ -173,7 +173,7 @@ REPLIES: tuple[tuple[str, str, str], ...] = (
     (
         says("lat.csv", "name;price\nMüller;5\nSchröder;7 ★\n"),
         "The model's reply has characters that the encoding of the file does not allow (lat.csv).",
-        "lat.csv, line 3: the file's encoding, cp1252, has no '★' (U+2605). Write it in other characters.",
+        "lat.csv, line 3: the file's encoding, cp1252, has no '★' (U+2605). Use other characters.",
     ),
     (
         block("nofile.txt", "a", "b"),

@@ -164,7 +164,7 @@ async def in_folder(half: Sandbox) -> list[Event]:
         (
             removed,
             [
-                "Step 2 (completed) is no longer in the plan. Its changes and its record stay unless you undo it."
+                "Step 2 (completed) is no longer in the plan. Its changes and its record stay unless you undo step 2."
             ],
         ),
         (
