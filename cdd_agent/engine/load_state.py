@@ -161,7 +161,7 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
         if step.status.is_over or step.status is StepStatus.FAILED:
             text = (
                 f"Step {number} ({step.status}) is no longer in the plan. Its"
-                " changes and its record stay unless you undo step {number}."
+                f" changes and its record stay unless you undo step {number}."
             )
             yield Notice(text, kind=NoticeKind.STEP_CHANGED)
 
