@@ -159,7 +159,7 @@ class Limit(Struct, frozen=True):
 
 def _exhausted(key: str, used: str, reason: str) -> BudgetExhausted:
     return BudgetExhausted(
-        f"The budget is nearly spent ({used}): {reason}",
+        f"The budget is too small to continue: {used} used, and {reason}",
         hint=f"Your progress is saved. To continue, raise `budget.{key}` in"
         " .cdd/config.yaml.",
     )

@@ -269,7 +269,7 @@ def add_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
 
 def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
     if result.timed_out:
-        return f"was stopped after {result.limit:g} s"
+        return f"was still running after {result.limit:g} s and was stopped"
     code = result.return_code
     if run.tests is None:
         if check.always_reports:

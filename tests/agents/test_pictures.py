@@ -87,8 +87,8 @@ async def test_texts_and_several_pictures_are_sent_together(
     ("data", "reason"),
     [
         (b"", "is empty"),
-        (b"Not a picture.", "is no picture"),
-        (SHOT[:-20], "is cut or damaged"),
+        (b"Not a picture.", "is not a png, jpeg"),
+        (SHOT[:-20], "is incomplete or damaged"),
         (SHOT + bytes(4_000_000), "is too large"),
     ],
     ids=["empty", "wrong", "cut", "large"],
@@ -271,7 +271,7 @@ async def test_a_broken_picture_is_not_sent_to_socrates(project: Sandbox) -> Non
     (project.root / "shot.png").write_bytes(SHOT[:-20])
     session = begun(project)
     await say(session, f"/socrates {SLUG}")
-    with pytest.raises(BadInput, match="cut or damaged"):
+    with pytest.raises(BadInput, match="incomplete or damaged"):
         await say(session, "Like @shot.png, please.")
     session.leave()
     saved = json.loads(

@@ -1222,8 +1222,8 @@ MUTATIONS = [
     Mutation(
         "nor is one that took too long",
         "verification/check_run.py",
-        '    if result.timed_out:\n        return f"was stopped',
-        '    if False:\n        return f"was stopped',
+        '    if result.timed_out:\n        return f"was still',
+        '    if False:\n        return f"was still',
         "tests/engine/test_baseline.py",
     ),
     Mutation(

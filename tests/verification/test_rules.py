@@ -255,9 +255,7 @@ CUT_SHORT = Case(
 )
 NO_REPORT = Case(None, "wrote no test report (exit code 0)", (Ran(),))
 REPORTED = (Ran("cargo test", 0, {"unit::a": GOOD}),)
-NO_REPORT_ANY_MORE = Case(
-    None, "left no report of its tests", (Ran("cargo test"),), REPORTED
-)
+NO_REPORT_ANY_MORE = Case(None, "wrote no test report", (Ran("cargo test"),), REPORTED)
 DISAGREES = Case(
     None, "exit code 1, but no test failed", (suite(1, a=GOOD, b=GOOD),), WAS_GREEN
 )
