@@ -119,7 +119,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "All steps done. Review: `/diff feature-words`. Undo: `/undo feature-words`."
             ],
         ),
-        (f"/exec {SLUG}", ["All steps are over; nothing was run."]),
+        (f"/exec {SLUG}", ["All steps are done, so no step ran."]),
         (
             "continue",
             [
@@ -418,7 +418,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
             "hi @nothing.py",
             [
                 "nothing.py does not exist. Only the name is sent.",
-                "The reply was cut by the model's length limit.",
+                "The reply was cut off by the model's length limit.",
             ],
         ),
         ("ho", []),
@@ -480,7 +480,7 @@ async def test_pictures(sandbox: Sandbox) -> None:
         (
             "see @shot.png",
             [
-                "scripted cannot see pictures: the text is sent without shot.png. If it can, set `pictures: true`."
+                "scripted cannot see pictures, so the text is sent without shot.png. If it can, set `pictures: true`."
             ],
         ),
     )
