@@ -23,8 +23,8 @@ _MOST = 50
 def complete(
     session: Session, line: str, ask_again: Callable[[], None] = lambda: None
 ) -> list[Completion]:
-    """Whole lines that the line so far can become, best first. `ask_again` is called
-    when there may be more by then.
+    """Return the lines that the typed line can become, the best first. `ask_again` is
+    called when there may be more later.
     """
     if not line.startswith("/"):
         return _complete_mention(session, line, ask_again) if "@" in line else []
@@ -133,8 +133,8 @@ def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
 
 
 def _models(session: Session) -> Mapping[str, str]:
-    """Those of this computer's servers; the one that is asked now; and those that are
-    known of providers for which the environment has a key.
+    """Return the models of local servers, the current model, the fallbacks, and the
+    known models of providers whose key is in the environment.
     """
     models = {
         offer.name: f"by {offer.server}, on this computer" for offer in session.offers
