@@ -15,6 +15,8 @@ class Completion(NamedTuple):
     shown: str
     """The completed word."""
     help: str = ""
+    group: str = ""
+    """The group of a command."""
 
 
 class Matches(NamedTuple):

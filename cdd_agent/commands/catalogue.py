@@ -61,7 +61,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "criteria": Entry(
         Group.TICKETS,
-        "Trace criteria to steps, tests and files",
+        "Show what serves each criterion",
         "[SLUG]",
         "/criteria feature-user-auth",
     ),

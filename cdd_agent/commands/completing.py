@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping
 
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
+from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.registry import commands
 from cdd_agent.completion import Completion, find_matches
 from cdd_agent.llm.known_models import known_model, models_of
@@ -39,6 +40,7 @@ def complete(
                 f"/{one}",
                 f"/{one} {commands()[one].required}".rstrip(),
                 commands()[one].summary,
+                group=CATALOGUE[one].group,
             )
             for one in names
         ]

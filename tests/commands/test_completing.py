@@ -118,7 +118,7 @@ async def test_files_are_offered_as_soon_as_they_are_known(sandbox: Sandbox) -> 
     assert complete(session, "see @wan", known.set) == []
     await asyncio.wait_for(known.wait(), 20)
     (offer,) = complete(session, "see @wan", pytest.fail)
-    assert offer == ("see @src/deep/wanted.py", "@src/deep/wanted.py", "12 kB")
+    assert offer[:3] == ("see @src/deep/wanted.py", "@src/deep/wanted.py", "12 kB")
 
 
 def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:
