@@ -428,8 +428,8 @@ class Prompt(GuardedWidget, Vertical):
             found = self._history.search(self.text, _MOST_FOUND)
             self._found = [Completion(line, _on_one_row(line)) for line in found]
         completions = self.query_one(OptionList)
-        # The list has a column of padding on each side, and a scroll bar.
-        room = self.size.width - 3
+        # The list and its rows have padding, and there is a scroll bar.
+        room = self.size.width - 5
         completions.set_options(completion_rows(self._found, room))
         completions.highlighted = 0 if self._found else None
         self._walked = False
