@@ -53,7 +53,8 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
     CriteriaScreen {
         align: center middle;
         & > #criteria {
-            width: 94%; height: 94%; border: round $primary; background: $background;
+            width: 94%; height: 94%; border: round $foreground 40%;
+            background: $background;
         }
         & OptionList {
             height: auto; max-height: 40%; background: $surface; text-wrap: nowrap;

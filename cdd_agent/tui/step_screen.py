@@ -78,7 +78,8 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     StepScreen {
         align: center middle;
         & > #step {
-            width: 94%; height: 94%; border: round $primary; background: $background;
+            width: 94%; height: 94%; border: round $foreground 40%;
+            background: $background;
         }
         & #heading { height: auto; max-height: 4; padding: 0 1; }
         & #keys {

@@ -82,7 +82,8 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
     TimelineScreen {
         align: center middle;
         & > #timeline {
-            width: 94%; height: 94%; border: round $primary; background: $background;
+            width: 94%; height: 94%; border: round $foreground 40%;
+            background: $background;
         }
         & #keys {
             height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
