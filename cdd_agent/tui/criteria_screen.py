@@ -140,7 +140,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
 
     @work(exclusive=True)
     async def fill(self, criterion: CriterionProof) -> None:
-        """Show what serves a criterion; one step after the other, as they are read."""
+        """Show the evidence for a criterion, one step after the other."""
         transcript = self.query_one(Transcript)
         transcript.clear()
         transcript.add(BlockKind.MARKDOWN, criterion.text)
@@ -218,8 +218,8 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
 
 
 def _row(criterion: CriterionProof, room: int) -> str:
-    """In so many cells: its words as far as they go, and beside them how many steps and
-    tests serve it.
+    """Return a criterion in `room` cells: its text, shortened, and the number of its
+    steps and tests.
     """
     steps, tests = len(criterion.steps), len(criterion.tests)
     facts = f"{steps} step{'s' * (steps != 1)}" if steps else "no step"

@@ -41,8 +41,8 @@ _BLACK_BY_NUMBER = (0, 1, 2, 3, 4, 5, 6, 8)
 
 
 class Look(NamedTuple):
-    """A theme as people choose it. On a terminal of sixteen colours it uses those, as
-    the person has set them.
+    """A theme that users can choose. On a terminal of sixteen colours it uses the
+    user's own colours.
     """
 
     about: str
@@ -83,15 +83,15 @@ _CONTRAST = Theme(
 
 
 class ThemeChoice(Struct, frozen=True):
-    """Which theme, and whether the person said so."""
+    """A theme, and whether the user chose it."""
 
     name: str
     is_chosen: bool = False
 
 
 def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
-    """The theme that the person chose, or that fitted the terminal last time; at first
-    by its environment, or dark.
+    """Return the theme that the user chose, or the last one that fitted the terminal;
+    at first by the environment, or dark.
     """
     file = _file()
     with suppress(OSError, ValueError, RecursionError):

@@ -139,7 +139,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         self.fill(row.chosen)
 
     def action_go(self) -> None:
-        """Leave with the words that go there, which the person sends, or not."""
+        """Close with the command that goes there, which the user can then send."""
         place = self.query_one(_Row).chosen
         if place > len(self._done):
             self.dismiss("redo")
@@ -195,7 +195,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
 
 
 def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
-    """Of the files on the way to a point, before anybody says yes."""
+    """Show what an undo to a point would do to files, before the user confirms it."""
     labels = ", ".join(preview.labels)
     transcript.add(
         BlockKind.NOTE,

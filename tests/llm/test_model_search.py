@@ -86,7 +86,7 @@ async def test_ollama_is_asked_by_its_own_api() -> None:
 async def test_each_answer_without_a_list_is_named() -> None:
     for answer, words in (
         ((404, "no"), "(404)"),
-        ((200, PAGE), "a web page came"),
+        ((200, PAGE), "sent a web page"),
         ((200, {"ok": True}), "no list of models"),
         ((500, "broken"), "(500)"),
         ((302, ""), "(302)"),

@@ -819,8 +819,8 @@ MUTATIONS = [
             (
                 "a file in two versions is refused",
                 "parse",
-                "            return part, ReplyRefused(reason, path=edit.path)",
-                "            return None",
+                "            return part, refusal\n",
+                "            return None\n",
                 "test_reply_blocks",
             ),
             (

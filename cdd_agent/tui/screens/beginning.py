@@ -11,7 +11,7 @@ from cdd_agent.commands.welcome import find_beginning
 from cdd_agent.commands.welcome_rows import RowAction
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
-from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.guide import NamedWish
 from cdd_agent.tui.screens.model_setup import DEMO, ModelSetup
 from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -103,22 +103,7 @@ def _leave_for_demo(app: Shell) -> None:
 
 def _done_with_wish(app: Shell, words: str | None) -> None:
     if words:
-        guide = Guide(words)
-        app.after_turn = partial(_guide, app, guide)
-        app.on_prompt_submitted(Prompt.Submitted(guide.first_line))
+        app.guide.wish = NamedWish(words)
+        app.on_prompt_submitted(Prompt.Submitted(app.guide.wish.first_line))
     else:
         app.say_from_screen("")
-
-
-def _guide(app: Shell, guide: Guide) -> None:
-    """Put what comes next into the prompt, unless the person is at something else."""
-    if (
-        app.session is None
-        or app.home.prompt.text
-        or (coming := guide.next(app.session)) is None
-    ):
-        return
-    line, hint = coming
-    app.home.hints[line] = hint
-    app.home.prompt.replace(line)
-    app.home.say_what_enter_does()

@@ -2,21 +2,15 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 from rich.color import Color, ColorSystem
 from rich.style import Style
-from textual import events
-from textual.constants import ESCAPE_DELAY
-from textual.message import Message
 
-from cdd_agent.tui import asking_driver
-from cdd_agent.tui.asking_driver import BackgroundParser
-from cdd_agent.tui.background_message import BackgroundTold
 from cdd_agent.tui.screens.palette import Palette
+from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
 from cdd_agent.tui.themes import (
     THEMES,
     ThemeChoice,
@@ -138,40 +132,6 @@ def test_the_background_is_read_in_each_format_that_terminals_write() -> None:
         "rgb:zz/00/00": None,
     }
     assert {colour: by_background(colour) for colour in themes} == themes
-
-
-ANSWER = "\x1b]11;rgb:fafa/fafa/fafa\x1b\\"
-
-
-def read(pieces: Iterable[str]) -> list[Message]:
-    parser = BackgroundParser()
-    return [message for piece in filter(None, pieces) for message in parser.feed(piece)]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a terminal of another kind")
-def test_an_answer_between_keys_is_taken_out_wherever_it_is_cut() -> None:
-    for end in ("\x1b\\", "\x07"):
-        answer = ANSWER.removesuffix("\x1b\\") + end
-        for at in range(2, 25):
-            messages = read(["a", answer[:at], answer[at:], "b"])
-            keys = [m.key for m in messages if isinstance(m, events.Key)]
-            colours = [m.colour for m in messages if isinstance(m, BackgroundTold)]
-            assert (keys, colours) == (["a", "b"], ["rgb:fafa/fafa/fafa"]), at
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a terminal of another kind")
-def test_keys_that_begin_like_an_answer_stay_keys(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    parser = asking_driver.BackgroundParser()
-    assert list(parser.feed("\x1b]")) == []
-    monkeypatch.setattr(asking_driver, "monotonic", lambda: monotonic() + 1)
-    told = list(parser.tick())
-    sleep(2 * ESCAPE_DELAY)
-    told += [*parser.tick(), *parser.feed("x")]
-    keys = [message.key for message in told if isinstance(message, events.Key)]
-    assert keys[-1] == "x"
-    assert len(keys) > 1
 
 
 def contrast(front: Color, back: Color) -> float:
