@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.agents.test_planner import SPEC as PLANNED_SPEC
+from tests.agents.test_planner import plan as proposed_plan
 from tests.llm.model_lists import LIST, server
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.support.settings import load_config
@@ -16,6 +18,123 @@ GOOD = says("a.txt", "good")
 
 def status_line(person: Person) -> str:
     return person.screen.splitlines()[-1]
+
+
+# 3. Enter takes the highlighted completion
+
+
+async def test_enter_sends_a_highlighted_command_that_needs_no_argument(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(sandbox) as person:
+        await person.type("/stat")
+        await person.say("")
+        assert "/status" in person.told.splitlines()
+        assert person.prompt.text == ""
+
+
+async def test_enter_inserts_a_highlighted_command_that_needs_an_argument(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(ONE_STEP)
+    async with person_at(sandbox) as person:
+        await person.type("/exe")
+        await person.press("enter")
+        assert person.prompt.text == "/exec "
+        assert "/exec" not in person.told
+        # the ticket is offered, and is not chosen before an arrow key does
+        assert SLUG in person.screen
+        await person.press("down", "enter")
+        assert person.prompt.text.strip() == f"/exec {SLUG}"
+        assert "/exec" not in person.told
+
+
+async def test_enter_sends_a_mention_that_was_not_chosen(sandbox: Sandbox) -> None:
+    sandbox.write(ONE_STEP).replies("It says good.", "It says good.")
+    (sandbox.root / "alpha.txt").write_text("good\n")
+    async with person_at(sandbox) as person:
+        await person.type("what is in @alph")
+        await person.until(lambda: "alpha.txt" in person.screen)
+        await person.say("")
+        assert "what is in @alph" in person.told.splitlines()
+
+        await person.type("and in @alph")
+        await person.until(lambda: "alpha.txt" in person.screen.split("❯ and")[0])
+        await person.press("down", "enter")
+        assert person.prompt.text.strip() == "and in @alpha.txt"
+
+
+# 4. What comes next is in the prompt
+
+
+async def test_the_next_command_is_in_the_prompt_and_a_quick_enter_does_not_send_it(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(spec=PLANNED_SPEC)
+    (sandbox.ticket / "plan.md").unlink()
+    sandbox.replies(proposed_plan())
+    async with person_at(sandbox) as person:
+        await person.say(f"/plan {SLUG}")
+        await person.rest()
+        await person.say("approve")
+        assert person.prompt.text == f"/exec {SLUG}"
+
+        await person.press("enter")
+        assert person.prompt.text == f"/exec {SLUG}"
+        assert "executor" not in status_line(person)
+
+        await person.rest()
+        await person.press("enter")
+        await person.until(lambda: f"executor · {SLUG}" in status_line(person))
+
+
+async def test_the_next_command_never_replaces_a_draft(sandbox: Sandbox) -> None:
+    sandbox.write(ONE_STEP).replies(GOOD)
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.rest()
+        await person.begin("continue")
+        await person.type("and then")
+        await person.until(lambda: not person.is_waiting)
+        assert person.prompt.text == "and then"
+
+
+# 5. The words for help and for leaving
+
+
+@pytest.mark.parametrize("line", ["exit", "quit", ":q", "/exit"])
+@pytest.mark.parametrize("first", ["", f"/exec {SLUG}", f"/plan {SLUG}"])
+async def test_one_line_leaves_the_shell_wherever_the_user_is(
+    sandbox: Sandbox, first: str, line: str
+) -> None:
+    sandbox.write(ONE_STEP)
+    async with person_at(sandbox, first) as person:
+        await person.rest()
+        await person.begin(line)
+        await person.pilot.pause()
+        await person.until(lambda: not person.app.is_running)
+    assert person.app.return_code == 0
+
+
+@pytest.mark.parametrize("first", ["", f"/exec {SLUG}", f"/plan {SLUG}"])
+async def test_help_is_a_word_everywhere(sandbox: Sandbox, first: str) -> None:
+    sandbox.write(ONE_STEP)
+    async with person_at(sandbox, first) as person:
+        await person.rest()
+        await person.begin("help")
+        await person.until(
+            lambda: re.search("Esc: close|return to chat", person.screen)
+        )
+        assert not sandbox.model.requests
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+@pytest.mark.parametrize("first", ["", f"/exec {SLUG}", f"/plan {SLUG}"])
+async def test_hints_fit_the_window(sandbox: Sandbox, first: str, columns: int) -> None:
+    sandbox.write(ONE_STEP)
+    async with person_at(sandbox, first, size=(columns, 20)) as person:
+        *_, hint, _ = person.screen.splitlines()
+        assert hint.strip()
+        assert "…" not in hint, hint
 
 
 # 6. The welcome
@@ -177,6 +296,21 @@ async def test_the_status_line_stays_put_while_a_step_runs(
         )
 
 
+# 10. A second Enter does not start a paid step
+
+
+async def test_a_second_enter_after_exec_runs_nothing(sandbox: Sandbox) -> None:
+    sandbox.write(ONE_STEP).replies(GOOD)
+    async with person_at(sandbox) as person:
+        await person.say(f"/exec {SLUG}")
+        await person.press("enter")
+        assert not sandbox.model.requests
+
+        await person.rest()
+        await person.say("")
+        assert sandbox.statuses() == ["completed"]
+
+
 # 11. Words
 
 
@@ -188,7 +322,7 @@ async def test_a_refused_reply_says_what_was_wrong_and_what_happens_next(
         await person.rest()
         await person.say("continue")
         assert sandbox.statuses() == ["failed"]
-        assert re.search(r"does not change the files", person.told)
+        assert "does not change the files" in person.told
         assert re.search(r"Type .*retry", person.told), person.told
         # in the shell, commands are those of the shell
         assert not re.search(r"\bcdd [a-z]+ ", person.told)
