@@ -128,8 +128,7 @@ class Notebook(Struct):
     kept: AgentFile[_Saved]
     draft: Draft
     history: tuple[Message, ...] = ()
-    """Turns that are over: what the person said, then the model's last answer, as it
-    was.
+    """Finished turns: the user's words, then the model's last answer, unchanged.
     """
     said: tuple[str, ...] = ()
     """The person's words in the turn that is under way."""
@@ -180,7 +179,7 @@ class Notebook(Struct):
 
     @property
     def last_words(self) -> str:
-        """The model's last answer, as a person saw it."""
+        """The model's last answer, as the user saw it."""
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
@@ -204,7 +203,7 @@ class Notebook(Struct):
         )
 
     def hear(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
-        """The person's words, with which a turn begins or goes on."""
+        """Add the user's words, with which a turn begins or continues."""
         said = without_secrets(
             (Message("user", text, pictures=pictures),), self.kept.redactor
         )
@@ -423,7 +422,7 @@ def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
 
 
 def without_json(answer: str) -> str:
-    """A model's answer as a person saw it."""
+    """Return a model's answer as the user saw it."""
     return without_blocks(answer, FENCE).strip()
 
 

@@ -97,7 +97,7 @@ class SocratesAgent(ReadsWords):
         self._root: Path = file.ticket.root
         self.done = False
         self._told: set[str] = set()
-        """Notes on the project's rules that were told already."""
+        """Notes on the project's rules that the user has seen."""
         self._left_out = Omitted()
         self._shown_loss: tuple[bytes | None, TicketSpec] | None = None
         """The content of spec.yaml and the spec in the diff that the user saw last at
@@ -149,9 +149,7 @@ class SocratesAgent(ReadsWords):
         self.notebook.close()
 
     async def begin(self) -> None:
-        """Tell what a person sees first: what is there, then the first questions, or
-        the last ones again.
-        """
+        """Report the spec, then the first questions or again the last ones."""
         notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news, *spec_notices(self._file.ticket))
         if notebook.rebased is not None:
@@ -208,7 +206,7 @@ class SocratesAgent(ReadsWords):
         await self.meaning(line).act()
 
     def _count(self, event: Event) -> None:
-        """Tell it on, and count what a reply took."""
+        """Pass the event on, and count what a reply took."""
         if isinstance(event, ReplyFinished) and event.usage is not None:
             self.notebook.count(event.usage)
         self.emit(event)
@@ -577,7 +575,7 @@ class SocratesAgent(ReadsWords):
         self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED))
 
     def _what_next(self, draft: Draft) -> str:
-        """What comes after a spec that was written."""
+        """Return what the user can do after the spec was written."""
         if missing := draft.spec.missing():
             names = ", ".join(line.partition(":")[0] for line in missing)
             return f"Before you can plan, fill in: {names}."

@@ -54,7 +54,7 @@ the draft.
 
 
 class Surroundings(Struct, frozen=True):
-    """The project around a ticket; looked up anew for each turn."""
+    """The project around a ticket. It is looked up for each turn."""
 
     rules: ProjectRules
     related: Sequence[Related]

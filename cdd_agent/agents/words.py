@@ -85,9 +85,9 @@ _WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
 _BREAK = re.compile(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
 """Where the reason for a command can begin."""
 _FEWEST_WORDS = 3
-"""Of guidance."""
+"""The fewest words of guidance."""
 _MOST_WORDS = 8
-"""Of a command, with all that people put around it."""
+"""The most words of a command, with the words that users put around it."""
 
 
 def shell_name(text: str) -> str:
