@@ -69,7 +69,7 @@ _SAVED = {
         " or `retry` for a new reply."
     ),
 }
-"""What the user can do about an interrupted step."""
+"""The user's options for an interrupted step."""
 _REMEMBERED = 12
 """Questions and answers that the next question's prompt has."""
 
@@ -541,7 +541,7 @@ class ExecutorAgent(ReadsWords):
     async def _run(self, guidance: str = "", *, asks_anew: bool = False) -> None:
         self._engine.reread()
         step = self._engine.run.next_step
-        if step is None:  # the plan ends here by now
+        if step is None:  # the plan was shortened
             await self._engine.report_end()
             return
         async with self._kept():

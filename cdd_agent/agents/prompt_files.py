@@ -20,9 +20,8 @@ whole or not at all.
 def load_prompt(root: Path, name: str) -> str:
     """Return the prompt `name`, such as `socrates`: the project's, or else cdd's.
 
-    Read anew at each call, so that an edit counts from the next turn on. Raises
-    `BadInput` when the project has one that cannot be used: it is never silently passed
-    over.
+    The file is read at each call, so an edit takes effect with the next turn. Raises
+    `BadInput` for a project's prompt that cannot be used.
     """
     own = (OWN / f"{name}.md").as_posix()
     if not os.path.lexists(root / own):

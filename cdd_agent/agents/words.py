@@ -1,8 +1,8 @@
-"""Guessing from its words what a typed line is: near a command, a line for a terminal,
+"""Guesses from its words what a typed line is: a mistyped command, a shell command,
 half a sentence, or a sentence.
 
-It is guessing, and decides one thing only: whether the person is asked before anything
-happens. So in doubt it is for asking; a line that begins with `>` is for the model,
+The guess decides one thing only: whether the user is asked before anything happens.
+In doubt the user is asked; a line that begins with `>` is for the model,
 whatever it looks like.
 """
 
