@@ -69,7 +69,7 @@ CHECK_KEY = "Set these environment variables, then restart cdd: SOME_API_KEY."
         (
             Failure(status=429, words="Slow down.", retry_after=7.0),
             "some/model is rate limited or busy (429): Slow down.",
-            "",
+            "Try again in 7 s.",
         ),
         (
             Failure(status=402),
