@@ -255,6 +255,10 @@ def test_an_answer_that_ends_too_early(
             f"Try again in 3 minutes, at 12:02. {SAVED} Look at your account.",
         ),
         (
+            [RateLimited("Enough.", hint="Try again in 600 s.", retry_after=600)],
+            f"Try again in 10 minutes, at 12:10. {SAVED}",
+        ),
+        (
             [RateLimited("Enough.", retry_after=5 * 3600)],
             f"Try again in 5 hours, at 17:00. {SAVED}",
         ),
