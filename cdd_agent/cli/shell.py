@@ -27,10 +27,10 @@ _OPENING = (
     " plans it, `/exec` carries it out; `/help` says more."
 )
 DEMO_NOTE = """\
-This is a demo: the replies come from a script, everything else is real (files, git, \
-pytest). None of your settings and keys are used.
-The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how \
-to set up a model."""
+This is a demo: the replies come from a script; files, git and pytest are real. Your \
+settings and keys are not used.
+The project is a copy in {folder}. For a project of yours, quit and begin with `cdd \
+init` in a terminal."""
 
 
 def open_shell(options: Namespace) -> int:
@@ -112,7 +112,7 @@ def run_demo_in_shell(options: Namespace, folder: Path, slug: str) -> int:
     options.project = folder
     code = run_shell(options, DEMO_NOTE.format(folder=folder), f"/exec {slug}")
     sys.stderr.write(
-        f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n"
+        f"The demo project stays in {folder}. Open it again: cdd -C {folder}\n"
     )
     return code
 
