@@ -33,7 +33,13 @@ from cdd_agent.printer import PlainPrinter
 from cdd_agent.process.signals import handle_signals
 from cdd_agent.reviewing import review_in_words
 from cdd_agent.session import Session
-from cdd_agent.terminal import forget_what_was_typed
+from cdd_agent.terminal import (
+    add_to_paste,
+    forget_what_was_typed,
+    is_paste,
+    paste_notice,
+    read_burst,
+)
 from cdd_agent.threads import in_thread
 from cdd_agent.wording.question_words import answers, question
 
@@ -47,10 +53,11 @@ class PlainShell:
     """A session and its `Frontend`. One turn runs at a time; Ctrl+C stops it.
 
     A line from a terminal that comes during a turn is queued, and sent only if its
-    meaning has not changed. It never answers a question that was shown later. After an
-    error of the program itself the session continues. From a pipe, the next line is
-    read when the one before is carried out, or when a question is asked; the first
-    line that fails is the last, and an error of the program ends it.
+    meaning has not changed. It never answers a question that was shown later. Several
+    lines that come at once are a paste: it is sent with the next line. After an error
+    of the program itself the session continues. From a pipe, the next line is read when
+    the one before is carried out, or when a question is asked; the first line that
+    fails is the last, and an error of the program ends it.
     """
 
     def __init__(
@@ -77,6 +84,8 @@ class PlainShell:
         """No more lines will come."""
         self._lines: deque[tuple[str, Meant]] = deque()
         """Queued lines, each with its meaning when it was typed."""
+        self._pasted = ""
+        """A paste that waits for Enter."""
         self._has_come = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
         self._asked_at = inf
@@ -289,10 +298,13 @@ class PlainShell:
                 self._now(),
             )
             self._holds = hold
+            # what was pasted before the question is no part of its answer
+            pasted, self._pasted = self._pasted, ""
             try:
                 return await self._asked
             finally:
                 self._asked, self._holds = None, False
+                self._pasted = pasted
         if line is None:
             raise NotApproved("No answer came")
         return line
@@ -314,12 +326,10 @@ class PlainShell:
         """Read typed lines in a daemon thread, because a read may never end."""
 
         def read() -> None:
-            while line := _read_line(self._keyboard):
+            while typed := read_burst(self._keyboard):
                 self._may_read.clear()
                 try:
-                    loop.call_soon_threadsafe(
-                        self._take, _decoded(line.rstrip(b"\n")), self._now()
-                    )
+                    loop.call_soon_threadsafe(self._take_typed, typed, self._now())
                 except RuntimeError:  # the loop is closed
                     return
                 self._may_read.wait()
@@ -327,6 +337,21 @@ class PlainShell:
                 loop.call_soon_threadsafe(self._end)
 
         threading.Thread(target=read, name="lines", daemon=True).start()
+
+    def _take_typed(self, typed: str, at: float) -> None:
+        """Take a line with the paste before it. A paste alone waits for Enter."""
+        text = add_to_paste(self._pasted, typed)
+        if not is_paste(typed):
+            self._pasted = ""
+            self._take(text, at)
+            return
+        self._may_read.set()
+        self._pasted = text
+        self._printer.say(paste_notice(text))
+        if self._asked is not None:
+            self._printer.prompt(self._offered)
+        elif self._turn is None:
+            self._prompt()
 
     def _take(self, line: str, at: float) -> None:
         """Handle a typed line and the time at which it came."""
@@ -371,6 +396,8 @@ class PlainShell:
 
     def _end(self) -> None:
         self._is_over = True
+        if self._pasted:
+            self._printer.say(f"Not sent: {self._pasted}")
         if self._asked is not None and not self._asked.done():
             self._asked.set_exception(NotApproved("No answer came"))
         self._has_come.set()
@@ -380,6 +407,11 @@ class PlainShell:
         if self._turn is not None and not self._turn.done():
             self._turn.cancel()
             return
+        if self._pasted:
+            self._pasted = ""
+            self._printer.say("\n(Paste discarded.)")
+            self._prompt()
+            return
         now = self._now()
         if now - self._interrupted_at < _TWICE:
             self._leaves = True
@@ -388,14 +420,6 @@ class PlainShell:
             self._interrupted_at = now
             self._printer.say("\nPress Ctrl+C again to quit.")
             self._prompt()
-
-
-def _read_line(keyboard: int) -> bytes:
-    """Read one line of a terminal; nothing at its end."""
-    try:
-        return os.read(keyboard, 65536)
-    except OSError:  # the terminal is gone
-        return b""
 
 
 def _decoded(line: bytes) -> str:

@@ -40,7 +40,7 @@ def test_doctor_says_what_is_missing(
 @each_row(
     ("variable", "value", "words"),
     [
-        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml is not there"),
+        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml does not exist"),
         ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester was not found"),
         ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
         ("CDD_MAX_ATTEMPTS", "many", "a whole number (at least 1, at most 100)"),
@@ -48,7 +48,7 @@ def test_doctor_says_what_is_missing(
         (
             "OPENAI_BASE_URL",
             "localhost:1234",
-            "OPENAI_BASE_URL in the environment is no address",
+            "OPENAI_BASE_URL is not an address",
         ),
         ("CDD_API_BASE", "http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
     ],
@@ -137,7 +137,7 @@ def test_doctor_says_what_asks_the_model(
         (
             {"GROQ_API_KEY": "gsk_ä secret"},
             2,
-            ["GROQ_API_KEY has characters that no key has"],
+            ["GROQ_API_KEY has characters that no API key has"],
         ),
         (
             {"HTTPS_PROXY": "me:secret@127.0.0.1:9"},
@@ -233,13 +233,13 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         (
             _answer("401 No", '{"error": {"message": "Incorrect API key"}}'),
             "!",
-            "refused the request (401): Incorrect API key. Set in the environment",
+            "refused the request (401): Incorrect API key. Set the environment",
         ),
-        (_answer("403 No", ""), "!", "/v1/models refused the request (403). Set in"),
+        (_answer("403 No", ""), "!", "/v1/models refused the request (403). Set the"),
         (
             _answer("403 No", "<html><title>ACME filter</title>"),
             "!",
-            "/v1/models (403): ACME filter. A firewall, a proxy or a login may be in",
+            "(403): ACME filter. A firewall, a proxy or a login page may block it",
         ),
         (b"", "✗", "/v1/models"),
     ],
@@ -350,7 +350,7 @@ def test_doctor_looks_at_the_model_of_the_flags(
     (sandbox.root / ".cdd/config.yaml").write_text("model: script:none.yaml\n")
     assert cdd(sandbox, "--model", "script:other.yaml", "doctor") == 2
     out = capsys.readouterr().out
-    assert "other.yaml is not there" in out
+    assert "other.yaml does not exist" in out
     assert "none.yaml" not in out
 
 
