@@ -54,10 +54,10 @@ class PlainShell:
 
     A line from a terminal that comes during a turn is queued, and sent only if its
     meaning has not changed. It never answers a question that was shown later. Several
-    lines that come at once are a paste: it is sent with the next line. After an error
-    of the program itself the session continues. From a pipe, the next line is read when
-    the one before is carried out, or when a question is asked; the first line that
-    fails is the last, and an error of the program ends it.
+    lines that come at once are a paste, which is sent with the next line. After an
+    error of the program itself the session continues. From a pipe, the next line is
+    read when the one before is carried out, or when a question is asked; the first
+    line that fails is the last, and an error of the program ends it.
     """
 
     def __init__(

@@ -27,10 +27,10 @@ _OPENING = (
     " Help: `/help`"
 )
 DEMO_NOTE = """\
-This is a demo: the replies come from a script; files, git and pytest are real. Your \
-settings and keys are not used.
-The project is a copy in {folder}. For a project of yours, quit and begin with `cdd \
-init` in a terminal."""
+This is a demo: the replies come from a script, everything else is real (files, git, \
+pytest). None of your settings and keys are used.
+The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how \
+to set up a model."""
 
 
 def open_shell(options: Namespace) -> int:
@@ -113,7 +113,7 @@ def run_demo_in_shell(options: Namespace, folder: Path, slug: str) -> int:
     options.project = folder
     code = run_shell(options, DEMO_NOTE.format(folder=folder), f"/exec {slug}")
     sys.stderr.write(
-        f"The demo project stays in {folder}. Open it again: cdd -C {folder}\n"
+        f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n"
     )
     return code
 
@@ -164,9 +164,7 @@ def _opened(
     *,
     has_welcome: bool = False,
 ) -> tuple[Session, tuple[Notice, ...]]:
-    """Return the session, and notices for its start, without those that the welcome
-    shows.
-    """
+    """Return the session, and notices for its start that the welcome does not show."""
     # late: the first screen shows sooner
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
     from cdd_agent.trust_words import (  # noqa: PLC0415
