@@ -22,16 +22,26 @@ TITLES: Mapping[Approval, str] = {
 """The modes in a few words, for the frame of the prompt."""
 ACCEPTED_RUN = "edits · this run"
 """The title while the user accepts all changes of a run."""
-_COMMANDS: Mapping[str, str] = {
-    "safe": "Other commands are refused (`commands.mode: safe`).",
-    "ask": "cdd asks before it runs other commands.",
+MEANINGS: Mapping[Approval, str] = {
+    "ask": "cdd asks before it changes files.",
+    "edits": "cdd changes files without asking.",
+    "auto": "cdd changes files and runs commands without asking.",
+}
+_LISTED = "Commands on the list (`commands.allow`) run without asking in every mode."
+_OTHERS: Mapping[str, str] = {
+    "safe": f"{_LISTED} Other commands are refused (`commands.mode: safe`).",
+    "ask": f"{_LISTED} cdd asks before it runs other commands, except in `auto`.",
     "unsafe": "Any command runs without asking (`commands.mode: unsafe`).",
 }
-_COMMANDS_IN_AUTO = "Other commands run without asking, too."
 _ALWAYS_ASKED = (
     "In every mode cdd asks before a step removes tests, and before a command shows"
     " files that are hidden from models."
 )
+
+
+def describe_limits(commands: Commands) -> str:
+    """Return what the modes do not decide, as sentences."""
+    return f"{_OTHERS[commands.mode]} {_ALWAYS_ASKED}"
 
 
 class ApprovalMode(Struct, eq=False):
@@ -58,6 +68,11 @@ class ApprovalMode(Struct, eq=False):
         return ACCEPTED_RUN if is_accepted else TITLES[self.value]
 
     @property
+    def short_title(self) -> str:
+        title = self.title
+        return title if title == ACCEPTED_RUN else self.value
+
+    @property
     def toggled(self) -> Approval:
         """The mode that Shift+Tab leads to. It never leads to `auto`."""
         is_asking = self.value == "ask" and self.accepted_run is None
@@ -66,18 +81,3 @@ class ApprovalMode(Struct, eq=False):
     def change(self, value: Approval) -> None:
         """Use another mode. No run is accepted as a whole any more."""
         self.value, self.accepted_run = value, None
-
-    def describe(self, commands: Commands) -> str:
-        """Return what the mode allows, as sentences."""
-        if self.value == "ask":
-            edits = "cdd asks before it changes files."
-        else:
-            edits = "cdd changes files without asking."
-        if self.title == ACCEPTED_RUN:
-            edits = "cdd asks before it changes files, except in this run."
-        is_auto = self.value == "auto" and commands.mode == "ask"
-        others = _COMMANDS_IN_AUTO if is_auto else _COMMANDS[commands.mode]
-        listed = "Commands on the list (`commands.allow`) run without asking."
-        if commands.mode == "unsafe":
-            listed = ""
-        return " ".join(filter(None, (edits, listed, others, _ALWAYS_ASKED)))

@@ -1,7 +1,12 @@
 """Completions of a typed text, and the names that it may stand for."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+_SHORTEST_TYPO = 3
+"""Letters of a text that may have a wrong one."""
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Completion(NamedTuple):
@@ -19,15 +24,24 @@ class Matches(NamedTuple):
     containing: Sequence[str]
     scattered: Sequence[str]
     """Names that have its letters in this order, the closest together first."""
+    misspelled: Sequence[str] = ()
+    """Names of which it is the beginning or a word with one wrong letter. Only sought
+    if no other name matches.
+    """
+
+    @property
+    def certain(self) -> Sequence[str]:
+        """The names that begin with the text, else those that contain it."""
+        return self.starting or self.containing
 
     @property
     def best(self) -> Sequence[str]:
-        return self.starting or self.containing or self.scattered
+        return self.certain or self.scattered or self.misspelled
 
     @property
     def good(self) -> Sequence[str]:
-        """The names that have the text, else those with its letters."""
-        return [*self.starting, *self.containing] or self.scattered
+        """The names that have the text, else those that are only like it."""
+        return [*self.starting, *self.containing] or self.scattered or self.misspelled
 
 
 def find_matches(typed: str, names: Iterable[str]) -> Matches:
@@ -36,7 +50,8 @@ def find_matches(typed: str, names: Iterable[str]) -> Matches:
     starting: list[str] = []
     containing: list[str] = []
     scattered: list[tuple[int, str]] = []
-    for name in names:
+    known = list(names)
+    for name in known:
         folded = name.casefold()
         if folded.startswith(typed):
             starting.append(name)
@@ -46,8 +61,10 @@ def find_matches(typed: str, names: Iterable[str]) -> Matches:
             places = _find_letters(typed, folded)
             if places:
                 scattered.append((places[-1] - places[0], name))
-    scattered.sort(key=lambda pair: pair[0])
-    return Matches(starting, containing, [name for _, name in scattered])
+    if starting or containing or scattered:
+        scattered.sort(key=lambda pair: pair[0])
+        return Matches(starting, containing, [name for _, name in scattered])
+    return Matches((), (), (), [name for name in known if _has_typo(typed, name)])
 
 
 def _find_letters(letters: str, name: str) -> list[int]:
@@ -60,3 +77,37 @@ def _find_letters(letters: str, name: str) -> list[int]:
             return []
         places.append(place)
     return places
+
+
+def _has_typo(typed: str, name: str) -> bool:
+    """True if a text is the beginning of a name, or of a word in it, with one letter
+    missing, added, wrong or swapped with the next one.
+    """
+    if len(typed) < _SHORTEST_TYPO:
+        return False
+    name = name.casefold()
+    starts = [match.start() for match in _WORD.finditer(name)]
+    lengths = (len(typed) - 1, len(typed), len(typed) + 1)
+    for start in starts:
+        for length in lengths:
+            if _differs_once(typed, name[start : start + length]):
+                return True
+    return False
+
+
+def _differs_once(one: str, other: str) -> bool:
+    """True if one edit turns a text into the other: a letter added, removed or
+    replaced, or two neighbours swapped.
+    """
+    if one == other or abs(len(one) - len(other)) > 1:
+        return False
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    rest, other_rest = one[same:], other[same:]
+    if len(rest) > len(other_rest):
+        return rest[1:] == other_rest
+    if len(rest) < len(other_rest):
+        return rest == other_rest[1:]
+    is_swap = rest[:2] == other_rest[1::-1] and rest[2:] == other_rest[2:]
+    return rest[1:] == other_rest[1:] or is_swap

@@ -41,7 +41,7 @@ class Cost(Struct, frozen=True):
             text += f", {self.about}${self.usd:.4f}"
         return text
 
-    def in_short(self) -> str:
+    def in_short(self, unit: str = "tok") -> str:
         """Return a few characters: the money, or without a known price the tokens;
         empty if nothing was spent.
         """
@@ -52,12 +52,12 @@ class Cost(Struct, frozen=True):
         if not self.tokens:
             return ""
         if self.tokens < 999.5:
-            return f"{self.about}{self.tokens} tok"
-        amount, unit = self.tokens / 1e3, "k"
+            return f"{self.about}{self.tokens} {unit}"
+        amount, factor = self.tokens / 1e3, "k"
         if self.tokens >= 999_500:
-            amount, unit = self.tokens / 1e6, "M"
+            amount, factor = self.tokens / 1e6, "M"
         digits = 1 if amount < 9.95 else 0
-        return f"{self.about}{amount:.{digits}f}{unit} tok"
+        return f"{self.about}{amount:.{digits}f}{factor} {unit}"
 
     def effect_of_cache(self) -> str:
         """Return what caches saved: in money if a price is known, else in tokens; empty

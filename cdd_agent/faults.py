@@ -49,7 +49,7 @@ class FaultLog:
         if first:
             what = f"{what}: {first}"
         words = redactor.redact(
-            f"A fault in cdd itself: {what.removesuffix('.')}. The session goes on"
+            f"Internal error in cdd: {what.removesuffix('.')}. The session continues"
         )
         text = redactor.redact("".join(traceback.format_exception(error)))[-_LONGEST:]
         entry = f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n{text}"
@@ -63,8 +63,8 @@ class FaultLog:
             shown = place
             if place.is_relative_to(self._root):
                 shown = place.relative_to(self._root)
-            return f"{words}; the traceback is in {shown}"
-        return f"{words}; its traceback could not be kept anywhere"
+            return f"{words}. Traceback: {shown}"
+        return f"{words}. Its traceback could not be saved"
 
     def _places(self) -> list[Path]:
         folders = []

@@ -119,25 +119,26 @@ class Nobody:
             case CommandProposed(command=command, reason=reason):
                 what = f"{reason}: `{command}`"
                 hint = (
-                    "Answer at a terminal, without --json. `commands` in"
+                    "Run it in a terminal, without --json, to answer. `commands` in"
                     " .cdd/config.yaml can allow programs, but never hidden files."
                 )
             case ActionProposed(title=title):
-                what = f"Nobody is here to approve: {title}"
-                hint = "Run it at a terminal, or with --yes."
+                what = f"No one can approve this here: {title}"
+                hint = "Run it in a terminal, or with --yes."
             case TestLossProposed(label=label):
-                what = f"Nobody is here to let step {label} remove tests"
+                what = f"No one can allow step {label} to remove tests here"
                 hint = f"Name them under `Removes tests` of step {label} in plan.md."
         raise NobodyHere(what, hint=hint)
 
     async def review(self, review: Review) -> Reviewed:
         who = "The model" if review.step is None else f"Step {review.step}"
         paths = ", ".join(file.name for file in review.files)
-        what = f"{who} would write {paths}, and `approval: ask` wants a person's yes"
+        what = f"{who} wants to write {paths}, and `approval: ask` needs your approval"
         raise NobodyHere(what, hint="Run it in the shell, or with --yes.")
 
     async def ask(self, prompt: str) -> str:
         hint = (
-            "Run it at a terminal, or give the answers on standard input, a line each."
+            "Run it in a terminal, or write the answers to standard input, one per"
+            " line."
         )
-        raise NobodyHere(f"Nobody is here to answer: {prompt}", hint=hint)
+        raise NobodyHere(f"No one can answer here: {prompt}", hint=hint)

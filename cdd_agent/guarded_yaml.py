@@ -47,7 +47,7 @@ class GuardedLoader(SafeLoader):
         for key, _ in node.value:
             name = (key.tag, str(key.value))
             if name in lines and key.tag != _MERGE and isinstance(key.value, str):
-                problem = f"the key {key.value} is there twice, first in line"
+                problem = f"the key {key.value} appears twice, first in line"
                 raise DoubleKey(
                     problem=f"{problem} {lines[name]}", problem_mark=key.start_mark
                 )
@@ -194,8 +194,8 @@ def compose_exactly(text: str, source: str) -> Any:
         with contextlib.suppress(yaml.YAMLError):
             return yaml.compose(readable, Loader=yaml.SafeLoader)
     raise BadInput(
-        f"{source}: the places of its values are not known.",
-        hint="Write it in plainer YAML.",
+        f"{source}: cannot find the lines of its values.",
+        hint="Write it as plain `key: value` lines.",
     )
 
 

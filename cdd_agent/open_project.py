@@ -40,7 +40,7 @@ class ProjectTrust(Struct, frozen=True):
     settings: tuple[ProjectSetting, ...] = ()
     """All that need it, also checks of plans."""
     left_out: tuple[ProjectSetting, ...] = ()
-    """Those that do not take effect."""
+    """The settings that do not take effect."""
     checks: TrustedChecks = TrustedChecks()
     not_stored: str = ""
     """The reason why the user's answer could not be stored."""
@@ -217,9 +217,8 @@ def _read_settings(root: Path) -> SettingsFile:
         confine(root, PROJECT_FILE.as_posix())
     except PathRefused as refusal:
         raise BadInput(
-            f"{root / PROJECT_FILE} leads outside the project through a link, so it is"
-            " not the project's",
-            hint="Put the file itself there.",
+            f"{root / PROJECT_FILE} is a link that leads outside the project",
+            hint="Replace the link by the file itself.",
         ) from refusal
     return SettingsFile.read(root / PROJECT_FILE)
 
@@ -237,7 +236,7 @@ def _open_tickets(root: Path, config: Config) -> TicketStore:
         confine(root, config.tickets_dir)
     except PathRefused as refusal:
         raise BadInput(
-            f"tickets_dir: {refusal.message}", hint="It is a folder inside the project."
+            f"tickets_dir: {refusal.message}", hint="Name a folder inside the project."
         ) from refusal
     return TicketStore(root, config.tickets_dir)
 
@@ -289,7 +288,7 @@ def _read_answers(store: TrustStore, root: Path) -> tuple[Answers, str]:
     do not count or the next one cannot be stored.
     """
     if store.file is None:
-        note = "There is no home folder, so your answer holds for this run alone."
+        note = "There is no home folder, so your answer applies only to this run."
         return {}, note
     try:
         return store.read(root), ""
@@ -320,7 +319,7 @@ def _store(store: TrustStore, root: Path, settings: Collection[ProjectSetting]) 
     try:
         store.add(root, settings)
     except BadInput as error:
-        return f"{error.message}: you are asked again at the next start."
+        return f"{error.message}. cdd asks again at the next start."
     return ""
 
 

@@ -28,7 +28,7 @@ from cdd_agent.events.dialogue_events import (
     ThinkingDelta,
     ToolStarted,
 )
-from cdd_agent.events.notices import Tone
+from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import PersonAnswered
 from cdd_agent.events.run_events import BaselineStarted
@@ -46,6 +46,7 @@ from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import tool_use
+from cdd_agent.wording.faces import Face
 
 TONES = {
     Tone.PLAIN: ("", ""),
@@ -123,6 +124,8 @@ class JsonPrinter:
             )
 
     def _tell(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            event = replace(event, text=Face.TERMINAL.name_commands(event.text))
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
@@ -135,6 +138,8 @@ class TextPrinter:
     """Lines for people on standard output. On a terminal, the wait for a reply is shown
     as it grows.
     """
+
+    face = Face.TERMINAL
 
     def __init__(self, *, to_stderr: bool = False, is_live: bool = True) -> None:
         """`is_live`: on a terminal, one line shows what is waited for."""
@@ -284,7 +289,7 @@ class TextPrinter:
 
     def _describe(self, event: Event) -> None:
         prefix = self._side.prefix(event)
-        for text, tone in describe(event):
+        for text, tone in describe(event, self.face):
             self._line(prefix + text, tone)
 
     def _line(self, text: str, tone: Tone) -> None:
@@ -319,6 +324,8 @@ class PlainPrinter(TextPrinter):
     """Lines for a person who types in between: replies and output in full, each line
     once, none of them redrawn.
     """
+
+    face = Face.SHELL
 
     def __init__(self) -> None:
         super().__init__(is_live=False)
@@ -388,7 +395,7 @@ class PlainPrinter(TextPrinter):
 
     def say(self, text: str) -> None:
         """Words to the person, beside what the session tells."""
-        self._line(text, Tone.PLAIN)
+        self._line(self.face.name_commands(text), Tone.PLAIN)
 
     def prompt(self, text: str) -> None:
         """Show the words before the line that people type now."""

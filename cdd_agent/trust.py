@@ -1,7 +1,8 @@
 """Settings of a project's file that need the user's trust before they take effect.
 
-Whoever clones a repository gets its `.cdd/config.yaml`. A setting needs trust if it
-changes where keys or code go, what runs, what is asked, or where cdd writes, and if the
+A clone of a repository includes its `.cdd/config.yaml`. A setting needs trust if it
+changes where keys or code go, what runs, which questions are asked, or where cdd
+writes, and if the
 user's own settings, variables and flags do not have the same effect.
 """
 
@@ -125,8 +126,8 @@ class NeedsTrust(Struct, frozen=True):
 
 _APPROVALS = ("ask", "edits", "auto")
 _MODES = ("safe", "ask", "unsafe")
-_HOW_MODELS_ANSWER = "it changes how a model answers, not where code goes"
-_LIMIT = "it limits time or attempts; what runs, and where, stays the same"
+_HOW_MODELS_ANSWER = "it affects how a model answers, not where your code goes"
+_LIMIT = "it limits time or attempts, not what runs or where"
 
 SETTINGS: Mapping[str, NeedsTrust | str] = {
     "model": NeedsTrust(
@@ -141,12 +142,12 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
     "request": "each of its keys needs trust",
     "request.body": NeedsTrust("every request to a model has these fields"),
     "request.headers": NeedsTrust("every request to a model has these headers"),
-    "models": "the settings of a role need trust like those of all models",
+    "models": "each setting of a role needs the same trust as the general one",
     "fallbacks": NeedsTrust(
-        "your code goes to these models where yours is not available",
+        "your code goes to these models if yours is not available",
         lambda case: bool(case.full.fallbacks),
     ),
-    "model_adapter": "both adapters ask the same model at the same address",
+    "model_adapter": "both adapters send requests to the same model and address",
     "tickets_dir": "it is always a folder inside the project",
     "test_command": NeedsTrust(
         "this command runs to check steps",
@@ -163,8 +164,8 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
     "commit": NeedsTrust(
         "cdd makes git commits", lambda case: case.full.commit != "off"
     ),
-    "require": "it says what counts as done; nothing else runs",
-    "strength": "it says which scores are shown as weak; nothing else runs",
+    "require": "it defines what counts as done; nothing else runs",
+    "strength": "it defines which scores are weak; nothing else runs",
     "strength_faults": _LIMIT,
     "strength_seconds": _LIMIT,
     "commands": "each of its keys stands for itself",
@@ -173,7 +174,7 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
         lambda case: _is_later(_MODES, case.full.commands.mode, case.own.commands.mode),
     ),
     "commands.allow": NeedsTrust(
-        "these programs run without a question",
+        "these programs run without asking you",
         lambda case: bool(
             {*case.full.commands.allow} - {*case.own.commands.allow, *ALWAYS_ALLOWED}
         ),
@@ -196,10 +197,10 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
         "models may read pages of this machine and its network",
         lambda case: case.full.web.private,
     ),
-    "notifications": "its keys say how the shell calls you",
+    "notifications": "its keys set how the shell notifies you",
     **dict.fromkeys(
         (f"notifications.{key}" for key in ("bell", "desktop", "title", "progress")),
-        "it says how the shell calls you",
+        "it sets how the shell notifies you",
     ),
     "budget": "each of its keys stands for itself",
     "budget.usd": NeedsTrust(

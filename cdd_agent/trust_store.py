@@ -51,7 +51,7 @@ class TrustStore(Struct, frozen=True):
         if self.file is None:
             raise BadInput(
                 "Your answer cannot be stored: there is no home folder",
-                hint="`--trust` accepts the settings for one run.",
+                hint="To accept the settings for one run, add `--trust`.",
             )
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -98,5 +98,5 @@ class TrustStore(Struct, frozen=True):
         except (ValueError, RecursionError) as error:
             raise BadInput(
                 f"{self.file} is damaged, so no project is trusted",
-                hint="`cdd trust --give` replaces it; so does your next answer.",
+                hint="Replace it with `cdd trust --give`, or by your next answer.",
             ) from error

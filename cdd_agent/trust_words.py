@@ -17,7 +17,7 @@ ANSWERS = {
 
 
 def in_lines(question: TrustQuestion) -> Iterator[str]:
-    """Yield the question: what is asked, and each setting with its effect."""
+    """Yield the question, and each setting with its effect."""
     yield heading(question)
     yield from described(question.settings, question.trusted_before)
     if question.note:
@@ -47,7 +47,7 @@ def described(
 def left_out_in_words(trust: ProjectTrust) -> str:
     """Return the names of the settings that do not take effect, as a clause."""
     names = dict.fromkeys(setting.name for setting in trust.left_out)
-    return f"not trusted, and left out: {', '.join(names)}"
+    return f"not trusted and ignored: {', '.join(names)}"
 
 
 def leaves_out_model(trust: ProjectTrust) -> bool:
@@ -61,7 +61,9 @@ def notices_at_start(trust: ProjectTrust) -> Iterator[Notice]:
         yield Notice(trust.not_stored, Tone.WARNING, kind=NoticeKind.TRUST)
     if trust.left_out:
         words = left_out_in_words(trust)
-        text = f"Settings of the project are {words}. `/trust` shows them."
+        text = (
+            f"Some settings of this project are {words}. To review them, type `/trust`."
+        )
         yield Notice(text, Tone.WARNING, kind=NoticeKind.TRUST)
 
 

@@ -556,7 +556,8 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
         emit(notice)
     if former := ticket.former_slug:
         raise BadInput(
-            f"{ticket.slug} was called {former}, and others know its run by that name",
+            f"{ticket.slug} was renamed from {former}, and other copies know its run"
+            " by that name",
             hint=f"Rename its folder back to {former} to push or pull it.",
         )
     return Travel.of(project.root, ticket, redactor, emit, _own(project, config))
@@ -911,7 +912,7 @@ def direct_endpoint(config: Config) -> Endpoint | None:
     endpoint = endpoint_of(config.model, config.api_base)
     if endpoint is None and config.model_adapter == "direct":
         raise BadInput(
-            f"The direct adapter does not know how to ask {config.model}",
+            f"The direct adapter does not support {config.model}",
             hint=(
                 f"It knows {', '.join(PROVIDERS)}, and any server of chat completions"
                 " as openai/NAME with `api_base`, of Responses as"

@@ -64,11 +64,11 @@ def test_a_document_is_refused_with_its_line(text: str, message: str) -> None:
 @each_row(
     ("text", "place"),
     [
-        ("a: 1\nb: 2\na: 3", "a.yaml:3:1: the key a is there twice, first in line 1"),
-        ("a: 1\n'a': 3", "a.yaml:2:1: the key a is there twice, first in line 1"),
-        ("a:\n  b: 1\n  b: 2", "a.yaml:3:3: the key b is there twice, first in line 2"),
-        ("a: [{b: 1, b: 2}]", "a.yaml:1:12: the key b is there twice"),
-        ("x: &x {a: 1, a: 2}\ny: {<<: *x}", "a.yaml:1:14: the key a is there twice"),
+        ("a: 1\nb: 2\na: 3", "a.yaml:3:1: the key a appears twice, first in line 1"),
+        ("a: 1\n'a': 3", "a.yaml:2:1: the key a appears twice, first in line 1"),
+        ("a:\n  b: 1\n  b: 2", "a.yaml:3:3: the key b appears twice, first in line 2"),
+        ("a: [{b: 1, b: 2}]", "a.yaml:1:12: the key b appears twice"),
+        ("x: &x {a: 1, a: 2}\ny: {<<: *x}", "a.yaml:1:14: the key a appears twice"),
     ],
 )
 def test_a_key_that_is_there_twice_is_refused_with_its_line(

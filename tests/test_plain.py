@@ -373,10 +373,10 @@ if os.name != "nt":
             (said,) = [
                 row
                 for row in person.seen.splitlines()
-                if "A fault in cdd itself" in row
+                if "Internal error in cdd" in row
             ]
             assert "Injected" in said
-            assert "Traceback" not in person.seen
+            assert "Traceback (most recent" not in person.seen
             log = sandbox.root / said.rpartition(" ")[2]
             assert "Injected" in log.read_text()
             person.type("/cost")
@@ -557,14 +557,14 @@ if os.name != "nt":
         shell.until(lambda: "Not sent: all" in shell.text)
         assert sandbox.statuses() == ["pending", "pending"]
         os.kill(shell.pid, signal.SIGINT)
-        shell.until(lambda: "Ctrl+C again leaves" in shell.text)
+        shell.until(lambda: "Ctrl+C again to quit" in shell.text)
         for _ in range(9):  # the second has to come within three seconds of the first
-            offered = shell.text.count("Ctrl+C again leaves")
+            offered = shell.text.count("Ctrl+C again to quit")
             os.kill(shell.pid, signal.SIGINT)
             shell.until(
                 lambda: (
                     shell.has_ended()
-                    or shell.text.count("Ctrl+C again leaves") > offered  # noqa: B023
+                    or shell.text.count("Ctrl+C again to quit") > offered  # noqa: B023
                 )
             )
             if shell.has_ended():

@@ -51,7 +51,7 @@ def _read_items(text: str, source: str) -> list[yaml.Node]:
     if text.lstrip().startswith("```"):
         raise BadInput(
             f"{source}:1: the plan is in a code fence",
-            hint="Give the YAML inside it alone.",
+            hint="Remove the lines of the code fence.",
         )
     node = read_node(text, source)
     if node is None:
@@ -107,7 +107,7 @@ def _pop_kind(fields: dict[str, YamlEntry], place: str, source: str) -> str:
         if isinstance(kind, str):
             name = f"`{kind[:_LONGEST_NAME]}`"
         raise BadInput(
-            f"{entry.at(source)}: there is no action {name}{_suggest_kind(kind)}"
+            f"{entry.at(source)}: unknown action {name}{_suggest_kind(kind)}"
         )
     kinds = [name for name in fields if name in KINDS]
     if len(kinds) > 1:

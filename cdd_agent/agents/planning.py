@@ -347,8 +347,8 @@ class Planning:
                         f" {reply.questions[0].question}"
                     ),
                     hint=(
-                        "Answer it in the spec, or plan in the shell, where you"
-                        f" can answer: /plan {self.desk.ticket.slug}"
+                        "Answer it in the spec, or answer there:"
+                        f" `/plan {self.desk.ticket.slug}` in the shell."
                     ),
                 )
             questions = tuple(

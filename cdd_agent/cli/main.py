@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         if "--debug" in arguments:
             raise
-        return ExitCode.INTERRUPTED  # nothing was begun yet
+        return ExitCode.INTERRUPTED
 
 
 def _carry_out(options: Namespace) -> int:
@@ -38,9 +38,7 @@ def _carry_out(options: Namespace) -> int:
     except CddError as error:
         if options.debug:
             raise
-        for line in f"cdd: {error.message}\n{error.hint}".split("\n"):
-            if line:
-                sys.stderr.write(sanitize_for_display(line) + "\n")
+        _print_error(error)
         return error.exit_code
     except KeyboardInterrupt:
         if options.debug:
@@ -61,8 +59,18 @@ def _carry_out(options: Namespace) -> int:
         return ExitCode.FAILED
 
 
+def _print_error(error: CddError) -> None:
+    # late: as above
+    from cdd_agent.wording.faces import Face  # noqa: PLC0415
+
+    text = Face.TERMINAL.name_commands(f"cdd: {error.message}\n{error.hint}")
+    for line in text.split("\n"):
+        if line:
+            sys.stderr.write(sanitize_for_display(line) + "\n")
+
+
 def _discard_output() -> None:
-    """Nobody reads the output any more: Python must not fail to flush it at exit."""
+    """Discard all further output, so that Python does not fail to flush it at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -70,9 +78,8 @@ def _discard_output() -> None:
 
 
 def _open_streams() -> None:
-    """Replace streams that the caller closed (`>&-`) by ones that lead nowhere; let a
-    terminal that knows only ASCII still get the words; and let whoever reads from a
-    pipe see each line when it is written, not when there are 8 kB.
+    """Replace streams that the caller closed (`>&-`) by empty ones. Print in terminals
+    that know only ASCII, too, and flush each line to a pipe.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from textwrap import dedent
 from typing import Any, NoReturn
 
+from cdd_agent.cli.overview_help import examples_and_notes, help_width, overview
+from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.terminal import (
     INTERRUPTED,
     MODEL_FLAGS,
@@ -17,6 +18,7 @@ from cdd_agent.commands.terminal import (
     TerminalCommand,
 )
 from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
+from cdd_agent.completion import find_matches
 from cdd_agent.version import VERSION
 
 _COMMON_FLAGS = (
@@ -35,24 +37,25 @@ _COMMON_FLAGS = (
         default=SUPPRESS,
     ),
 )
-"""Given before or after the command, like those of the model."""
-_DESCRIPTION = (
-    "A terminal shell in which a ticket becomes verified code. Without a command it"
-    " opens the shell."
+"""Flags that may be given before or after the command, like those of the model."""
+_SHELL_FLAGS = (
+    Argument(
+        "--plain",
+        "open the shell without a screen, line by line: for screen readers, editors and"
+        " serial lines",
+        action="store_true",
+    ),
+    Argument(
+        "--resume",
+        "open the last session again, or the named one; `list` shows the names",
+        metavar="SESSION",
+        nargs="?",
+        const="",
+    ),
 )
-# as it is printed: a table
-_EXAMPLES = """\
-examples:
-  cdd demo                         see the main job on a sample project: no key, no network
-  cdd init && cdd new feature login
-  cdd                              open the shell, then: /exec feature-login
-  cdd --plain                      the same a line at a time: screen readers, editors, serial lines
-  cdd exec feature-login --yes     the same without a screen
-  cdd exec feature-login --json    one event a line, for scripts
-
-exit codes:
-  0 done   1 a step failed   2 bad input   3 not approved, or no budget left   75 come back later   130 interrupted
-"""  # noqa: E501
+_HELP = Argument("-h --help", "show this help, or the help of a command")
+_VERSION = Argument("-V --version", "show the version")
+_OPTIONS = (_HELP, _VERSION, *_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
 
 
 class _Parser(ArgumentParser):
@@ -60,15 +63,26 @@ class _Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if wrong := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message):
-            near = difflib.get_close_matches(
-                wrong[1], re.findall(r"'(.*?)'", wrong[2]), n=1
-            )
-            message += f"; did you mean {near[0]}?" if near else ""
+            message = f"There is no command {wrong[1]!r}"
+            near = difflib.get_close_matches(wrong[1], TERMINAL_COMMANDS, n=1)
+            near = near or list(find_matches(wrong[1], TERMINAL_COMMANDS).best)
+            if near:
+                message += f"; did you mean {near[0]}?"
         super().error(message)
 
 
+class _MainParser(_Parser):
+    """The parser of everything after `cdd`."""
+
+    def format_help(self) -> str:
+        return overview(TERMINAL_COMMANDS, _OPTIONS)
+
+    def format_usage(self) -> str:
+        return "usage: cdd [OPTIONS] [COMMAND ...]; see `cdd help`\n"
+
+
 class _CommandParser(_Parser):
-    """The parser of one command, which refuses unknown arguments with its own usage."""
+    """The parser of one command. It refuses unknown arguments with its own usage."""
 
     def parse_known_args(  # type: ignore[override]
         self,
@@ -85,27 +99,13 @@ def parse_arguments(arguments: Sequence[str]) -> Namespace:
     """Return the arguments by name, with `carry_out`, the function that does what they
     ask for. Exits if they are wrong or ask for help.
     """
-    parser = _Parser(
-        "cdd",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    _add(parser.add_argument, _COMMON_FLAGS)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "--help"]
+    parser = _MainParser("cdd")
+    _add(parser.add_argument, (*_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS))
     parser.add_argument(
-        "-V", "--version", action="version", version=f"cdd-shell {VERSION}"
+        *_VERSION.names, action="version", version=f"cdd-shell {VERSION}"
     )
-    parser.add_argument(
-        "--plain",
-        action="store_true",
-        help="the shell a line at a time, without a screen",
-    )
-    text = (
-        "open the shell where you were last, or in the session named; `list` shows"
-        " which there are"
-    )
-    parser.add_argument("--resume", metavar="SESSION", nargs="?", const="", help=text)
-    _add(parser.add_argument, MODEL_FLAGS)
     parser.set_defaults(
         project=Path(),
         debug=False,
@@ -114,26 +114,24 @@ def parse_arguments(arguments: Sequence[str]) -> Namespace:
         api_base=None,
         record=None,
     )
-    parser.set_defaults(carry_out=_open_shell, interrupted=INTERRUPTED)
-    subparsers = parser.add_subparsers(
-        title="commands", metavar="COMMAND", parser_class=_CommandParser
-    )
+    parser.set_defaults(carry_out=_open_shell, interrupted=INTERRUPTED, command="")
+    subparsers = parser.add_subparsers(metavar="COMMAND", parser_class=_CommandParser)
     for name, command in TERMINAL_COMMANDS.items():
-        examples = dedent(command.examples).strip().split("\n")
         subparser = subparsers.add_parser(
             name,
-            help=command.help,
-            description=f"{command.help[:1].upper()}{command.help[1:]}.",
+            description=f"{CATALOGUE[name].summary}.",
             usage=command.usage,
-            epilog="\n  ".join(["examples:", *examples]),
-            formatter_class=RawDescriptionHelpFormatter,
+            epilog=examples_and_notes(command.examples),
+            formatter_class=partial(RawDescriptionHelpFormatter, width=help_width()),
         )
         _add(subparser.add_argument, (*_COMMON_FLAGS, *command.arguments))
         if command.one_of:
             group = subparser.add_mutually_exclusive_group()
             _add(group.add_argument, command.one_of)
         subparser.set_defaults(
-            carry_out=partial(_carry_out, command), interrupted=command.interrupted
+            carry_out=partial(_carry_out, command),
+            command=name,
+            interrupted=command.interrupted,
         )
     return parser.parse_args(arguments)
 

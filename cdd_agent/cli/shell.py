@@ -34,8 +34,28 @@ to set up a model."""
 
 
 def open_shell(options: Namespace) -> int:
-    """Open it; where there is no terminal that can draw a screen, a line at a time."""
+    """Open the shell, with `--resume` in an earlier session."""
     first = "" if options.resume is None else f"/resume {options.resume}".rstrip()
+    return _open_with_line(options, first)
+
+
+def open_shell_with(options: Namespace) -> int:
+    """Open the shell with the slash command of the same name as its first line."""
+    words = [f"/{options.command}"]
+    for name in ("slug", "session"):
+        if getattr(options, name, None):
+            words.append(shlex.quote(getattr(options, name)))
+    words += map(shlex.quote, getattr(options, "words", ()))
+    for name in ("start_over", "save"):
+        if getattr(options, name, False):
+            words.append(f"--{name.replace('_', '-')}")
+    return _open_with_line(options, " ".join(words))
+
+
+def _open_with_line(options: Namespace, first: str) -> int:
+    """Open the shell and enter a line. Without a terminal that can draw a screen, the
+    shell works line by line.
+    """
     can_draw = (
         sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     )
@@ -117,10 +137,8 @@ def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
     ):
         return
     is_here = find_root(Path()) == root
-    yield (
-        f"Go on with: {'cdd' if is_here else f'cdd -C {shlex.quote(str(root))}'}, and"
-        " in it /resume"
-    )
+    where = "" if is_here else f" -C {shlex.quote(str(root))}"
+    yield f"Continue with: cdd resume{where}"
 
 
 def _is_something_left(session: Session, slug: str) -> bool:

@@ -1,8 +1,6 @@
-"""A worker's store of a project: a bare repository, in which whatever has come once
-stays, and runs' own copies.
-
-Several processes of one machine use it at once; git sees to that. It is only a cache:
-it can be removed while no run goes on.
+"""A worker's store of a project: a bare repository that keeps all received objects, and
+separate copies for runs. Several processes of one machine can use it at once, because
+git locks it. It is only a cache: it can be removed while nothing runs.
 """
 
 from __future__ import annotations
@@ -23,7 +21,8 @@ from cdd_agent.user_folders import worker_cache_folder
 _KNOWN = "refs/cdd/have"
 _MOST_KNOWN = 200
 _TOLD = 50
-"""Commits that the client is told of: one that is near is enough."""
+"""Number of known commits that are reported to the client: one near commit is enough.
+"""
 _SECONDS = 3600.0
 _LOOK = 0.1
 
@@ -57,7 +56,7 @@ class Cache(Struct, frozen=True):
             folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
-                f"{folder} could not be made: {error.strerror or error}"
+                f"{folder} could not be created: {error.strerror or error}"
             ) from error
         settings = (
             "core.fsync=none",
@@ -114,7 +113,7 @@ class Cache(Struct, frozen=True):
             await git("rev-parse", "--verify", f"{_KNOWN}/{tip}^{{commit}}")
         ).stdout.strip()
         if found != tip:
-            raise BadInput(f"The run came as {found}, and was to be {tip}")
+            raise BadInput(f"Received the run as {found}, expected {tip}")
 
     async def know(self, commits: Sequence[str]) -> None:
         """Remember commits that are in it, as something that a bundle can build on."""

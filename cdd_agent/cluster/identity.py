@@ -1,6 +1,4 @@
-"""What a client tells of itself and of a project: no more than a run elsewhere
-needs.
-"""
+"""The facts about a client and a project that a run on a worker needs, and no more."""
 
 from __future__ import annotations
 
@@ -36,14 +34,14 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
     text = json.dumps(sent)
     if Redactor.of_environment(config.commands.hide_env).redact(text) != text:
         raise BadInput(
-            "The settings hold what looks like a secret, and so do not travel",
-            hint="Put it into the workers' environment.",
+            "The settings seem to hold a secret, so they are not sent to workers",
+            hint="Set it in the environment of the workers instead.",
         )
     for folder in (root, home_folder()):
         if folder and len(folder.parts) > 1 and str(folder) in text:
             raise BadInput(
-                f"The settings name {folder}, which is a folder of this machine",
-                hint="Name files from the project's root, and have them committed.",
+                f"The settings name {folder}, which exists only on this machine",
+                hint="Write paths from the project's root, and commit these files.",
             )
     return {
         **sent,
@@ -59,8 +57,8 @@ async def project_id(own: OwnTree) -> str:
     git = Git(own.trees.top)
     if (await git("rev-parse", "--is-shallow-repository")).stdout.strip() == "true":
         raise BadInput(
-            "A part of the history is missing here, and workers need it",
-            hint="`git fetch --unshallow` brings it.",
+            "Workers need the whole history, and this clone is shallow",
+            hint="Run `git fetch --unshallow`.",
         )
     first = sorted((await git("rev-list", "--max-parents=0", "HEAD")).stdout.split())
     repository = await repository_of(own.trees.top)

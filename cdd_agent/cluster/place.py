@@ -79,13 +79,13 @@ class ClusterPlace(Struct):
     async def open(
         cls, project: Project, purse: Purse, on: str, at_once: int
     ) -> AsyncIterator[ClusterPlace]:
-        """Speak to the scheduler at an address, or start so many workers here
+        """Connect to the scheduler at an address, or start `at_once` workers here
         (`local`). Raises `BadInput`.
         """
         try:
             patience = float(os.environ.get(PATIENCE) or _PATIENCE)
         except ValueError as error:
-            raise BadInput(f"{PATIENCE} is no number of seconds") from error
+            raise BadInput(f"{PATIENCE} is not a number of seconds") from error
         async with _scheduler(project.root, on, at_once) as address:
             try:
                 client = await Client(
@@ -93,8 +93,8 @@ class ClusterPlace(Struct):
                 )
             except (OSError, TimeoutError, ValueError) as error:
                 raise BadInput(
-                    f"There is no Dask scheduler at {on}: {error}",
-                    hint="`dask scheduler` starts one; see docs/cluster.md.",
+                    f"No Dask scheduler answers at {on}: {error}",
+                    hint="Start one with `dask scheduler`. See docs/cluster.md.",
                 ) from error
             place = cls(project, purse, client, on, patience)
             place._hearing = asyncio.create_task(place._hear())
@@ -111,7 +111,7 @@ class ClusterPlace(Struct):
         job = order.job
         if job.variant:
             raise BadInput(
-                "Models are compared on one machine", hint="Leave out `--on`."
+                "Models are compared only on this machine", hint="Leave out `--on`."
             )
         ticket = self.project.tickets.find(job.slug)
         config = of_role(config_without_user(self.project), "executor")
@@ -164,9 +164,9 @@ class ClusterPlace(Struct):
             if not over.not_here:
                 return over
             self.refused[over.worker] = over.words
-            text = f"{name} is not carried out there: {over.words}"
+            text = f"{name} cannot run on {over.worker}: {over.words}"
             desk.tell(to_json(Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)))
-        raise CddError(f"{name} was given out {_TRIES} times, and came to no end")
+        raise CddError(f"{name} was sent to workers {_TRIES} times and never finished")
 
     async def _end_of(self, future: Future, desk: Desk, good: list[str]) -> Over | None:
         """The end of a task; None: it is to be given out again. Raises `CddError`."""
@@ -174,7 +174,7 @@ class ClusterPlace(Struct):
         try:
             while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
                 if self._hearing is not None and self._hearing.done():
-                    # a fault: without it nobody would ever be answered
+                    # a fault: without this, no worker would get an answer
                     self._hearing.result()
                 with suppress(OSError):
                     workers = await self._workers()
@@ -182,8 +182,8 @@ class ClusterPlace(Struct):
                         return None  # Dask would wait for just these
                     if not workers and not desk.worker and not self._told_of_none:
                         text = (
-                            f"The cluster at {self.on} has no worker: tickets wait for"
-                            " one."
+                            f"The cluster at {self.on} has no worker yet. Tickets wait"
+                            " for one."
                         )
                         desk.tell(
                             to_json(
@@ -202,18 +202,18 @@ class ClusterPlace(Struct):
                 return None
             if isinstance(error, KilledWorker):
                 raise CddError(
-                    f"{error.allowed_failures + 1} workers died while they carried"
-                    " it out",
+                    f"{error.allowed_failures + 1} workers died while running it",
                     hint=(
-                        "Look at their logs: the ticket may need more memory than they"
+                        "Check their logs: the ticket may need more memory than they"
                         " have."
                     ),
                 )
             raise CddError(f"The worker failed: {type(error).__name__}: {error}")
         if not await self._is_connected():
             raise CddError(
-                f"The scheduler at {self.on} is gone",
-                hint="What came back is kept; the same command goes on from there.",
+                f"The scheduler at {self.on} has stopped",
+                hint="All results so far are kept. Run the same command again to"
+                " resume.",
             )
         return None
 
@@ -239,7 +239,7 @@ class ClusterPlace(Struct):
                         has = (
                             f"cdd {answer}"
                             if isinstance(answer, str)
-                            else "no cdd that knows clusters"
+                            else "a cdd without cluster support"
                         )
                         self.refused[worker] = f"it has {has}, and this is {VERSION}"
                         text = (
@@ -255,7 +255,7 @@ class ClusterPlace(Struct):
             why = "; ".join(
                 f"{worker}: {self.refused[worker]}" for worker in sorted(known)
             )
-            raise BadInput(f"No worker can carry it out ({why})")
+            raise BadInput(f"No worker can run it ({why})")
         return sorted(good) if known & self.refused.keys() else []
 
     async def _workers(self) -> set[str]:

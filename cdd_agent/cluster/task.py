@@ -1,8 +1,8 @@
 """The task that Dask runs on a worker, and the line on which it asks the client: two
 queues of Dask's.
 
-Everything goes by way of the scheduler, over the connections that workers and client
-have made to it: neither has to be reachable by the other. A question waits for its
+All traffic goes through the scheduler, over connections that workers and client opened,
+so neither must be reachable by the other. A question waits for its
 answer, so nothing piles up anywhere.
 """
 
@@ -68,7 +68,7 @@ class Line:
                 await asyncio.wait([asking])
                 raise
         if answer.get("gone"):
-            raise ClientGone("the client has given the ticket to somebody else")
+            raise ClientGone("the client has given the ticket to another worker")
         if "error" in answer:
             raise ClientFailed(str(answer["error"]))
         return answer

@@ -1,6 +1,6 @@
 """`/approval`: what happens to the user's files without a question, from now on."""
 
-from cdd_agent.approval_mode import MODES
+from cdd_agent.approval_mode import MEANINGS, MODES, describe_limits
 from cdd_agent.commands.settings import change
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
@@ -11,10 +11,11 @@ async def choose_approval(session: Session, typed: str, *, save: bool) -> None:
     """Show the approval mode, or use the one that was typed: in this session, or with
     `save` in the project's settings, too. Raises `BadInput`.
     """
-    allowed = session.project.config.commands
+    limits = describe_limits(session.project.config.commands)
     if not typed and not save:
-        text = f"Approval mode: {session.approval.title}."
-        session.emit(Notice(f"{text} {session.approval.describe(allowed)}"))
+        now = session.approval.value
+        session.emit(Notice(f"The approval mode is `{now}`: {MEANINGS[now]}"))
+        session.emit(Notice(limits))
         return
     value = next((mode for mode in MODES if mode == typed.lower()), None)
     if value is None:
@@ -28,6 +29,6 @@ async def choose_approval(session: Session, typed: str, *, save: bool) -> None:
         remark = await change(session, "approval", value)
     else:
         session.change_approval(value)
-    session.emit(Notice(session.approval.describe(allowed)))
+    session.emit(Notice(limits))
     if remark:
         session.emit(Notice(remark, Tone.WARNING))

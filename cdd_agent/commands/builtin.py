@@ -17,7 +17,7 @@ from cdd_agent.commands.code_context import (
     record_choices,
 )
 from cdd_agent.commands.criteria import criteria_events
-from cdd_agent.commands.help import KEYS_WITHOUT_SCREEN, agents_help, commands_help
+from cdd_agent.commands.help import commands_help, help_on, help_topics
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.listing import STATES, TYPES
 from cdd_agent.commands.model_choice import choose
@@ -34,6 +34,7 @@ from cdd_agent.commands.ticket_commands import (
     status_events,
 )
 from cdd_agent.commands.trust_command import trust_events
+from cdd_agent.completion import find_matches
 from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.engine.record import RunRecord
@@ -53,33 +54,38 @@ from cdd_agent.session import Session
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan import STEP_LABEL
 
+_MORE_HELP = (
+    "All other lines go to the active agent. `/help COMMAND` explains a command, `/help"
+    " chat`, `/help socrates`, `/help planner` and `/help executor` an agent, `/help"
+    " keys` the keys."
+)
 
-@command("exec", "SLUG [--start-over] [--worktree]")
+
+@command("exec")
 async def execute(
     session: Session, slug: str, *, start_over: bool = False, worktree: bool = False
 ) -> None:
-    """Carry out a ticket's plan, step by step; `--start-over` from the first,
-    `--worktree` in a tree of its own.
+    """Open the Executor on a ticket. It carries out the plan, one step for each Enter,
+    and runs the step's check before the next one.
     """
     ticket = session.project.tickets.find(slug)
     await session.engage("executor", ticket, start_over=start_over, worktree=worktree)
 
 
-@command("land", "SLUG [--rebase]")
+@command("land")
 async def land(session: Session, slug: str, *, rebase: bool = False) -> None:
-    """Bring a run over from its own tree: merge (or `--rebase`), check, and only then
-    count it landed.
+    """Merge a run's worktree into your branch. The result is checked in a separate
+    tree first; if there is a conflict or a check fails, nothing changes.
     """
     await session.land(session.project.tickets.find(slug), rebase=rebase)
 
 
-@command("verify", "[SLUG] [--strength]")
+@command("verify")
 async def verify(
     session: Session, slug: str | None = None, *, strength: bool = False
 ) -> None:
     """Run the checks of a ticket's completed steps again, on a copy of your files, and
-    show what no longer holds; with `--strength` how many small faults in the steps'
-    lines they notice.
+    show which of them fail now.
     """
     known = slug or session.last_ticket
     if known is None:
@@ -87,28 +93,29 @@ async def verify(
     await session.verify(session.project.tickets.find(known), strength=strength)
 
 
-@command("socrates", "SLUG [--start-over]")
+@command("socrates")
 async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:
-    """Work out a ticket's spec in a dialogue; with `--start-over` without what was said
-    before.
+    """Open Socrates on a ticket. It asks questions until the spec is complete; you
+    approve before the spec is written.
     """
     await session.engage(
         "socrates", session.project.tickets.find(slug), start_over=start_over
     )
 
 
-@command("resume", "[SESSION]")
+@command("resume")
 async def resume(session: Session, which: str = "") -> None:
-    """Go on where you were last, with what was on the screen; `list` shows the earlier
-    sessions, its name takes one.
+    """Reopen the last session with its transcript. `/resume list` lists the earlier
+    sessions; `/resume NAME` reopens one of them.
     """
     await sessions.resume(session, which)
 
 
-@command("undo", "[SLUG] [STEP] [--list]")
+@command("undo")
 async def undo(session: Session, *which: str, list: bool = False) -> None:  # noqa: A002
-    """Go back to before a ticket's last step, or the one named; without a ticket, undo
-    the last change of chat, `cdd run` or `cdd apply`. Your own later edits stay.
+    """Restore the files from before a ticket's last step, or before step STEP. Without
+    a ticket, undo the newest change, also one by chat, `cdd run` or `cdd apply`. Edits
+    that you made since are kept.
     """
     if list:
         await session.open_outside().carry_out("list")
@@ -116,23 +123,25 @@ async def undo(session: Session, *which: str, list: bool = False) -> None:  # no
     await _tell(session, "undo", which)
 
 
-@command("redo", "[SLUG]")
+@command("redo")
 async def redo(session: Session, *which: str) -> None:
-    """Undo the last undo, of a ticket or of a change outside of tickets."""
+    """Undo the last undo of a ticket, or of a change outside of tickets."""
     await _tell(session, "redo", which)
 
 
-@command("diff", "[SLUG] [STEP]", any_time=True)
+@command("diff", any_time=True)
 async def diff(session: Session, *which: str) -> None:
-    """Show what a ticket's last step, or the one named, changed; without a ticket, the
-    last change of chat, `cdd run` or `cdd apply`.
+    """Show what a ticket's last step changed, or what step STEP changed. Without a
+    ticket, show the newest change, also one by chat, `cdd run` or `cdd apply`.
     """
     await _tell(session, "diff", which)
 
 
-@command("status", "[SLUG]", any_time=True)
+@command("status", any_time=True)
 async def status(session: Session, slug: str | None = None) -> None:
-    """Show how far a ticket is: the active one, the one named, or all of them."""
+    """Show the steps of a ticket and their results. Without a ticket, show the active
+    one, or list all of them.
+    """
     if session.agent is not None and slug in (None, session.agent.ticket_slug):
         for event in session.agent.view():
             session.emit(event)
@@ -140,10 +149,10 @@ async def status(session: Session, slug: str | None = None) -> None:
         await tell_as_found(session, status_events(session.project, slug))
 
 
-@command("criteria", "[SLUG]", any_time=True)
+@command("criteria", any_time=True)
 async def criteria(session: Session, slug: str | None = None) -> None:
     """Show which steps, tests and files serve each acceptance criterion of a ticket,
-    and which are seen to be met.
+    and which criteria the tests confirm.
     """
     known = slug or session.last_ticket
     if known is None:
@@ -155,41 +164,36 @@ def _types_and_states() -> tuple[tuple[str, ...], ...]:
     return TYPES, STATES
 
 
-project_command("list", "[TYPE] [STATE]", _types_and_states, any_time=True)(
-    list_tickets
-)
+project_command("list", _types_and_states, any_time=True)(list_tickets)
 
 
-@command("plan", "SLUG")
+@command("plan")
 async def plan(session: Session, slug: str) -> None:
-    """Turn a ticket's spec into a plan, or change the plan that is there; nothing is
-    written before you approve.
+    """Open the Planner on a ticket. It proposes a plan, or changes the existing one;
+    nothing is written before you approve.
     """
     await session.engage("planner", session.project.tickets.find(slug))
 
 
-project_command(
-    "new",
-    "TYPE [KIND] NAME [--slug=SLUG]",
-    lambda: ((*_types_and_states()[0], DOCUMENTATION),),
-)(new)
+project_command("new", lambda: ((*_types_and_states()[0], DOCUMENTATION),))(new)
 
 
-project_command("trust", "[--give] [--revoke]", any_time=True)(trust_events)
+project_command("trust", any_time=True)(trust_events)
 
 
-@project_command("init", "[--templates]")
+@project_command("init")
 def init(project: Project, *, templates: bool = False) -> Iterator[Event]:
-    """Make this a cdd project: settings, a folder for tickets, AGENTS.md; with
-    `--templates`, yours to change.
+    """Create what a cdd project needs and does not have yet: a settings file, a folder
+    for tickets, and AGENTS.md. Existing files stay unchanged.
     """
     return initialise(project, templates=templates)
 
 
-@command("context", "[PATH|WORDS|+FILE|-FILE...]", any_time=True)
+@command("context", any_time=True)
 async def context(session: Session, *typed: str) -> None:
-    """Show the last prompt's parts; files named; the code that words are about; `+FILE`
-    pins, `-FILE` leaves out.
+    """Show the parts of the last prompt. With a path, show that file; with words, show
+    the code that they are about. `+FILE` pins a file to the prompts of the open ticket,
+    `-FILE` leaves it out.
     """
     root = session.project.root
     typed = tuple(mentioned_name(root, word) for word in typed)
@@ -197,8 +201,8 @@ async def context(session: Session, *typed: str) -> None:
     if signed:
         if len(signed) < len(typed):
             raise BadInput(
-                "Files to pin or leave out are not named together with others",
-                hint="One after the other.",
+                "Pin or leave out files in a line of their own",
+                hint="Type `/context +FILE` first, then the other words.",
             )
         session.emit(
             Notice(
@@ -225,10 +229,10 @@ async def context(session: Session, *typed: str) -> None:
         session.emit(Answer(found.as_text()))
 
 
-@command("cost", "[SLUG]", any_time=True)
+@command("cost", any_time=True)
 async def cost(session: Session, slug: str | None = None) -> None:
-    """Show the tokens and the money that a ticket's run has taken, the last one or the
-    one named, and this session.
+    """Show the tokens and the money that this session and a ticket's run have spent.
+    Without a ticket, show the last one.
     """
     if known := slug or session.last_ticket:
         ticket = session.project.tickets.find(known)
@@ -259,15 +263,15 @@ async def cost(session: Session, slug: str | None = None) -> None:
     session.emit(Notice(words, kind=NoticeKind.COST))
 
 
-@command("model", "[ROLE] [MODEL] [API_BASE] [--save]", any_time=True)
+@command("model", any_time=True)
 async def choose_model(session: Session, *words: str, save: bool = False) -> None:
-    """Show the model and those on this computer, or ask another from now on; `--save`
-    sets it for the project.
+    """Show the model and the models on this computer, or switch to another model for
+    this session. ROLE is planner, executor, chat or socrates.
     """
     await choose(session, words, save=save)
 
 
-@command("approval", "[MODE] [--save]", lambda: (MODES,), any_time=True)
+@command("approval", lambda: (MODES,), any_time=True)
 async def change_approval(
     session: Session, mode: str = "", *, save: bool = False
 ) -> None:
@@ -277,52 +281,40 @@ async def change_approval(
     await choose_approval(session, mode, save=save)
 
 
-@command(
-    "help",
-    "[TOPIC]",
-    lambda: (("chat", "socrates", "planner", "executor", "keys"),),
-    any_time=True,
-)
+@command("help", lambda: (help_topics(),), any_time=True)
 async def show_help(session: Session, topic: str = "") -> None:
-    """Show the commands; of an agent (chat, socrates, planner, executor) what it
-    understands; or the keys.
+    """Show all commands. With a TOPIC, explain a command, an agent (chat, socrates,
+    planner, executor) or the keys.
     """
-    words = agents_help()
+    name = topic.lower().removeprefix("/")
     if not topic:
-        which = ", ".join(f"`/help {name}`" for name in words)
-        others = (
-            "All other lines go to the agent that is active. What they understand:"
-            f" {which}. Keys: `/help keys`."
-        )
-        session.emit(ScreenAsked("help", f"{commands_help()}\n\n{others}"))
-    elif topic.lower() == "keys":
-        session.emit(ScreenAsked("help", KEYS_WITHOUT_SCREEN, "keys"))
-    elif (text := words.get(topic.lower())) is not None:
-        session.emit(ScreenAsked("help", text, topic.lower()))
+        text = f"{commands_help()}\n\n{_MORE_HELP}"
+        session.emit(ScreenAsked("help", text))
+    elif name in help_topics():
+        session.emit(ScreenAsked("help", help_on(name), name))
     else:
-        raise BadInput(
-            f"There is no help on {topic!r}",
-            hint=f"There is some on {', '.join(words)} and keys.",
-        )
+        near = find_matches(name, help_topics()).best[:3]
+        hint = "`/help` lists the commands."
+        if near:
+            hint = f"Did you mean {' or '.join(f'`/help {one}`' for one in near)}?"
+        raise BadInput(f"There is no help on {topic!r}", hint=hint)
 
 
 @command("tickets", any_time=True)
 async def show_tickets(session: Session) -> None:
-    """Show all tickets on a screen of their own: their states, money, what is next for
-    each.
-    """
+    """Browse the tickets with their states, costs and next commands. Type to filter."""
     session.emit(
         ScreenAsked(
             "tickets",
-            "Only the shell with a screen has such a list; `/list` shows the tickets.",
+            "This needs the full-screen shell. `/list` lists the tickets.",
         )
     )
 
 
 @command("board", any_time=True)
 async def show_board(session: Session) -> None:
-    """Show the runs of this project on this machine: how far each is, what it took, and
-    what it waits for.
+    """Show the runs of this project on this machine: progress, time, cost, and what
+    each one waits for. Worktrees that wait for `/land` are listed too.
     """
     project = session.project
     board = await asyncio.to_thread(
@@ -333,30 +325,26 @@ async def show_board(session: Session) -> None:
 
 @command("settings", any_time=True)
 async def show_settings(session: Session) -> None:
-    """Show all settings and where each comes from, on a screen where they can be
-    changed.
-    """
+    """Show all settings, where each value comes from, and change them."""
     where = (
-        "Only the shell with a screen shows them; they are in"
+        "This needs the full-screen shell. Edit the settings in"
         f" {PROJECT_FILE.as_posix()}."
     )
     session.emit(ScreenAsked("settings", where))
 
 
-@command(
-    "theme", "[NAME]", lambda: (("dark", "light", "contrast", "auto"),), any_time=True
-)
+@command("theme", lambda: (("dark", "light", "contrast", "auto"),), any_time=True)
 async def choose_theme(session: Session, name: str = "") -> None:
-    """Choose the shell's colours: dark, light, contrast; auto: as the terminal's
-    background is.
+    """Choose the colours: dark, light or contrast; auto follows the background of the
+    terminal.
     """
-    session.emit(ScreenAsked("theme", "Only the shell with a screen has themes.", name))
+    session.emit(ScreenAsked("theme", "This needs the full-screen shell.", name))
 
 
 @command("conversation", any_time=True)
 async def show_conversation(session: Session) -> None:
-    """Show the summary and your lines that the model gets in place of the older part of
-    the chat.
+    """Show the summary that the model gets in place of the older part of the chat, and
+    the lines of yours that it keeps.
     """
     text = session.chat.describe()
     if text:
@@ -367,8 +355,8 @@ async def show_conversation(session: Session) -> None:
 
 @command("clear")
 async def clear(session: Session) -> None:
-    """Empty the transcript, and begin a new conversation; `/resume` goes back to the
-    old one.
+    """Empty the transcript and start a new conversation. `/resume` brings the old one
+    back.
     """
     session.chat.begin_anew()
     session.emit(Cleared())
@@ -376,7 +364,7 @@ async def clear(session: Session) -> None:
 
 @command("exit")
 async def leave(session: Session) -> None:
-    """Leave the active agent; where none is active, the shell."""
+    """Leave the active agent; if none is active, leave the shell."""
     if session.agent is None:
         session.emit(ExitRequested())
         return
@@ -387,11 +375,12 @@ async def leave(session: Session) -> None:
 async def _tell(
     session: Session, word: Literal["undo", "redo", "diff"], which: Sequence[str]
 ) -> None:
-    """A word for the Executor of the ticket that is named, or else of the active one,
-    perhaps with a step's number. Without either it is about the last ticket or the
+    """Pass a word to the Executor of the named ticket, or of the active one, perhaps
+    with the number of a step. Without either, the word is about the last ticket or the
     changes outside of tickets, whichever is newer.
 
-    What is neither is refused: without it, a mistyped number would mean the last step.
+    Raises `BadInput` for other arguments: a mistyped number must not mean the last
+    step.
     """
     usage = f"Usage: {commands()[word].synopsis}"
     named, steps = which[:1], which[1:]
@@ -406,7 +395,7 @@ async def _tell(
     wrong = next((text for text in steps if not STEP_LABEL.fullmatch(text)), None)
     if wrong is not None:
         raise BadInput(
-            f"{wrong!r} is not a step's number; nothing was done", hint=usage
+            f"{wrong!r} is not the number of a step; nothing was done", hint=usage
         )
     await session.tell(
         session.project.tickets.find(slug),

@@ -1,5 +1,5 @@
-"""Completions of a line that is being typed: commands, tickets, models, words and
-files, each with what it is.
+"""Completions of the line in the prompt: commands, tickets, models, words and files,
+each with a description.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ def complete(
             name, [other for other in commands() if other != name]
         ).best
         return [
-            Completion(f"/{one}", commands()[one].synopsis, commands()[one].help)
+            Completion(
+                f"/{one}",
+                f"/{one} {commands()[one].required}".rstrip(),
+                commands()[one].summary,
+            )
             for one in names
         ]
     if known is None:

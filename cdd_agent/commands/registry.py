@@ -1,8 +1,7 @@
-"""Slash commands: a function with a name; its docstring is its help, what it tells are
-events.
+"""Slash commands: functions that emit events. A docstring is the long help.
 
-Help, usage errors and completion (`completing.py`) are made from the registry. Commands
-work without a screen.
+The catalogue has the rest: group, one-line summary, arguments, flags and an example.
+Commands work without a screen.
 """
 
 from __future__ import annotations
@@ -10,46 +9,57 @@ from __future__ import annotations
 import asyncio
 import difflib
 import shlex
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple
 
+from cdd_agent.commands.catalogue import CATALOGUE, in_groups
 from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
+from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
+from cdd_agent.tickets.plan import STEP_LABEL
 
 if TYPE_CHECKING:
     from cdd_agent.events.stream import Event
     from cdd_agent.session import Session
+    from cdd_agent.tickets.store import Ticket, TicketStore
 
 Run = Callable[..., Coroutine[object, object, None]]
 OfProject = Callable[..., "Iterator[Event]"]
-"""A generator `(project, *arguments, **flags)`: what it yields is told. It needs no
-session and no event loop.
+"""A generator of events, `(project, *arguments, **flags)`. It needs no session and no
+event loop.
 """
 Words = Callable[[], tuple[tuple[str, ...], ...]]
 
 
 class SlashCommand(NamedTuple):
-    """`usage` names the arguments, optional ones in brackets, the last one with dots if
-    it may be there many times. A flag, as `[--save]`, may be typed anywhere, and is
-    given to the function by its name, as `save=True`; one with a value is written
-    `[--slug=SLUG]`.
-
-    `SLUG` completes to ticket slugs, `MODEL` to the models that were found on this
-    computer.
-    """
+    """A command of the shell. Its flags are passed to `run` by name, as `save=True`."""
 
     name: str
-    usage: str
     run: Run
     words: Words = tuple
-    """Groups of words: an argument can be one of each group. Completion offers them."""
+    """Groups of words that completion offers: an argument can be one of each group."""
     any_time: bool = False
-    """It disturbs nothing that runs, so it need not wait for its end."""
+    """The command may run while something else runs."""
+
+    @property
+    def usage(self) -> str:
+        """The arguments, as the catalogue has them."""
+        return CATALOGUE[self.name].usage or ""
+
+    @property
+    def required(self) -> str:
+        """The arguments that must be given."""
+        return " ".join(word for word in self.usage.split() if word[0] != "[")
+
+    @property
+    def summary(self) -> str:
+        """One line for lists."""
+        return CATALOGUE[self.name].summary
 
     @property
     def help(self) -> str:
-        """Its docstring, as one line."""
+        """The docstring, as one line."""
         return " ".join((self.run.__doc__ or "").split())
 
     @property
@@ -58,9 +68,7 @@ class SlashCommand(NamedTuple):
 
 
 class WrongUsage(BadInput):
-    """A command was given too little, too much or something else. `usage` is how it is
-    written, in whichever face.
-    """
+    """A command got the wrong arguments. `usage` is its name with the right ones."""
 
     def __init__(self, usage: str, *, hint: str = "") -> None:
         super().__init__(f"Usage: /{usage}", hint=hint)
@@ -68,17 +76,19 @@ class WrongUsage(BadInput):
 
 
 _OTHER_NAMES = {"quit": "exit"}
-"""Names that are understood and not offered."""
+"""Aliases that work and are not offered."""
 _registered: dict[str, SlashCommand] = {}
 
 
 def commands() -> dict[str, SlashCommand]:
-    """Return all commands by name."""
+    """Return all commands by name, in the order of the catalogue."""
     # late: the commands register here when they are imported
     from cdd_agent.commands import builtin  # noqa: PLC0415
 
     assert builtin
-    return _registered
+    return {
+        name: _registered[name] for _, names in in_groups(_registered) for name in names
+    }
 
 
 def find_command(name: str) -> SlashCommand | None:
@@ -88,64 +98,57 @@ def find_command(name: str) -> SlashCommand | None:
 
 
 def command(
-    name: str,
-    usage: str = "",
-    words: Words = tuple,
-    *,
-    any_time: bool = False,
+    name: str, words: Words = tuple, *, any_time: bool = False
 ) -> Callable[[Run], Run]:
-    """Register a function `(session, *arguments, **flags)` as `/name`. `any_time`: also
-    while something else runs.
+    """Register a function `(session, *arguments, **flags)` as the command `/name` of
+    the catalogue. `any_time`: also while something else runs.
     """
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, usage, run, words, any_time)
+        _registered[name] = SlashCommand(name, run, words, any_time)
         return run
 
     return register
 
 
 def project_command(
-    name: str, usage: str = "", words: Words = tuple, *, any_time: bool = False
+    name: str, words: Words = tuple, *, any_time: bool = False
 ) -> Callable[[OfProject], OfProject]:
-    """Register a generator that needs no more than the project as `/name`."""
+    """Register a generator that needs only the project as `/name`."""
 
     def register(function: OfProject) -> OfProject:
         @wraps(function)
         async def run(session: Session, *arguments: str, **flags: bool | str) -> None:
             await tell_as_found(session, function(session.project, *arguments, **flags))
 
-        command(name, usage, words, any_time=any_time)(run)
+        command(name, words, any_time=any_time)(run)
         return function
 
     return register
 
 
 async def tell_as_found(session: Session, events: Iterator[Event]) -> None:
-    """Tell each event as it comes; finding it is the work of a thread."""
+    """Emit each event as soon as a thread has found it."""
     while (event := await asyncio.to_thread(next, events, None)) is not None:
         session.emit(event)
 
 
 def can_run_now(line: str) -> bool:
-    """Whether a line need not wait for the end of what runs: a command that looks, or
-    that is for what comes later.
-    """
+    """True if a line may run while something else runs."""
     name = line.strip().partition(" ")[0]
     known = find_command(name[1:]) if name.startswith("/") else None
     return known is not None and known.any_time
 
 
 async def handle(session: Session, line: str) -> None:
-    """Carry out one line: a slash command, a command of the person's own, or words for
-    the active agent, or for chat.
+    """Carry out one line: a slash command, a shell command of the user, or text for the
+    active agent or for chat.
 
     Raises `CddError`.
     """
     match line.lstrip()[:1]:
         case "/":
-            _, call = _called(line)
-            await call(session)
+            await _parse_call(line).run(session)
         case "!":
             # late: the first screen shows sooner
             from cdd_agent.commands.own_command import run_own_command  # noqa: PLC0415
@@ -155,38 +158,64 @@ async def handle(session: Session, line: str) -> None:
             await session.say(line)
 
 
-def hint_for(line: str) -> str:
-    """The effect of Enter on a slash command, or on a command of the person's own, in
-    words; empty for other lines.
+def hint_for(line: str, tickets: TicketStore | None = None) -> str:
+    """Return the effect of Enter on a slash command or a shell command in words; empty
+    for other lines. With `tickets`, the hint names the ticket that an argument means.
     """
     if line.lstrip().startswith("!"):
-        return "Enter runs that as a command of your own"
+        return "Enter runs this shell command"
     if not line.lstrip().startswith("/") or line.strip() == "/":
         return ""
     try:
-        known, _ = _called(line)
+        call = _parse_call(line)
+        ticket = None if tickets is None else call.find_ticket(tickets)
     except WrongUsage as error:
         return f"Enter does nothing. {error.message}"
     except BadInput as error:
-        return f"Enter does nothing. {error.message}. {error.hint}".rstrip()
-    return f"Enter: {known.help[:1].lower()}{known.help[1:]}"
+        return f"Enter does nothing. {error.in_a_line}"
+    summary = call.command.summary
+    effect = f"{summary[:1].lower()}{summary[1:]}"
+    if ticket is None or ticket.slug in call.arguments:
+        return f"Enter: {effect}"
+    return f"Enter: /{call.command.name} {ticket.slug} · {effect}"
 
 
 def _hint_for_unknown(name: str) -> str:
     if name in TERMINAL_COMMANDS:
-        return f"In a terminal: `cdd {name}`."
-    near = [other for other in commands() if name and other.startswith(name.lower())]
+        return f"Run it in a terminal, or here as `!cdd {name}`."
+    near = find_matches(name, commands()).best if name else ()
     if not near:
         near = difflib.get_close_matches(name, commands(), n=2)
     if not near:
-        return "/help lists them."
-    return f"Did you mean {' or '.join(f'/{other}' for other in near)}?"
+        return "Type `/help` for the commands."
+    return f"Did you mean {' or '.join(f'/{other}' for other in near[:3])}?"
 
 
-def _called(line: str) -> tuple[SlashCommand, Run]:
-    """Return the command of a line, and its function with the arguments of the line.
-    Raises `BadInput`.
-    """
+class _Call(NamedTuple):
+    """A slash command with its arguments and flags."""
+
+    command: SlashCommand
+    arguments: Sequence[str]
+    flags: Mapping[str, bool | str]
+
+    async def run(self, session: Session) -> None:
+        await self.command.run(session, *self.arguments, **self.flags)
+
+    def find_ticket(self, tickets: TicketStore) -> Ticket | None:
+        """Return the ticket that the first argument means; None if it means none.
+        Raises `BadInput`.
+        """
+        usage = self.command.usage.split()
+        if not self.arguments or usage[0] not in ("SLUG", "[SLUG]"):
+            return None
+        first = self.arguments[0]
+        if "[STEP]" in usage and STEP_LABEL.fullmatch(first):
+            return None
+        return tickets.find(first)
+
+
+def _parse_call(line: str) -> _Call:
+    """Return the command of a line. Raises `BadInput`."""
     try:
         name, *typed = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
@@ -197,19 +226,19 @@ def _called(line: str) -> tuple[SlashCommand, Run]:
     if known is None:
         raise BadInput(f"There is no command /{name}", hint=_hint_for_unknown(name))
     names = known.usage.split()
-    flags = [name.strip("[]") for name in names if name.startswith("[--")]
-    arguments, options = _split_flags(known, flags, typed)
-    required = sum(not name.startswith("[") for name in names)
-    most = len(arguments) if known.usage.endswith("...]") else len(names) - len(flags)
-    if not required <= len(arguments) <= most:
-        many = len(arguments) > most
-        hint = (
-            "Put words that belong together in quotation marks."
-            if many
-            else known.help.partition("\n")[0]
-        )
+    declared = [name.strip("[]") for name in names if name.startswith("[--")]
+    arguments, flags = _split_flags(known, declared, typed)
+    required = len(known.required.split())
+    limit = len(names) - len(declared)
+    if known.usage.endswith("...]"):
+        limit = len(arguments)
+    if len(arguments) > limit:
+        hint = "Put words that belong together in quotation marks."
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
-    return known, lambda session: known.run(session, *arguments, **options)
+    if len(arguments) < required:
+        hint = f"{known.help} Example: `{CATALOGUE[known.name].example}`"
+        raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
+    return _Call(known, arguments, flags)
 
 
 def _split_flags(
@@ -230,7 +259,7 @@ def _split_flags(
         name, equals, value = word.partition("=")
         if name not in has_value or (equals and not has_value[name]):
             raise BadInput(
-                f"There is no {word!r} of /{known.name}",
+                f"/{known.name} has no flag {word!r}",
                 hint=f"Usage: {known.synopsis}",
             )
         if has_value[name] and not equals:

@@ -1,11 +1,9 @@
-"""How it is declared what can be typed after `cdd`: a command's examples, arguments and
-flags.
-"""
+"""The declaration of a command of `cdd`: its examples, arguments and flags."""
 
 from argparse import SUPPRESS, ArgumentTypeError
 from typing import Any
 
-INTERRUPTED = "What was done is saved; the same command goes on from here."
+INTERRUPTED = "The work so far is saved. Run the same command again to continue."
 
 
 class Argument:
@@ -26,26 +24,27 @@ def at_least_one(typed: str) -> int:
     return int(typed)
 
 
-SLUG_HELP = "a ticket's slug, a unique prefix, or a path"
+SLUG_HELP = "a ticket: its slug, a unique part of it, or its path"
 SLUG = Argument("slug", SLUG_HELP, metavar="SLUG")
 OPTIONAL_SLUG = Argument("slug", SLUG_HELP, metavar="SLUG", nargs="?")
-JSON = flag("--json", "one event a line")
-MODEL_FLAGS = (  # one that is not given leaves alone what was given before the command
+JSON = flag("--json", "print one JSON event a line")
+# A flag after the command that is missing must not hide the same one before it.
+MODEL_FLAGS = (
     Argument(
         "--model",
-        "any litellm model string, script:FILE or replay:FILE",
+        "a litellm model string, script:FILE or replay:FILE",
         metavar="M",
         default=SUPPRESS,
     ),
     Argument(
         "--record",
-        "keep what the model is asked and answers, for replay:FILE",
+        "record prompts and replies in FILE, for replay:FILE",
         metavar="FILE",
         default=SUPPRESS,
     ),
     Argument(
         "--api-base",
-        "the endpoint, for a server of your own",
+        "the address of your own model server",
         metavar="URL",
         default=SUPPRESS,
     ),
@@ -53,11 +52,12 @@ MODEL_FLAGS = (  # one that is not given leaves alone what was given before the 
 
 
 class TerminalCommand:
-    """A command as it is typed after `cdd`, and the function that carries it out."""
+    """The arguments of a command of `cdd`, and the function that carries it out. Its
+    summary is in the catalogue.
+    """
 
     def __init__(
         self,
-        help_: str,
         examples: str,
         *arguments: Argument,
         run: str = "",
@@ -66,14 +66,14 @@ class TerminalCommand:
         usage: str | None = None,
         interrupted: str = INTERRUPTED,
     ) -> None:
-        """`examples` may be followed by notes, such as special exit codes.
+        """Notes, such as special exit codes, may follow `examples`.
 
         `run` and `of_project` are addresses of functions, as `package.module:name`.
         `run` gets the parsed arguments and returns the exit code, or raises `CddError`.
-        `of_project` is a generator of events: it gets the project and the arguments in
-        their order. Flags of `one_of` exclude each other. `usage` is for where
-        `argparse` cannot make it. `interrupted` is shown after Ctrl+C.
+        `of_project` is a generator of events; it gets the project and the arguments in
+        their order. Flags of `one_of` exclude each other. `usage` replaces the line
+        that `argparse` makes. `interrupted` is printed after Ctrl+C.
         """
-        self.help, self.examples, self.arguments = help_, examples, arguments
+        self.examples, self.arguments = examples, arguments
         self.run, self.of_project, self.one_of = run, of_project, one_of
         self.usage, self.interrupted = usage, interrupted

@@ -1,6 +1,7 @@
-"""All commands of `cdd`: what can be typed, and the function that carries it out.
+"""All commands of `cdd`: their arguments, and the functions that carry them out.
 
-The parser reads only this module; the function's module is imported when it runs.
+The parser reads only this module and the catalogue. The module of a function is
+imported when the function runs.
 """
 
 from pathlib import Path
@@ -19,40 +20,37 @@ from cdd_agent.commands.terminal import (
 
 _STEP = Argument(
     "--step",
-    "the step, as the plan numbers it (default: the last one)",
+    "the number of the step in the plan (default: the last step)",
     metavar="N",
 )
 _REMOTE = Argument(
     "remote",
-    "a git remote, or an address (default: the one it last came from, else origin)",
+    "a git remote or an address (default: where the run came from, else origin)",
     metavar="REMOTE",
     nargs="?",
 )
-_AGAIN = "Nothing is lost; the same command goes on from here."
+_AGAIN = "Nothing is lost. Run the same command again to continue."
 
 TERMINAL_COMMANDS = {
     "demo": TerminalCommand(
-        "see the main job on a sample project",
         """
         cdd demo
         cdd demo --headless
         """,
-        flag("--headless", "without the shell"),
-        flag("--json", "one event a line; implies --headless"),
+        flag("--headless", "run without the shell"),
+        flag("--json", "print one JSON event a line; implies --headless"),
         run="cdd_agent.cli.demo:demo",
-        interrupted="`cdd demo` starts again from the beginning, on a new copy.",
+        interrupted="`cdd demo` starts again on a new copy.",
     ),
     "init": TerminalCommand(
-        "make this project a cdd project",
         "cdd init\ncdd init --templates -C ~/src/shop",
         flag(
             "--templates",
-            "copy the templates for tickets to .cdd/templates, to be changed",
+            "copy the ticket templates to .cdd/templates for you to edit",
         ),
         of_project="cdd_agent.commands.initialise:initialise",
     ),
     "new": TerminalCommand(
-        "make a ticket, or a page of documentation",
         """
         cdd new feature user-auth
         cdd new bug "Login fails"
@@ -61,30 +59,29 @@ TERMINAL_COMMANDS = {
         """,
         Argument(
             "type",
-            "feature, bug, enhancement, spike, refactor; or documentation",
+            "feature, bug, enhancement, spike, refactor or documentation",
             metavar="TYPE",
         ),
         Argument(
-            "kind", "of documentation: guide or feature", metavar="KIND", nargs="?"
+            "kind", "for documentation: guide or feature", metavar="KIND", nargs="?"
         ),
         Argument(
             "name",
-            "in a few words; it becomes the title, and the name of a folder or file",
+            "a few words: the title, and the name of the folder or file",
             metavar="NAME",
         ),
         Argument(
             "--slug",
-            "the name of the ticket's folder, if not made from NAME",
+            "the name of the ticket's folder (default: made from NAME)",
             metavar="SLUG",
         ),
         of_project="cdd_agent.commands.ticket_commands:new",
     ),
     "list": TerminalCommand(
-        "list the tickets and how far each is",
         "cdd list bug failed\ncdd list --json",
         Argument(
             "words",
-            "only those of a type (bug), in a state (failed, in-progress), or both",
+            "a type (bug), a state (failed, in-progress), or both",
             metavar="FILTER",
             nargs="*",
         ),
@@ -92,159 +89,176 @@ TERMINAL_COMMANDS = {
         of_project="cdd_agent.commands.ticket_commands:list_tickets",
     ),
     "status": TerminalCommand(
-        "show how far a ticket is",
         "cdd status\ncdd status feature-user-auth",
         OPTIONAL_SLUG,
         JSON,
         of_project="cdd_agent.commands.ticket_commands:status_events",
     ),
+    "socrates": TerminalCommand(
+        """
+        cdd socrates feature-user-auth
+
+        Opens the shell, where Socrates asks what the ticket leaves open.
+        """,
+        SLUG,
+        flag("--start-over", "start the dialogue again from the beginning"),
+        *MODEL_FLAGS,
+        run="cdd_agent.cli.shell:open_shell_with",
+    ),
     "plan": TerminalCommand(
-        "make, show or check a ticket's plan",
         """
         cdd plan feature-user-auth
-        # without a model: a step for each acceptance criterion
+        # without a model: one step for each acceptance criterion
         cdd plan feature-user-auth --basic
-        # the plan as it was read
+        # print the plan as cdd reads it
         cdd plan show feature-user-auth
-        # compile it: exit code 1 where it has to be changed
+        # check the plan: exit code 1 if it must be changed
         cdd plan check feature-user-auth
 
-        Nobody is asked: what the model assumes is written into the plan's risks. In the
-        shell, `/plan SLUG` is a dialogue.
+        Without the shell nothing is asked: assumptions of the model become risks in the
+        plan. For a dialogue, open the shell with `cdd` and type /plan SLUG.
         """,
         Argument("words", SLUG_HELP, metavar="SLUG", nargs="+"),
-        flag("--json", "one event a line; of show and check, one JSON object"),
-        flag("--yes", "write the plan also where compiling it finds errors"),
-        flag("--regenerate", "in the place of a plan that is there; done steps stay"),
-        flag("--basic", "without a model"),
+        flag("--json", "print one JSON event a line; show and check print one object"),
+        flag("--yes", "write the plan even if its check finds errors"),
+        flag("--regenerate", "replace the existing plan; completed steps stay"),
+        flag("--basic", "do not use a model"),
         *MODEL_FLAGS,
-        usage=(
-            "cdd plan [show | check] SLUG [--json] [--yes] [--regenerate] [--basic]"
-            " [--model M] [-C DIR]"
-        ),
-        interrupted="What was learnt is kept; the same command goes on from here.",
+        usage="cdd plan [show | check] SLUG [OPTIONS]",
+        interrupted="What was learnt is saved. Run the same command again to continue.",
         run="cdd_agent.cli.plan:plan",
     ),
     "exec": TerminalCommand(
-        "carry out a ticket's plan to its end",
         """
         cdd exec feature-user-auth --yes
         cdd exec feature-user-auth --model openai/gpt-5 --max-attempts 5
         cdd exec feature-user-auth --require verified --json
-        # steps that need not wait for each other, at once
+        # run independent steps side by side
         cdd exec feature-user-auth --jobs 4
         cdd exec feature-user-auth --worktree && cdd land feature-user-auth
-        # several at once, each in a tree of its own
+        # several tickets at once, each in its own worktree
         cdd exec feature-user-auth bug-login --jobs 2
         cdd exec --all planned --stop-on-failure
-        # on many machines, see docs/cluster.md
+        # on several machines: see docs/cluster.md
         cdd exec --all planned --on tcp://scheduler:8786
         CDD_API_BASE=http://127.0.0.1:8080/v1 \\
             cdd exec feature-user --model openai/qwen3-coder
         """,
         Argument(
             "slugs",
-            f"{SLUG_HELP}; several are carried out at once",
+            f"{SLUG_HELP}; several tickets run at once",
             metavar="SLUG",
             nargs="*",
         ),
         Argument(
             "--all",
-            "all tickets whose plan is not carried out yet",
+            "run all tickets that have a plan and are not done",
             choices=("planned",),
         ),
         Argument(
             "--jobs",
-            "of several tickets: how many at once (default: 3); of one: steps that"
-            " run at once, each in a tree of its own until it is done (default: `jobs`"
-            " of the config)",
+            "several tickets: how many run at once (default: 3); one ticket: how many"
+            " steps run at once, each in its own worktree (default: setting `jobs`)",
             type=at_least_one,
             metavar="N",
         ),
         Argument(
             "--on",
-            "tickets on the workers of a Dask cluster: tcp://HOST:PORT,"
+            "run the tickets on the workers of a Dask cluster: tcp://HOST:PORT,"
             " tls://HOST:PORT, or local",
             metavar="WHERE",
         ),
         flag(
             "--stop-on-failure",
-            "when one of several tickets is not done in the end, stop the others",
+            "stop all tickets as soon as one is not done in the end",
         ),
-        flag("--yes", "approve everything (`approval: auto`)"),
-        flag("--json", "one event a line, nothing else on standard output"),
+        flag("--yes", "approve everything, as `approval: auto` does"),
+        flag("--json", "print one JSON event a line, and nothing else"),
         *MODEL_FLAGS,
         Argument(
             "--max-attempts",
-            "model attempts a step, the first included",
+            "attempts for each step, including the first",
             type=int,
             metavar="N",
         ),
         Argument(
             "--require",
-            "verified: a step fails the run (exit code 1) unless its tests have"
-            " passed; checked: only if it is unverified or skipped, so an exit code"
-            " and old failures are enough",
+            "verified: exit code 1 unless the tests of every step passed; checked: exit"
+            " code 1 only if a step is unverified or skipped",
             choices=("verified", "checked", "off"),
         ),
-        flag("--start-over", "from the first step; the old run's record is kept"),
+        flag("--start-over", "start at the first step; the old record is kept"),
         flag(
             "--worktree",
-            "in a git worktree on the branch cdd/SLUG, which leaves your files alone;"
-            " see `cdd land`",
+            "work in a git worktree on the branch cdd/SLUG; your files stay unchanged"
+            " until `cdd land`",
         ),
         Argument(
             "--base",
-            "with --worktree: the commit at which a new tree begins (default: HEAD)",
+            "with --worktree: start the new tree at this commit (default: HEAD)",
             metavar="COMMIT",
         ),
         Argument(
             "--variant",
-            "with --worktree: another run of the ticket, on the branch"
-            " cdd/SLUG--NAME; --model replaces all models of the settings in it",
+            "with --worktree: make another run of the ticket, on the branch"
+            " cdd/SLUG--NAME; --model then replaces all models of the settings",
             metavar="NAME",
             default="",
         ),
         flag(
             "--driven",
-            "as --json, and another program answers the run's questions on standard"
-            " input; its end stops the run. See docs/driving.md",
+            "like --json, but another program answers the questions on standard input;"
+            " the run stops when the input ends. See docs/driving.md",
         ),
         run="cdd_agent.cli.runs:execute",
     ),
+    "resume": TerminalCommand(
+        """
+        cdd resume
+        cdd resume list
+        cdd resume feature-user-auth
+
+        Opens the shell where you left it, like `cdd --resume`.
+        """,
+        Argument(
+            "session",
+            "a name of the list; `list` shows it (default: the last session)",
+            metavar="SESSION",
+            nargs="?",
+        ),
+        *MODEL_FLAGS,
+        run="cdd_agent.cli.shell:open_shell_with",
+    ),
     "criteria": TerminalCommand(
-        "show which steps, tests and files serve each acceptance criterion",
         "cdd criteria feature-user-auth\ncdd criteria feature-user-auth --json",
         SLUG,
         JSON,
         of_project="cdd_agent.commands.criteria:criteria_events",
     ),
     "verify": TerminalCommand(
-        "run the checks of a ticket's completed steps again, and show what no longer"
-        " holds",
         """
         cdd verify feature-user-auth
         cdd verify feature-user-auth --json
         git switch main && cdd verify feature-user-auth
-        # how many small faults in the lines of its steps do its tests notice?
+        # count how many small faults in the code the tests notice
         cdd verify feature-user-auth --strength
         cdd verify feature-user-auth --strength --faults 10 --seconds 60
 
-        The checks run on a copy of your files, and change nothing of yours. Exit codes:
-        0 all completed steps hold, 1 one of them does not, 2 bad input. A score never
-        changes the exit code. See docs/verify.md and docs/strength.md.
+        The checks run on a copy of your files and change nothing. Exit codes: 0 all
+        completed steps hold, 1 a check fails, 2 bad input. A strength score does not
+        change the exit code. See docs/verify.md and docs/strength.md.
         """,
         SLUG,
-        flag("--strength", "measure the tests with small faults instead"),
+        flag("--strength", "measure how many small faults the tests notice"),
         Argument(
             "--faults",
-            "of a step at most (default: `strength_faults` of the config, 30)",
+            "at most N faults a step (default: the setting `strength_faults`, 30)",
             type=at_least_one,
             metavar="N",
         ),
         Argument(
             "--seconds",
-            "for the faults of a step (default: `strength_seconds` of the config, 300)",
+            "at most N seconds a step (default: the setting `strength_seconds`, 300)",
             type=at_least_one,
             metavar="N",
         ),
@@ -253,37 +267,31 @@ TERMINAL_COMMANDS = {
         run="cdd_agent.cli.verify:verify",
     ),
     "board": TerminalCommand(
-        "show the runs of this project: how far each is, what it took, what it waits"
-        " for",
         "cdd board\ncdd board --json",
         JSON,
         run="cdd_agent.cli.board:show",
     ),
     "undo": TerminalCommand(
-        "go back to before a ticket's last step, or undo the last change outside of"
-        " tickets",
         """
     cdd undo feature-user-auth
-    cdd undo feature-user-auth --step 2  # step 2 and all that were carried out after it
+    cdd undo feature-user-auth --step 2  # step 2 and all later steps
     cdd redo feature-user-auth           # undo the undo
-    cdd undo                             # the last `cdd apply`, `cdd run`, turn of chat
-    cdd undo --list                      # which ones there are, and their files
+    cdd undo                             # the last cdd apply, cdd run or chat turn
+    cdd undo --list                      # list these changes and their files
     """,
         OPTIONAL_SLUG,
         JSON,
         _STEP,
-        flag("--list", "show the last changes outside of tickets, and undo nothing"),
+        flag("--list", "list the changes made outside of tickets; undo nothing"),
         run="cdd_agent.cli.runs:undo",
     ),
     "redo": TerminalCommand(
-        "undo the last undo, of a ticket or outside of tickets",
         "cdd redo feature-user-auth\ncdd redo",
         OPTIONAL_SLUG,
         JSON,
         run="cdd_agent.cli.runs:redo",
     ),
     "diff": TerminalCommand(
-        "show what a ticket's last step changed, or the last change outside of tickets",
         """
         cdd diff feature-user-auth
         cdd diff feature-user-auth --step 2 > step-2.patch
@@ -295,65 +303,60 @@ TERMINAL_COMMANDS = {
         run="cdd_agent.cli.runs:diff",
     ),
     "push": TerminalCommand(
-        "send a ticket's run to a git remote, to go on elsewhere",
         """
     cdd push feature-user-auth                 # to origin
     cdd push feature-user-auth git@example.org:team/runs.git
-    cdd push feature-user-auth --take-over     # replace what is there, whoever holds it
+    cdd push feature-user-auth --take-over     # replace the run there
 
-    The ticket, its state, record and checkpoints go to refs/cdd/runs/SLUG; see
+    Sends the ticket, its state, record and checkpoints to refs/cdd/runs/SLUG. See
     docs/travelling.md.
     """,
         SLUG,
         _REMOTE,
         flag(
-            "--take-over", "also where another run is there, or somebody else holds it"
+            "--take-over", "replace another run there, even if another machine holds it"
         ),
         JSON,
         interrupted=_AGAIN,
         run="cdd_agent.cli.travel:push",
     ),
     "pull": TerminalCommand(
-        "take a ticket's run from a git remote, to go on here",
         """
     cdd pull feature-user-auth && cdd exec feature-user-auth
     cdd pull feature-user-auth upstream --json
-    cdd pull feature-user-auth --take-over         # the machine that holds it is dead
+    cdd pull feature-user-auth --take-over         # the other machine is dead
 
-    The project's files become what they were there; where that would lose something of
-    yours, nothing is done.
+    Your project files become those of the run. If changes of yours would be lost,
+    nothing is done.
     """,
         Argument("slug", "the ticket's slug", metavar="SLUG"),
         _REMOTE,
-        flag("--take-over", "also while somebody else holds it: that machine is dead"),
-        flag("--replace", "set aside another run of the ticket that is here"),
+        flag("--take-over", "take the run although another machine holds it"),
+        flag("--replace", "rename an existing run of the ticket here out of the way"),
         JSON,
         interrupted=_AGAIN,
         run="cdd_agent.cli.travel:pull",
     ),
     "land": TerminalCommand(
-        "bring a run over from its own tree: merge, check, and only then count it"
-        " landed",
         """
     cdd exec feature-user-auth --worktree && cdd land feature-user-auth
-    # the run's commits on top of yours, no merge commit
+    # put the run's commits on top of yours, without a merge commit
     cdd land feature-user-auth --rebase
 
-    The result is made and checked in a tree beside yours. A conflict, or a check that
-    fails, changes nothing: exit code 1. See docs/worktrees.md.
+    The result is built and checked in a separate tree. If there is a conflict or a
+    check fails, nothing changes and the exit code is 1. See docs/worktrees.md.
     """,
         SLUG,
         flag(
             "--rebase",
-            "put the run's commits on top of your branch, instead of merging",
+            "put the run's commits on top of your branch instead of merging",
         ),
-        flag("--yes", "approve everything (`approval: auto`)"),
+        flag("--yes", "approve everything, as `approval: auto` does"),
         JSON,
-        interrupted="Nothing is lost; the same command goes on from here.",
+        interrupted=_AGAIN,
         run="cdd_agent.cli.land:land",
     ),
     "compare": TerminalCommand(
-        "carry tickets out by several models beside each other, and compare",
         """
     cdd compare feature-user-auth --models openai/gpt-5,anthropic/claude-sonnet-4-5
     cdd compare feature-user-auth bug-login --jobs 4 \\
@@ -362,135 +365,144 @@ TERMINAL_COMMANDS = {
         cdd/feature-user-auth--compare-ollama-qwen3-coder
     cdd compare --clear         # remove the trees and branches of all comparisons
 
-    Each run has a tree of its own; a run of the ticket itself is left alone. A run that
-    is done or has failed is not made again. Exit code 0: every run came to its end. See
+    Each run has its own worktree; the ticket's normal run stays unchanged. Finished
+    runs are not repeated. Exit code 0: every run reached its end. See
     docs/many-tickets.md.
     """,
         Argument("slugs", SLUG_HELP, metavar="SLUG", nargs="*"),
-        Argument(
-            "--models", "model strings, with commas between them", metavar="A,B,C"
-        ),
+        Argument("--models", "model strings, separated by commas", metavar="A,B,C"),
         Argument(
             "--jobs",
-            "how many runs at once (default: 3)",
+            "how many runs at the same time (default: 3)",
             type=at_least_one,
             metavar="N",
         ),
         Argument(
             "--max-attempts",
-            "model attempts a step, the first included",
+            "attempts for each step, including the first",
             type=int,
             metavar="N",
         ),
         Argument(
             "--api-base",
-            "the endpoint, for a server of your own that has all the models",
+            "the address of your own server that has all the models",
             metavar="URL",
         ),
-        flag("--yes", "approve everything (`approval: auto`)"),
+        flag("--yes", "approve everything, as `approval: auto` does"),
         flag(
             "--clear",
-            "remove the runs, trees and branches of comparisons, of these tickets or"
-            " of all",
+            "remove the runs, trees and branches of all comparisons, or of these"
+            " tickets",
         ),
-        flag("--json", "one event a line, the comparison in the last"),
+        flag("--json", "print one JSON event a line; the last one is the comparison"),
         run="cdd_agent.cli.compare:compare",
     ),
     "run": TerminalCommand(
-        "carry out an action plan: a list of actions in YAML",
         """
         cdd run plan.yaml
         cdd run plan.yaml --yes --json > report.json
         cat plan.yaml | cdd run - --root ~/src/shop
-        cdd undo   # takes back what its actions wrote
+        cdd undo   # undo what the actions wrote
 
-        The format is in docs/action-plan.md. In short:
+        docs/action-plan.md describes the format. In short:
         - execute: "pytest -q"
         - action: create_file
           file_path: hello.txt
           content: "hi"
         """,
-        Argument(
-            "plan", "the plan; - reads it from standard input", metavar="PLAN.yaml"
-        ),
+        Argument("plan", "the file, or - for standard input", metavar="PLAN.yaml"),
         Argument(
             "--root",
-            "the folder that no action leaves; its own settings hold (default: the"
-            " project)",
+            "the only folder that actions may change; its settings are used (default:"
+            " the project)",
             type=Path,
             metavar="DIR",
         ),
-        flag("--yes", "do not ask before each action"),
+        flag("--yes", "approve every action"),
         one_of=(
-            flag("--json", "the report as one JSON object, nothing else on stdout"),
-            flag("--yaml", "the report as YAML"),
+            flag("--json", "print the report as one JSON object, and nothing else"),
+            flag("--yaml", "print the report as YAML"),
         ),
-        interrupted="What was done is done; the rest was not begun.",
+        interrupted="The finished actions stay; the others were not started.",
         run="cdd_agent.cli.run:run",
     ),
     "apply": TerminalCommand(
-        "apply one saved reply of a model, all of it or nothing",
         """
     cdd apply reply.md --dry-run
     cdd apply reply.md --root ~/src/shop --json
     pbpaste | cdd apply -
-    cdd undo   # takes it back
+    cdd undo   # undo it
 
-    Whole files in code blocks, search/replace blocks, unified diffs, `*** Begin Patch`,
-    lists of actions and calls of tools written as text are read, also mixed; see
+    Reads whole files in code blocks, search/replace blocks, unified diffs, `*** Begin
+    Patch`, lists of actions and tool calls written as text, also mixed. See
     docs/replies.md.
     Exit codes: 0 applied, 1 an edit failed and nothing was written, 2 bad input.
     """,
         Argument(
             "reply",
-            "the reply as text; - reads it from standard input",
+            "a file with the reply, or - for standard input",
             metavar="REPLY",
         ),
         Argument(
             "--root",
-            "the folder that no edit leaves (default: the project)",
+            "the only folder that edits may change (default: the project)",
             type=Path,
             metavar="DIR",
         ),
-        flag("--dry-run", "write nothing; show the changes as a diff"),
+        flag("--dry-run", "show the changes as a diff and write nothing"),
         flag(
             "--json",
-            "created, modified, deleted, failed, explanation and blocks, as one JSON"
-            " object",
+            "print one JSON object: created, modified, deleted, failed, explanation,"
+            " blocks",
         ),
-        interrupted="Nothing was left half done.",
+        interrupted="No edit was left half done.",
         run="cdd_agent.cli.apply:apply",
     ),
+    "model": TerminalCommand(
+        """
+        cdd model
+        cdd model anthropic/claude-sonnet-4-5 --save
+        cdd model openai/qwen3-coder http://127.0.0.1:8080/v1 --save
+
+        Opens the shell with your models. Keys come from the environment, such as
+        OPENAI_API_KEY. See docs/models.md.
+        """,
+        Argument(
+            "words",
+            "a model string, a number of the list, or a role with its model",
+            metavar="MODEL",
+            nargs="*",
+        ),
+        flag("--save", "keep the model for this project, in .cdd/config.yaml"),
+        run="cdd_agent.cli.shell:open_shell_with",
+    ),
     "context": TerminalCommand(
-        "print the project context that a model would get",
         """
     cdd context
     cdd context README.md src --json
     cdd context "where is the rate limit handled?"
     cdd context "retry with backoff" src/http.py --tokens 4000
 
-    What is no path of the project and has a space, or neither a dot nor a slash, is
-    words: the code that they are about is printed, with the reasons. Paths beside words
-    are shown in any case.
+    Arguments that are not paths are words: cdd prints the code that they are about,
+    and why it was chosen. Paths given with words are always shown.
     """,
         Argument(
             "paths",
-            "files and folders to include, or words to find code by",
+            "files and folders to show, or words to find code by",
             metavar="PATH|WORDS",
             nargs="*",
         ),
         Argument(
             "--tokens",
-            "with words: how many tokens of code at most (8000)",
+            "with words: at most N tokens of code (default: 8000)",
             metavar="N",
             type=int,
             default=None,
         ),
-        flag("--json", "one JSON object"),
+        flag("--json", "print one JSON object"),
         run="cdd_agent.cli.context:context",
     ),
     "serve": TerminalCommand(
-        "open the shell in a browser",
         """
         cdd serve
         cdd serve --open
@@ -499,28 +511,30 @@ TERMINAL_COMMANDS = {
         """,
         Argument(
             "--host",
-            "the address to listen on; without it only this computer can connect",
+            "the address to listen on (default: only this computer can connect)",
             default="127.0.0.1",
         ),
         Argument(
-            "--port", "0 chooses one that is free", metavar="N", type=int, default=8000
+            "--port",
+            "the port; 0 chooses a free one (default: 8000)",
+            metavar="N",
+            type=int,
+            default=8000,
         ),
-        flag("--open", "open the browser, too"),
+        flag("--open", "open the page in your browser"),
         run="cdd_agent.cli.serve:serve",
     ),
     "trust": TerminalCommand(
-        "show the project's settings that need your trust, and trust them",
         """
         cdd trust
-        cdd trust --give     # they take effect from now on
-        cdd trust --revoke   # they are asked about again
+        cdd trust --give     # use these settings from now on
+        cdd trust --revoke   # ask about them again
         """,
-        flag("--give", "trust the settings as they are now"),
-        flag("--revoke", "forget all earlier answers for this project"),
+        flag("--give", "trust these settings as they are now"),
+        flag("--revoke", "forget your answers for this project"),
         of_project="cdd_agent.commands.trust_command:trust_events",
     ),
     "doctor": TerminalCommand(
-        "show what is set up and what is missing",
         "cdd doctor",
         run="cdd_agent.cli.doctor:doctor",
     ),

@@ -43,9 +43,7 @@ class ChosenCode(Struct, frozen=True):
     def text(self) -> str:
         parts = [file.text for file in self.files]
         if self.named:
-            parts.append(
-                f"Not shown, and perhaps about it too: {', '.join(self.named)}."
-            )
+            parts.append(f"Not shown, but perhaps relevant: {', '.join(self.named)}.")
         return "\n\n".join(parts)
 
     @property

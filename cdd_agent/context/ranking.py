@@ -365,7 +365,9 @@ class Ranking:
             for path in changed:
                 if path in self._live:
                     score = likeness[number] / (2 + len(changed))
-                    sign.add(path, score, "changed by past commits with such messages")
+                    sign.add(
+                        path, score, "changed by past commits with similar messages"
+                    )
         return sign
 
     def _sign_of_changes(self, seeds: Sequence[str]) -> _Sign:

@@ -105,7 +105,7 @@ def expand(pattern: str) -> list[str]:
             finished.append(text)
         if len(unfinished) + len(finished) > _MAX_ALTERNATIVES:
             raise PatternRefused(
-                f"{pattern[:60]!r} is not usable: too many alternatives"
+                f"{pattern[:60]!r} is not a usable pattern: too many alternatives"
             )
     return finished
 
@@ -123,7 +123,8 @@ def _split(glob: str) -> list[list[str]]:
         sign = _SIGN.match(glob, end)
         if sign is None:
             raise PatternRefused(
-                f"{glob[:60]!r} is not usable: a [ has no ], or a \\ is at the end"
+                f"{glob[:60]!r} is not a usable pattern: a [ has no ], or a \\ is at"
+                " the end"
             )
         end = sign.end()
         char = sign["escaped"] or sign["plain"]

@@ -21,7 +21,7 @@ BY_NAME = "its name suggests secrets"
 _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
 _ACCESS = "it holds a password or a token"
-_STEP_RECORD = "it keeps what files held before a step"
+_STEP_RECORD = "it holds former contents of files"
 _STEP_RECORDS = re.compile(
     r"\.cdd/runs/(?:\.changes/)?[^/]+/(?:earlier-[^/]+/)?"
     r"(?:step-.*|(?:versions|contents|kept)/.*)"

@@ -21,7 +21,8 @@ class Damaged(BadInput):
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
             f"{path} is damaged: {why}",
-            hint="It is a run's own record. Look at it, and move it away to go on.",
+            hint="cdd wrote this file for a run. Move it to another folder, then run"
+            " the command again.",
         )
         self.path = path
 
@@ -88,7 +89,7 @@ def set_aside(path: Path) -> Path:
         sync_folder(aside.parent)
     except OSError as error:
         reason = error.strerror or error
-        raise BadInput(f"{path} could not be set aside: {reason}") from error
+        raise BadInput(f"{path} could not be renamed: {reason}") from error
     return aside
 
 

@@ -20,7 +20,7 @@ class ManifestUnreadable(BadInput):
     def __init__(self, name: str, why: str) -> None:
         super().__init__(
             f"{name} cannot be read: {why}",
-            hint="Correct it, or set `test_command` in .cdd/config.yaml.",
+            hint="Fix it, or set `test_command` in .cdd/config.yaml.",
         )
         self.name, self.why = name, why
 
@@ -84,7 +84,7 @@ def parse_manifest(name: str, text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ManifestUnreadable(name, str(error)) from error
     if not isinstance(content, dict):
-        raise ManifestUnreadable(name, "it is no mapping")
+        raise ManifestUnreadable(name, "it is not a mapping")
     return content
 
 

@@ -31,9 +31,7 @@ def find_root(start: Path) -> Path:
                 return folder
     except OSError as error:
         # a working folder that was removed, or that cannot be entered
-        raise BadInput(
-            f"{start} cannot be looked at: {error.strerror or error}"
-        ) from error
+        raise BadInput(f"{start} cannot be read: {error.strerror or error}") from error
     return start
 
 
@@ -52,11 +50,11 @@ def confine(root: Path, text: str, given_up: Collection[str] = ()) -> PurePosixP
     path = parse_path(text)
     if ".." in path.parts:
         raise PathRefused(
-            f"{text} leaves the project, or goes up in it; name it from the project's"
-            " root"
+            f"{text} contains `..` or leaves the project; write the path from the"
+            " project's root"
         )
     if not path.parts:
-        raise PathRefused(f"{text} names the project itself, not a file in it")
+        raise PathRefused(f"{text} is the project's root, not a file in it")
     _expect_inside(root, path, text)
     spelled = _spell(root, path, given_up)
     if spelled != path:
@@ -84,7 +82,8 @@ def _spell(
         if len(names) > 1:
             shown = " and ".join(ascii(str(spelled / other)) for other in sorted(names))
             raise PathRefused(
-                f"{path} could be {shown}, which look the same; spell it as one of them"
+                f"{path} could be {shown}, which look the same; write one of these"
+                " spellings"
             )
         spelled /= next(iter(names), name)
     return spelled
@@ -106,7 +105,8 @@ def expect_no_link_out(root: Path, places: Iterable[Path]) -> None:
         if place.is_symlink() and not _leads_inside(top, place):
             raise PathRefused(
                 f"{place} leads outside the project through a link",
-                hint="What cdd writes there would not be in the project.",
+                hint="cdd writes only inside the project. Replace the link by a"
+                " folder.",
             )
 
 

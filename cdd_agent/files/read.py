@@ -33,7 +33,7 @@ from cdd_agent.files.walk import TOP, walk
 
 _LIMIT = 100_000
 """Characters of a file that are shown."""
-NO_ENTRIES = "(empty, or all of it is ignored)"
+NO_ENTRIES = "(empty, or everything in it is ignored)"
 """The list of a folder without files."""
 _ENTRIES = 1_000
 """Entries of a folder that are shown."""
@@ -51,7 +51,7 @@ _NO_FILE = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
-    stat.S_IFLNK: "a link that leads in a circle",
+    stat.S_IFLNK: "a link that leads to itself",
 }
 
 
@@ -122,8 +122,8 @@ class _Range(Struct, frozen=True):
         """Raises `SourceUnreadable`."""
         if self.start < 1 or (self.end is not None and self.end < self.start):
             raise SourceUnreadable(
-                f"{path}: lines {self.start} to {self.end} are no range; lines are"
-                " counted from 1"
+                f"{path}: lines {self.start} to {self.end} are not a range; the first"
+                " line is 1"
             )
 
 
@@ -231,7 +231,7 @@ def _list_folder(root: Path, path: PurePosixPath) -> SourceText:
     entries = list(islice(walk(root, path, deep=False), _ENTRIES + 1))
     if [entry.path for entry in entries] == [path]:
         raise SourceUnreadable(
-            f"{path} could not be read: it is a folder that may not be looked into"
+            f"{path} could not be read: no permission to open this folder"
         )
     names = [entry.shown_name for entry in entries[:_ENTRIES]]
     if not names:

@@ -25,8 +25,8 @@ def change_json(path: Path) -> Iterator[dict[str, Any]]:
         lock.acquire()
     except Timeout as error:
         raise BadInput(
-            f"{path} has been kept by another process for {_PATIENCE:g} s",
-            hint="Has a cdd been stopped by Ctrl+Z? Let it go on, or end it.",
+            f"Another process has locked {path} for {_PATIENCE:g} s",
+            hint="If you stopped a cdd with Ctrl+Z, resume it with `fg` or end it.",
         ) from error
     except (OSError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error

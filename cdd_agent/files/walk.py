@@ -35,7 +35,7 @@ _ENDINGS = {
     Kind.FILE: "",
     Kind.FOLDER: "/",
     Kind.LINK: " (link)",
-    Kind.UNREADABLE: "/ (cannot be looked into)",
+    Kind.UNREADABLE: "/ (no permission to read)",
 }
 OnHidden = Callable[[HiddenFile], None]
 

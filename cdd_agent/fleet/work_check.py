@@ -29,7 +29,7 @@ async def check_work(root: Path, prefix: str, row: Row, ticket: Ticket) -> Row:
         if missing:
             labels = ", ".join(work.label for work in missing)
             steps = f"step {labels}" if len(missing) == 1 else f"steps {labels}"
-            why = f"the run's tree lacks work of {steps}"
+            why = f"the run's worktree lacks the changes of {steps}"
             return replace(row, state=RunState.FAILED, why=why)
     return row
 

@@ -45,7 +45,7 @@ class NoGit(GitUnusable):
 
     def __init__(self) -> None:
         super().__init__(
-            "git was not found.", hint="Install git, or see that it is on the PATH."
+            "git was not found.", hint="Install git, or add it to the PATH."
         )
 
 
@@ -54,7 +54,7 @@ class NoRepository(GitUnusable):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"{folder} is in no git repository.", hint="`git init` makes one."
+            f"{folder} is not in a git repository.", hint="Create one with `git init`."
         )
         self.folder = folder
 

@@ -60,7 +60,8 @@ async def commit_files(
     message: CommitMessage,
     declares: Declares = _declares_none,
 ) -> CommittedFiles:
-    """Commit these files (created, changed, deleted) as they are now, on the branch
+    """Commit the current version of these files (created, changed, deleted) on the
+    branch
     that is checked out, or on a detached HEAD.
 
     `paths` are relative to `root`, which may be a folder inside the repository, and are
@@ -133,7 +134,7 @@ class _StepRepository(Struct, frozen=True):
         own_scratch.mkdir(exist_ok=True)
         git = await CommitGit.open(root / folder, own_scratch)
         if folder and git.prefix:  # its `.git` is an empty folder
-            raise CommitRefused("it is no repository.", hint=OR_OFF)
+            raise CommitRefused("it is not a repository.", hint=OR_OFF)
         return cls(root, folder, git, IndexView.parse(await git.ask(*LIST_INDEX)))
 
     async def open_submodule(self, folder: str) -> Self:
@@ -271,7 +272,7 @@ class _StepCommit(Struct, frozen=True):
             f"{folder} {name[:10]}" for folder, name in self.inside.items()
         )
         return CommitRefused(
-            f"{error.message} Committed already in submodules: {commits}.",
+            f"{error.message} Already committed in submodules: {commits}.",
             hint=f"{error.hint} Then commit the submodules' pointers yourself.".strip(),
         )
 
@@ -282,7 +283,7 @@ class _StepCommit(Struct, frozen=True):
         the outer one must point to; None if it must not change.
         """
         if not outer.is_submodule(folder):
-            reason = f"{folder} is a repository, and no submodule"
+            reason = f"{folder} is a repository but not a submodule"
             self.left_out.update(dict.fromkeys(paths, reason))
             return None
         files = [path for path in paths if path != folder]
@@ -395,8 +396,8 @@ def _expect_not_staged(
 
 
 def _expect_no_flag(repository: _StepRepository, paths: Collection[str]) -> None:
-    """Raise `CommitRefused` if the user has told git not to compare one of the files:
-    it may have changes that they want to keep out of commits.
+    """Raise `CommitRefused` if git is set not to compare one of the files: it may have
+    changes that the user wants to keep out of commits.
     """
     for path in paths:
         if repository.has_flag(path) and repository.is_on_disk(path):
@@ -418,23 +419,23 @@ async def _expect_submodule_ready(
     branch = await inner.git.run("symbolic-ref", "--quiet", "HEAD")
     if branch.return_code:
         raise CommitRefused(
-            "it is on no branch (detached HEAD).",
+            "HEAD is detached (no branch is checked out).",
             hint=f"Check out a branch: `git -C {folder} switch main`. {OR_OFF}",
         )
     name = outer.to_git(inner.folder)
     staged = await (await CommitDraft.begin(outer.git)).staged()
     if name in staged:
         raise CommitRefused(
-            "another commit of it is staged.",
-            hint=f"Commit it, or call `git restore --staged {folder}`. {OR_OFF}",
+            "a different commit of it is staged.",
+            hint=f"Commit that, or run `git restore --staged {folder}`. {OR_OFF}",
         )
     pointer, head = outer.index.submodules[name], await inner.git.head()
     if head == pointer or await _is_one_ahead(inner.git, pointer, trailers):
         return
     raise CommitRefused(
-        "another commit is checked out than the one that the project records.",
+        "the commit that is checked out is not the one that the project records.",
         hint=(
-            f"Commit {folder} in the project, or call `git submodule update {folder}`."
+            f"Commit {folder} in the project, or run `git submodule update {folder}`."
             f" {OR_OFF}"
         ),
     )
@@ -516,7 +517,7 @@ def _check_path(text: str) -> str:
     git must not take.
     """
     if not _is_committable(text):
-        raise CommitRefused(f"{text!r} names no file of the project.")
+        raise CommitRefused(f"{text!r} is not a file of the project.")
     return str(PurePosixPath(text))
 
 

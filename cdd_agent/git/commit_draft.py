@@ -38,8 +38,8 @@ _PENDING = "refs/worktree/cdd/commit"
 """The commit that is being published. Each linked worktree has a private one."""
 _SUBMODULE = "160000"
 _SIGNING = (
-    "`commit.gpgsign` asks for it. Unlock the key in another terminal and try again, or"
-    " set it to false."
+    "Unlock the key in another terminal and try again, or set `commit.gpgsign` to"
+    " false."
 )
 
 
@@ -70,8 +70,8 @@ class CommitDraft(Struct, frozen=True):
         pointers: Mapping[str, str],
         staged: Mapping[str, Change],
     ) -> list[Change]:
-        """Put the files, as they are now, and the commits of submodules into the
-        private index. Return the differences from the last commit. Files that git
+        """Put the current files and the commits of submodules into the private index.
+        Return the differences from the last commit. Files that git
         ignores and does not track are left out.
         """
         await self._ask("read-tree", self.tree)
@@ -151,8 +151,8 @@ class CommitDraft(Struct, frozen=True):
                     "The branch moved while the commit was being made; nothing was"
                     " committed.",
                     hint=(
-                        "The files are as they were. Try again when nobody else is at"
-                        " work on the branch."
+                        "The files are unchanged. Try again when no other process is"
+                        " committing."
                     ),
                 ) from error
             raise

@@ -84,13 +84,13 @@ class CommitGit(Struct, frozen=True):
         result = await here.run("rev-parse", *what)
         if result.started and "not a git repository" in result.stderr:
             raise CommitRefused(
-                f"{root} is in no git repository.",
-                hint=f"`git init` makes one. {OR_OFF}",
+                f"{root} is not in a git repository.",
+                hint=f"Create one with `git init`. {OR_OFF}",
             )
         check_result("rev-parse", result)
         bare, inside, prefix = result.stdout.removesuffix("\n").split("\n", 2)
         if inside != "true":  # `core.worktree` can be any folder
-            why = "is set up for the files of another folder"
+            why = "has its work tree in another folder"
             if bare == "true":
                 why = "is bare"
             raise CommitRefused(
@@ -102,7 +102,7 @@ class CommitGit(Struct, frozen=True):
         if "\ufffd" in places + prefix or more != [""]:
             raise CommitRefused(
                 f"The name of the folder {root} is not UTF-8, or has a line break.",
-                hint=f"Give it another one. {OR_OFF}",
+                hint=f"Rename it. {OR_OFF}",
             )
         return cls(Path(top), prefix, Path(folder), scratch)
 
@@ -207,13 +207,13 @@ def check_result(command: str, result: CommandResult) -> None:
     if result.return_code == 127:
         raise CommitRefused(
             "git was not found.",
-            hint=f"Install git, or see that it is on the PATH. {OR_OFF}",
+            hint=f"Install git, or add it to the PATH. {OR_OFF}",
         )
     if result.timed_out:
         raise CommitRefused(f"git {command} took longer than {SECONDS:.0f} s.")
     if locked := _LOCKED.search(result.stderr):
         hint = (
-            "Another git is at work there; if none is, remove"
+            "Wait for the other git process. If none is running, remove"
             f" {sanitize_for_display(locked[1])}"
         )
         raise CommitRefused("The repository is locked.", hint=hint)

@@ -26,11 +26,11 @@ _ID_LENGTHS = {"sha1": 40, "sha256": 64}
 
 
 class ContentGone(CddError):
-    """A saved content of a file is no longer there."""
+    """A saved content of a file is missing."""
 
     def __init__(self, content_id: str) -> None:
         super().__init__(
-            f"The saved content {content_id[:12]} of a file is no longer there",
+            f"The saved content {content_id[:12]} of a file is missing",
             hint="The file stays unchanged.",
         )
 

@@ -90,17 +90,17 @@ class TrackedFiles(Struct, frozen=True):
         """Return how the user checks the file out. Blocks while git runs."""
         if submodule := self.absent_submodule(path):
             place = quote_path(submodule)
-            return f"`git submodule update --init {place}` checks it out."
+            return f"Check it out with `git submodule update --init {place}`."
         words = ("config", "--type=bool", "--get", "core.sparseCheckout")
         answer = waited_for(Git(self.root, seconds=_SECONDS).run(*words))
         if answer.stdout.strip() == "true":
             folder = str(PurePosixPath(path).parent)
             place = quote_path(path if folder == "." else folder)
-            return f"`git sparse-checkout add {place}` checks it out."
+            return f"Check it out with `git sparse-checkout add {place}`."
         place = quote_path(path)
         return (
-            f"`git update-index --no-skip-worktree {place}` and `git restore {place}`"
-            " check it out."
+            f"Check it out with `git update-index --no-skip-worktree {place}` and `git"
+            f" restore {place}`."
         )
 
     def absent_submodule(self, path: str) -> str:

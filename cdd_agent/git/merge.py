@@ -29,7 +29,7 @@ def merge_texts(current: bytes, base: bytes, other: bytes) -> bytes | None:
         with tempfile.TemporaryDirectory(prefix="cdd-merge-") as name:
             return _merge_files(Path(name), versions)
     except OSError as error:
-        raise BadInput(f"Files could not be merged: {error.strerror or error}") from (
+        raise BadInput(f"Files cannot be merged: {error.strerror or error}") from (
             error
         )
 

@@ -45,14 +45,14 @@ _NO_LOGIN = re.compile(
     r" key verif"
 )
 _LOG_IN = (
-    "Nothing is asked here: your global git settings have to log in (a credential"
-    " helper, a key, a known host)."
+    "cdd cannot ask for a password. Set up a credential helper, an SSH key or a known"
+    " host in your global git settings."
 )
 _NOT_SENT = re.compile("the receiving end does not support|unexpected capabilities")
 """Errors after which nothing was sent."""
 _LET_IN = (
-    "Whoever runs it can let you write and read refs/cdd/runs/*; or push to another"
-    " one: `cdd push SLUG ADDRESS`."
+    "Ask its administrator for access to refs/cdd/runs/*, or push to another remote:"
+    " `cdd push SLUG ADDRESS`."
 )
 _WORDS = 5
 """The number of lines of a remote's answer to a push that are shown."""
@@ -94,14 +94,14 @@ async def address_of(repository: Repository | None, name: str) -> Address:
         top, fetch = repository.top, known.urls[name]
         push = known.push_urls.get(name, fetch)
         if any(not url or url.startswith("-") for url in (fetch, push)):
-            raise BadInput(f"The remote {name!r} has no address that can be used")
+            raise BadInput(f"The remote {name!r} has no usable address")
     elif _is_address(name):
         fetch = push = name
     else:
-        hint = "Name one, or an address: `git remote add` makes one."
+        hint = "Add a remote with `git remote add`, or give an address."
         if known.urls:
-            hint = f"There are: {', '.join(known.urls)}."
-        raise BadInput(f"There is no remote {name!r} here", hint=hint)
+            hint = f"Remotes: {', '.join(known.urls)}."
+        raise BadInput(f"Unknown remote {name!r}", hint=hint)
 
     def resolve(url: str) -> str:
         """Return a path as an absolute path, and an address unchanged."""
@@ -239,8 +239,8 @@ class Remote(Struct, frozen=True):
                 await asyncio.wait([fetching], timeout=_LOOK)
                 if _size(self.incoming) > most:
                     raise GitUnusable(
-                        f"{self.address.shown} sends more than {most // 1_000_000} MB:"
-                        " it was not taken."
+                        f"{self.address.shown} sends more than {most // 1_000_000} MB."
+                        " Nothing was fetched."
                     )
             await fetching
         except GitUnusable as error:
@@ -305,8 +305,8 @@ class Remote(Struct, frozen=True):
         if done.return_code == 0:
             if expected is None and await self.tip(reference) is None:
                 why = (
-                    f"{self.address.shown} took {reference}, but does not show it:"
-                    " nobody could take it from there"
+                    f"{self.address.shown} accepted {reference} but does not list it,"
+                    " so it could not be pulled"
                 )
                 raise PushRefused(why, hint=_LET_IN)
             return True
@@ -326,7 +326,7 @@ class Remote(Struct, frozen=True):
         reason = refused.rpartition("\t")[2] or done.stderr.strip()
         why = " ".join([reason, *answers[:_WORDS]])
         raise PushRefused(
-            f"{self.address.shown} does not take {reference}:"
+            f"{self.address.shown} does not accept {reference}:"
             f" {sanitize_for_display(why)}",
             hint=_LET_IN,
         )

@@ -57,8 +57,8 @@ T = TypeVar("T")
 LARGEST_SAVED = 1 << 20
 """Bytes of an ignored file that is saved."""
 HINT = (
-    "Check that the folder can be written and the disk has space; files that may not be"
-    " read can go to .gitignore."
+    "Check that the folder is writable and the disk has space. Add unreadable files to"
+    " .gitignore."
 )
 # in git, this file wins over all others
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"
@@ -107,7 +107,7 @@ _NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
 
 
 class Snapshot(Struct, frozen=True):
-    """What the files of one repository were. Paths are relative to its folder."""
+    """The files of one repository at one moment. Paths are relative to its folder."""
 
     tree: str
     """The tree of the files, as git names it."""
@@ -118,7 +118,7 @@ class Snapshot(Struct, frozen=True):
     also: frozenset[str] = frozenset()
     """Ignored files that were asked for, whether or not they existed."""
     saved: Mapping[str, TreeEntry] = {}
-    """Those of them that existed. Their contents are in the store of contents."""
+    """The paths that existed. Their contents are in the store of contents."""
 
 
 class Snapshots(Struct):
@@ -135,7 +135,9 @@ class Snapshots(Struct):
     references: Git
     namespace: str
     prefix: str
-    """Of the project in the repository, with a slash at its end; empty at its top."""
+    """The path of the project in the repository, with a slash at its end; empty at its
+    top.
+    """
     leave_out: tuple[str, ...]
     store: ContentStore
     """Contents of ignored files."""
@@ -169,9 +171,8 @@ class Snapshots(Struct):
         name: str = "",
     ) -> Snapshots:
         """Prepare snapshots of `root`, with `folder` for what they need. No other
-        process may use that folder meanwhile.
-
-        `root` is a resolved path. `leave_out` are patterns of files that are no part of
+        process may use that folder at the same time. `root` is a resolved path.
+        `leave_out` are patterns of files that are no part of
         the snapshots, relative to `root`, as in git's `:(glob)`; `folder` never is a
         part. `name` keeps the references apart from others in the repository. Raises
         `GitUnusable`, or `BadInput` if the folder cannot be written.
@@ -544,7 +545,7 @@ class Snapshots(Struct):
             return result.stdout.strip()
         if f"prefix {self.prefix} not found" not in result.stderr:
             raise GitUnusable(
-                "A checkpoint could not be made:"
+                "Cannot create a checkpoint:"
                 f" {sanitize_for_display(result.stderr.strip())}",
                 hint=HINT,
             )
@@ -683,7 +684,7 @@ def _fresh_index(folder: Path) -> Path:
     """An index of this process alone: a killed process's git may still have the last
     one.
 
-    It goes on from that one, moved and not copied: git compares its time with the
+    The last index is moved, not copied: git compares its time with the
     files', to know what may have changed in the moment it was written.
     """
     fresh = folder / f"index-{secrets.token_hex(4)}"
@@ -737,15 +738,14 @@ def _read_errors(stderr: str) -> _Errors:
     rest = _LEFT_OUT.sub("", stderr).strip()
     if rest:
         raise GitUnusable(
-            "A checkpoint could not be made:"
-            f" {sanitize_for_display(rest.splitlines()[0])}",
+            f"Cannot create a checkpoint: {sanitize_for_display(rest.splitlines()[0])}",
             hint=HINT,
         )
     return _Errors(hollow, unseen)
 
 
 def _is_own_file(root: Path, path: str) -> bool:
-    """Whether it is a file or link that can be read, neither behind a link nor in a
+    """True if it is a readable file or link that is neither behind a link nor in a
     repository within the project.
     """
     place = root / path

@@ -107,14 +107,14 @@ async def git_diff(
         if commit.isprintable() and not commit.startswith("-"):
             name = await _commit(git, commit)
         if not name:
-            raise BadInput(f"{commit!r} is no commit of this repository")
+            raise BadInput(f"{commit!r} is not a commit of this repository")
         run, which = git.show, ["--format=", "--first-parent", "-m", "--no-notes", name]
     specs = ["--", _spec(root, path)]
     names = await run(*which, *_PATCH, "--no-renames", "--name-only", "-z", *specs)
     if names.cut:
         raise GitUnusable(
-            "Too many files have changed to show how.",
-            hint="Ask for one folder or file.",
+            "Too many files have changed to show their differences.",
+            hint="Name one folder or file.",
         )
     files = HiddenFiles(root)
     hidden: dict[str, str] = {}
@@ -196,8 +196,7 @@ async def _git(root: Path) -> LookingGit:
         raise refusal("rev-parse", inside)
     if inside.stdout.strip() != "true":  # `core.worktree` can be any folder
         raise GitUnusable(
-            f"The repository at {root} is set up for the files of another folder, or"
-            " for none."
+            f"The repository at {root} is bare or has its work tree in another folder."
         )
     names = await git.config(
         "--null", "--name-only", "--get-regexp", r"^filter\.", with_exceptions=False

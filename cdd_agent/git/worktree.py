@@ -39,8 +39,9 @@ class Conflict(CddError):
         if len(files) > _NAMED:
             more = f"\n  … and {len(files) - _NAMED} more"
         super().__init__(
-            f"{branch} and your branch have changed the same places:\n{shown}{more}",
-            hint=f"Nothing was changed. `git merge {branch}` by hand lets you decide.",
+            f"{branch} and your branch changed the same lines:\n{shown}{more}",
+            hint=f"Nothing was changed. To resolve the conflicts yourself, run `git"
+            f" merge {branch}`.",
         )
         self.files = tuple(files)
 
@@ -173,7 +174,7 @@ class Trees(Struct, frozen=True):
         done = await self.git.run("merge", "--quiet", "--ff-only", commit)
         if done.timed_out or done.return_code:
             why = sanitize_for_display(" ".join(done.stderr.split()))
-            raise GitUnusable(f"Your files could not be moved on: {why}")
+            raise GitUnusable(f"Your files could not be updated: {why}")
 
 
 def _git(folder: Path) -> Git:

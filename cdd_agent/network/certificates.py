@@ -107,5 +107,5 @@ def _add(context: ssl.SSLContext, path: str) -> None:
 def _unusable(source: CertificateSource, reason: str) -> UnusableVariable:
     return UnusableVariable(
         f"The certificates of {source} cannot be read: {reason}.",
-        hint=f"Correct {source.variable}, or unset it.",
+        hint=f"Fix {source.variable}, or unset it.",
     )

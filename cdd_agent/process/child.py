@@ -37,7 +37,7 @@ class BadChild(CddError):
 
 
 class ChildEnd(Struct, frozen=True):
-    """How a child ended."""
+    """The end of a child process."""
 
     exit_code: int
     """Below 0 after a signal."""
@@ -78,7 +78,7 @@ class Child:
             )
         except OSError as error:
             why = error.strerror or error
-            raise BadChild(f"No process could be started: {why}") from error
+            raise BadChild(f"Cannot start a process: {why}") from error
         self._process = process
         working = asyncio.ensure_future(self._work(process))
         try:

@@ -1,6 +1,4 @@
-"""The person's own editor: which one it is, how it is told a line, and copies of files
-for it.
-"""
+"""The user's editor: which one, how to open a line, and copies of files for it."""
 
 import os
 import shlex
@@ -34,11 +32,11 @@ _PLUS_LINE = (
 )
 _GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
 _COLON_LINE = ("hx", "helix", "subl", "zed", "zeditor")
-NAME_ONE = "Set $VISUAL or $EDITOR to a program that is there."
+NAME_ONE = "Set $VISUAL or $EDITOR to an installed program."
 
 
 def editor_argv(environment: Mapping[str, str]) -> list[str]:
-    """How the editor is called: by $VISUAL, $EDITOR, or one that is there. Raises
+    """Return the command of the editor: $VISUAL, $EDITOR, or an installed one. Raises
     `BadInput`.
     """
     for name in ("VISUAL", "EDITOR"):
@@ -55,13 +53,13 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
                 ) from error
             if shutil.which(argv[0]) is None:
                 raise BadInput(
-                    f"${name} names {argv[0]!r}, and there is no such program",
+                    f"${name} names {argv[0]!r}, which is not installed",
                     hint=NAME_ONE,
                 )
             return argv
     found = next((name for name in _USUAL if shutil.which(name)), None)
     if found is None:
-        raise BadInput("There is no editor", hint=NAME_ONE)
+        raise BadInput("No editor found", hint=NAME_ONE)
     return [found]
 
 
@@ -78,8 +76,8 @@ def words_of(command: str, *, posix: bool) -> list[str]:
 
 
 def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
-    """The arguments that open a file at a line, as far as it is known how the program
-    is told that.
+    """Return the arguments that open a file at a line, if cdd knows them for this
+    program.
     """
     name = Path(program).name.removesuffix(".exe")
     if name in _PLUS_LINE:
@@ -91,7 +89,7 @@ def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
 
 @contextmanager
 def copies(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Path]]:
-    """Files by their paths, in a folder of their own that is gone afterwards."""
+    """Yield copies of files by their paths, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
         places = {name: Path(folder, name) for name in files}
         for name, place in places.items():
@@ -105,4 +103,4 @@ def read_back(places: Mapping[str, Path]) -> dict[str, bytes]:
     try:
         return {name: place.read_bytes() for name, place in places.items()}
     except OSError as error:
-        raise BadInput(f"What the editor has left cannot be read: {error}") from error
+        raise BadInput(f"The edited text cannot be read: {error}") from error

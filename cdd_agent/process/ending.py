@@ -74,9 +74,9 @@ def end_noted(folder: Path) -> int:
         if remaining:
             numbers = ", ".join(str(process.pid) for process in remaining)
             raise BadInput(
-                "A command of the run that was killed is still at work and cannot be"
-                f" ended: process {numbers}",
-                hint="End it, then go on: two at once would get into each other's way.",
+                "A command of the killed run is still running and cannot be ended:"
+                f" process {numbers}",
+                hint="End that process, then try again.",
             )
         remove(note)
     return ended

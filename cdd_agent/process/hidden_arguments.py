@@ -1,4 +1,4 @@
-"""The hidden files that a command could show, as far as its text tells.
+"""The hidden files that a command could show, judged by its text.
 
 Each part of a word that names a hidden file counts, whatever the option around it.
 Programs that only print names are let through. For programs that read whole folders
@@ -58,7 +58,7 @@ _SEARCHES = {
 }
 """Programs that search files, and the option by which they list files instead."""
 _READ_THEIR_FOLDER = frozenset(("rg", "ag", "ack"))
-"""Those that search the current folder if they are given none."""
+"""Programs that search the current folder if no folder is given."""
 _QUIET = re.compile(
     r"-[abEFGHhiInoPrRsTUvVwxyzZ]*[qlLc][A-Za-z]*|--(?:quiet|silent|count|files-with.*)"
 )
@@ -127,7 +127,7 @@ _MOST_FOLDERS = 30
 _MOST_LISTERS = 20
 """Commands of one text whose folders are looked through."""
 _LISTED = "it could show hidden files"
-_ANY_OBJECT = "it can show each file of the history"
+_ANY_OBJECT = "it can show any file of the history"
 _PARTS = re.compile(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
 _MOST_PARTS = 300
 _MOST_ENTRIES = 20_000
@@ -174,7 +174,7 @@ def find_hidden_uses(
         segments = split_segments(text)
         segments += _scripts_of_pipes(segments)
     if len(segments) > _MOST_COMMANDS:
-        return [HiddenUse("", "it has too many commands to know what they show")]
+        return [HiddenUse("", "it has too many commands to check what they show")]
     commands.enter_folders(segments)
     listings = commands.find_listings(segments)
     earlier: list[Segment] = []
@@ -454,7 +454,7 @@ class _Commands(Struct, dict=True):
                 inner[:] = [name for name in inner if name not in _INSTALLED]
                 left -= len(files)
                 if left < 0:
-                    return f"{top.name}/ has too many files to know that none is hidden"
+                    return f"{top.name}/ has too many files to check for hidden ones"
                 for name in files:
                     if names and not any(_fits(name, pattern) for pattern in names):
                         continue
@@ -568,9 +568,7 @@ def _select_read(segment: Segment) -> list[Word]:
 
 
 def _reads_folders(segment: Segment, *, has_folders: bool) -> bool:
-    """True if a program reads all files of a folder; `has_folders` tells whether its
-    words name one.
-    """
+    """True if a program reads all files of a folder. `has_folders`: it names one."""
     program, arguments = segment.program, segment.arguments
     if program in ("find", "fd"):
         return _runs_programs(arguments)

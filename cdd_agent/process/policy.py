@@ -57,15 +57,11 @@ _OFF_LIST_HINT = (
     " or put it into a script or a Makefile target that an allowed program runs."
 )
 _PATH_HINT = (
-    "Only the plain name of a program can be on the list (`commands.allow`); a script"
-    " is run by one: `python script.py`, a Makefile target. Or set"
-    " `commands.mode: ask`."
+    "`commands.allow` lists plain program names. Run a script through one (`python"
+    " script.py`, a Makefile target), or set `commands.mode: ask`."
 )
-_CD_HINT = (
-    "Nothing carries over from one command to the next; the folder of a command is its"
-    " `cwd`."
-)
-_OWN_SHELL_HINT = "Put it into a script or a Makefile target, and name that."
+_CD_HINT = "Commands do not share state. Set `cwd` to run a command in another folder."
+_OWN_SHELL_HINT = "Put it into a script or a Makefile target, and run that."
 _SHELL_HINT = (
     "Put it into a script or a Makefile target that an allowed program runs, or set"
     " `commands.mode: ask` in .cdd/config.yaml."
@@ -199,7 +195,7 @@ def _read_pieces(text: str) -> Iterator[tuple[str, str]]:
         kind = piece.lastgroup or ""
         content = piece[kind]
         if kind == "open":
-            raise CommandRefused(f"{_shown(content)} in the command has no end")
+            raise CommandRefused(f"{_shown(content)} in the command is not closed")
         if kind != "continued":
             yield kind, content
     yield "blank", ""
@@ -341,7 +337,7 @@ class CommandRunner(Struct, frozen=True):
             judged = await asyncio.to_thread(self._judged, command, folder)
             for name, value in (env or {}).items():
                 if not name or "=" in name or "\0" in name + value:
-                    why = "a variable has a name without `=`, and neither has a NUL"
+                    why = "a variable needs a name without `=`, and no NUL character"
                     raise CommandRefused(f"{name!r} cannot be set: {why}")
             await self.ask(await self._with_listed(judged))
             starts()
@@ -398,7 +394,7 @@ class CommandRunner(Struct, frozen=True):
         file. Nothing is listed if the user is asked anyway.
         """
         if command.objection and self.asks():
-            # not known to be harmless, whichever mode the user chooses meanwhile
+            # not known to be harmless, even if the user changes the mode now
             return replace(
                 command,
                 is_always_asked=command.is_always_asked or bool(command.listings),
@@ -418,7 +414,7 @@ class CommandRunner(Struct, frozen=True):
             # 1: nothing was found, or files differ; 2 of grep: a file is missing
             codes = (0, 1, 2) if listing[0].endswith("grep") else (0, 1)
             if result.timed_out or result.cut or result.return_code not in codes:
-                why = why or "it is not known which files it would show"
+                why = why or "cdd cannot tell which files it would show"
             if why:
                 return replace(command, objection=why, is_always_asked=True)
         return command
@@ -535,7 +531,7 @@ class CommandRunner(Struct, frozen=True):
             noted_in=self.noted_in,
             on_output=on_output,
         )
-        end = "its time was up" if result.timed_out else f"code {result.return_code}"
+        end = "time limit" if result.timed_out else f"code {result.return_code}"
         _log.info("Ended %.1000r after %.1f s: %s", command.text, result.seconds, end)
         return result
 
@@ -638,7 +634,7 @@ def _make(folder: Path) -> None:
         confined = folder.resolve() == folder
     except OSError as error:
         raise CommandRefused(
-            f"{folder} cannot be worked in: {error.strerror or error}"
+            f"{folder} cannot be opened: {error.strerror or error}"
         ) from error
     if not confined:
-        raise CommandRefused(f"{folder} leads somewhere else now")
+        raise CommandRefused(f"{folder} has been replaced by another folder")

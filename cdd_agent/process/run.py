@@ -536,7 +536,7 @@ class HeadTailBuffer(Struct):
             self.cut = True
 
     def text(self) -> str:
-        gap = "\n… (output left out) …\n" if self.cut else ""
+        gap = "\n… (output omitted) …\n" if self.cut else ""
         return self.head + gap + "".join(self.tail)
 
 

@@ -42,7 +42,7 @@ def execute_command_tool(
     except OSError as error:
         return {
             "error": (
-                "Failed to execute command: the session's folder cannot be made:"
+                "Failed to execute command: the session's folder cannot be created:"
                 f" {error.strerror or error}"
             )
         }
@@ -54,8 +54,8 @@ def _session_folder(*ids: str) -> Path:
     for one in ids:
         if not isinstance(one, str) or not _ID.fullmatch(one):
             raise PathRefused(
-                f"{one!r} is not an id: letters, digits and `-_.@+=,`, at most 128, no"
-                " dot at the start"
+                f"{one!r} is not a valid id: use up to 128 letters, digits and"
+                " `-_.@+=,`, and no dot at the start"
             )
     base = _base_folder()
     return base.resolve() / confine_folder(base, "/".join(ids))
@@ -68,7 +68,5 @@ def _base_folder() -> Path:
         return Path(chosen).absolute()
     folder = data_folder()
     if folder is None:
-        raise PathRefused(
-            "there is no home folder for sessions; set CDD_WORKSPACES to a folder"
-        )
+        raise PathRefused("no home folder for sessions; set CDD_WORKSPACES to a folder")
     return folder / "workspaces"

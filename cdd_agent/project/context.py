@@ -102,7 +102,7 @@ def _shown_content(file: FileContext) -> str:
         return fenced(file.content)
     if file.problem:
         return f"({file.problem})"
-    return "There is no such file."
+    return "No such file."
 
 
 def project_context(root: Path, paths: Iterable[str] = ()) -> ContextResult:
@@ -203,7 +203,7 @@ def entries(
 
 
 def repo_tree(root: Path) -> str:
-    """Draw the project's files as a tree, as many levels as fit."""
+    """Draw the project's files as a tree, with all levels that fit."""
     return _draw(root, entries(root))
 
 
@@ -225,7 +225,7 @@ def plain_tree(listed: Sequence[WalkEntry], lines: int) -> str:
 def _note_of_more(listed: Sequence[WalkEntry]) -> list[str]:
     if len(listed) <= _COUNTED:
         return []
-    return [f"… and more: only {_COUNTED:,} entries were looked at"]
+    return [f"… and more: only {_COUNTED:,} entries were read"]
 
 
 def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:

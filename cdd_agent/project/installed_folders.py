@@ -81,7 +81,7 @@ def link_installed(top: Path, tree: Path, listed: ProjectFiles) -> list[str]:
             _Installed(top, tree).link(top / path, link)
         except OSError as error:
             raise BadInput(
-                f"{link} could not be made: {error.strerror or error}"
+                f"{link} cannot be created: {error.strerror or error}"
             ) from error
         linked.append(path)
     return linked

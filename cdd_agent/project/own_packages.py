@@ -88,9 +88,9 @@ async def own_packages(
             f"Tests in another tree would import {', '.join(sorted(still))} from"
             f" {still[min(still)]}",
             hint=(
-                "It is installed so that nothing can come before. Run it in your own"
-                " tree, one step after the other (`--jobs 1`, without `--worktree`), or"
-                " uninstall it."
+                "Its installation takes precedence over PYTHONPATH. Run the steps in"
+                " your own tree (`--jobs 1`, without `--worktree`), or uninstall the"
+                " package."
             ),
         )
     return own

@@ -107,7 +107,7 @@ class _Reading(Struct):
         try:
             source = read_source(folder, name, limit=LONGEST + _LONGEST_BLANKS)
         except CddError as error:
-            self.notes.append(f"The rules in {shown} are left out: {error.message}.")
+            self.notes.append(f"Skipped the rules in {shown}: {error.message}.")
             return
         read = source.text.replace("\r\n", "\n").strip()
         if source.is_folder or not read:
@@ -129,7 +129,7 @@ class _Reading(Struct):
         if not self.room:
             self.left_out.add(key)
             self.notes.append(
-                f"The rules in {file.name} are left out: the others have"
+                f"Skipped the rules in {file.name}: together, rules may have"
                 f" {LONGEST_TOGETHER:,} characters."
             )
             return
@@ -137,7 +137,7 @@ class _Reading(Struct):
             cut = file.text[:LONGEST].rstrip()
             file = replace(file, text=cut[: self.room])
             self.notes.append(
-                f"The rules in {file.name} are cut: only the first"
+                f"Shortened the rules in {file.name}: only the first"
                 f" {len(file.text):,} characters are used."
             )
         self.room -= len(file.text)

@@ -261,4 +261,4 @@ def _list_paths(entries: Iterable[WalkEntry], limit: int) -> LineList:
     folders = f"{closed:,} folders"
     if closed == 1:
         folders = "1 folder"
-    return LineList(tuple(lines), note=f"{folders} could not be looked into")
+    return LineList(tuple(lines), note=f"{folders} could not be read")

@@ -249,11 +249,11 @@ def misspelt_variables(environment: Mapping[str, str]) -> dict[str, str]:
         similar = difflib.get_close_matches(name, names, n=2, cutoff=_MIN_LIKENESS)
         advice = ""
         if name in settings:
-            advice = f"`{settings[name]}` is set in a settings file"
+            advice = f"set `{settings[name]}` in a settings file instead"
         elif similar:
             advice = f"did you mean {' or '.join(f'CDD_{one}' for one in similar)}?"
         if advice:
-            messages[variable] = f"{variable}: there is no such variable; {advice}"
+            messages[variable] = f"{variable} is not a variable of cdd; {advice}"
     return messages
 
 
@@ -319,7 +319,7 @@ def check_settings(
             note = f" ({_YAML_NOTE})" if isinstance(error.value, bool) else ""
             faults.append(f"{where(place)}: {error}{note}")
             if key not in Config.__struct_fields__:
-                hint = "docs/settings.md lists all settings."
+                hint = "See docs/settings.md for all settings."
             continue
         if isinstance(setting, Section):
             given = {name: getattr(setting, name) for name in value}

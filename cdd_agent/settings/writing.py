@@ -89,8 +89,9 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
     if not is_changed:
         lines = as_lines({name: wanted[name] for name in changes})
         raise BadInput(
-            f"{source} is not written line by line, and was left unchanged",
-            hint=f"Write into it:\n{lines}",
+            f"{source} is not in block style (`key: value` lines), so it was not"
+            " changed",
+            hint=f"Add these lines yourself:\n{lines}",
         )
     return changed
 

@@ -195,7 +195,7 @@ def _read_unknown_keys(
     for key, entry in entries.items():
         name = str(entry.key.value) if entry.key else str(key)
         if name in unknown:
-            raise BadInput(f"{entry.at(source)}: the key {name} is there twice.")
+            raise BadInput(f"{entry.at(source)}: the key {name} appears twice.")
         unknown[name] = entry.tree
     return unknown
 
@@ -228,9 +228,7 @@ def _pop_type(entries: dict[object, YamlEntry], source: str, slug: str) -> Ticke
         return TicketType.from_slug(slug)
     if entry and word not in set(TicketType):
         allowed = f"Allowed: {', '.join(TicketType)}."
-        raise BadInput(
-            f"{entry.at(source)}: the type {word[:40]!r} is not known.", hint=allowed
-        )
+        raise BadInput(f"{entry.at(source)}: unknown type {word[:40]!r}.", hint=allowed)
     return TicketType(word)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, digest
 from cdd_agent.files.json_file import from_json
@@ -62,7 +63,7 @@ class StateOrigin(Enum):
     COPIED = auto()
     """Another ticket, from whose folder it was copied."""
     FOREIGN = auto()
-    """No ticket that is known here, while this one has a run of its own."""
+    """Not a ticket that is known here, but this one has a separate run."""
 
 
 class _BegunStep(Struct, frozen=True):
@@ -107,7 +108,7 @@ class Ticket(Struct, frozen=True):
 
     @property
     def record(self) -> Path:
-        """The folder of the run's record. It exists once a run was begun. Until a
+        """The folder of the run's record. It exists once a run has begun. Until a
         renamed ticket is run again, it has the ticket's former name.
         """
         own = Path(self.root, ".cdd", "runs", self.slug)
@@ -151,7 +152,7 @@ class Ticket(Struct, frozen=True):
 
     def _has_run_of_another_ticket(self) -> bool:
         """True if a ticket that has its own name in its state has begun a step of this
-        ticket's state: of two copies, the run went on with that one.
+        ticket's state: of two copies, that one has the run.
         """
         begun = _begun_steps(self.state_path)
         for other in TicketStore(self.root, self.tickets_dir).list():
@@ -228,14 +229,13 @@ class Ticket(Struct, frozen=True):
         """
         path = self.find_spec()
         hint = (
-            f"Write {self.shown(path)}, or let Socrates ask: `/socrates {self.slug}` in"
-            " the shell."
+            f"Write {self.shown(path)}, or type `/socrates {self.slug}` in the shell."
         )
         if not self.plan_path.exists():
-            # A ticket has one of them, so the folder was renamed or moved meanwhile.
+            # A ticket has one of them, so the folder was renamed or moved.
             hint = (
-                "It has no plan.md either. If you renamed its folder, go on under the"
-                " new name: `cdd list` shows it."
+                "It has no plan.md either. If you renamed its folder, use the new name:"
+                " `cdd list` shows it."
             )
         return self._read(path, hint=hint)
 
@@ -279,7 +279,7 @@ class Ticket(Struct, frozen=True):
         """
         progress = "no plan yet"
         if self.state_path.exists():
-            progress = "a run was begun"
+            progress = "a run has begun"
         elif self.plan_path.exists():
             progress = "planned"
         match = _TITLE.search(read_small(self.spec_path, 2_000))
@@ -296,10 +296,7 @@ class Ticket(Struct, frozen=True):
         return slug_in(f"{self.folder}/{_STATE}")
 
     def _plan_text(self) -> str:
-        hint = (
-            f"`/plan {self.slug}` in the shell makes one, and so does"
-            f" `cdd plan {self.slug}`."
-        )
+        hint = f"Make a plan: `/plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.strip():
             raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
@@ -362,8 +359,11 @@ class TicketStore:
         return Ticket(slug, first, self.root, self.tickets_dir, tuple(real))
 
     def find(self, reference: str) -> Ticket:
-        """Return the ticket of a slug, a unique prefix of a slug, or a path in the
-        project. Case and the composition of letters do not matter. Raises `BadInput`.
+        """Return the ticket that a reference means: its slug, its path in the project,
+        or a part of the slug that only one ticket has. Raises `BadInput`.
+
+        A slug goes before a path, a path before the beginning of a slug, and that
+        before any other part. Case and the composition of letters do not matter.
         """
         reference = _check_reference(reference.strip())
         tickets = {ticket.slug: ticket for ticket in self.list()}
@@ -395,19 +395,19 @@ class TicketStore:
         return None
 
     def _like(self, reference: str, tickets: dict[str, Ticket]) -> Ticket:
-        """Return the only ticket whose slug is a reference in another spelling, or
-        begins with it. Raises `BadInput`.
+        """Return the only ticket whose slug is a reference in another spelling, begins
+        with it, or else contains it. Raises `BadInput`.
         """
         typed = comparable(reference)
         matches = [slug for slug in tickets if comparable(slug) == typed]
         if not matches:
-            matches = [slug for slug in tickets if comparable(slug).startswith(typed)]
+            matches = list(find_matches(typed, tickets).certain)
         if len(matches) == 1:
             return tickets[matches[0]]
         if matches:
             raise BadInput(
-                f"{shorten(reference)} could be any of: {', '.join(matches)}.",
-                hint="Name one in full.",
+                f"Several tickets match {shorten(reference)}: {', '.join(matches)}.",
+                hint="Type more of the name.",
             )
         for ticket in tickets.values():
             if comparable(ticket.former_slug) == typed:
@@ -471,15 +471,15 @@ class TicketStore:
             raise BadInput(
                 f"There is no ticket type {shorten(ticket_type)}.",
                 hint=(
-                    f"Allowed: {', '.join(TicketType)}; and `documentation guide NAME`"
-                    " makes a page."
+                    f"Allowed: {', '.join(TicketType)}, and `documentation guide NAME`"
+                    " for a page."
                 ),
             )
         words = to_kebab(slug or name).removeprefix(f"{kind}-")
         if words == kind:
             raise BadInput(
-                f"{shorten(slug or name)} says only the type.",
-                hint=f"Say what it is about, as {kind}-user-auth.",
+                f"{shorten(slug or name)} is only a type.",
+                hint=f"Add what it is about, such as {kind}-user-auth.",
             )
         ticket = self.new_ticket(f"{kind}-{words}")
         for existing in self.list():
@@ -543,7 +543,7 @@ class TicketStore:
 def _check_reference(reference: str) -> str:
     if not reference:
         raise BadInput(
-            "Which ticket?", hint="Name its slug, the start of it, or its folder."
+            "Which ticket?", hint="Type its slug, a part of the slug, or its folder."
         )
     if len(reference) > _MAX_REFERENCE or re.search("[\0\ud800-\udfff]", reference):
         raise BadInput(f"{shorten(reference)} cannot be the name of a ticket.")
@@ -552,16 +552,13 @@ def _check_reference(reference: str) -> str:
 
 def _suggestion(reference: str, slugs: list[str]) -> str:
     if not slugs:
-        return "There are no tickets yet: make one with `cdd new`."
+        return "There are no tickets yet. Create one: `cdd new feature NAME`."
     word = reference.lower()[:_MAX_COMPARED]
-    similar = [slug for slug in slugs if word in slug] or difflib.get_close_matches(
-        word, slugs, n=3, cutoff=0.5
-    )
-    return (
-        f"Did you mean {', '.join(similar[:3])}?"
-        if similar
-        else "`cdd list` shows the tickets."
-    )
+    similar = find_matches(word, slugs).best
+    similar = similar or difflib.get_close_matches(word, slugs, n=3, cutoff=0.5)
+    if not similar:
+        return "List the tickets: `cdd list`."
+    return f"Did you mean {', '.join(similar[:3])}?"
 
 
 def _is_ticket(folder: Path) -> bool:
@@ -630,6 +627,6 @@ def _title_of(name: str, slug: str) -> str:
 
 def _already_exists(ticket: Ticket) -> BadInput:
     return BadInput(
-        f"The ticket {ticket.slug} is there already.",
+        f"The ticket {ticket.slug} already exists.",
         hint=f"It is in {ticket.shown(ticket.folder)}.",
     )

@@ -1,10 +1,7 @@
-"""A run that arrives: read like any other input, from whoever can write to the remote,
-and put in its place.
-
-All of it is first read into a folder of its own and judged there: names, sizes, kinds
-of files, and every file by the reader that will read it later. Only then does it go to
-its place, the files of the run last; a pull that is killed meanwhile is begun again
-from the start.
+"""An arriving run: validated as untrusted input from the remote, then installed. The
+whole run is first read into a separate folder and validated there: names, sizes, kinds
+of files, and every file by the reader that will read it later. Then it is installed,
+the files of the run last. A killed pull starts again from the beginning.
 """
 
 from __future__ import annotations
@@ -63,7 +60,7 @@ _PERMISSIONS = range(0o1000)
 
 
 class Arrival(Struct, frozen=True):
-    """The content of a commit, as it was judged to be a run."""
+    """The content of a commit that has been validated as a run."""
 
     tip: str
     manifest: Manifest
@@ -102,8 +99,8 @@ class Arrival(Struct, frozen=True):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def install_record(self, record: RunRecord) -> None:
-        """Put its files into the record, where those of the run as it was before go.
-        What only this copy has stays. Raises `BadInput`.
+        """Replace the record's files of the run by the arrived ones. Files that only
+        this copy has stay. Raises `BadInput`.
         """
         source = self.folder / "record"
         new = {
@@ -172,7 +169,7 @@ class Arrival(Struct, frozen=True):
             attempt = Attempt(self.folder, folder)
             expect_readable(attempt, self.manifest.checkpoints)
             expect_inside(attempt.shown.all_files if attempt.shown else ())
-            # Those that nothing more has to be known of than that they can be read.
+            # Structs that must only be readable, without further checks.
             _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
 
         for name in ("step-*/ledger.jsonl", "step-*/attempt-*/beside.jsonl"):
@@ -181,7 +178,7 @@ class Arrival(Struct, frozen=True):
         for place in record.glob(f"{VERSIONS}/*"):
             content = place.read_bytes()
             if hash_content([content], len(content), "sha1") != place.name:
-                raise NotARun(f"{VERSIONS}/{place.name} has another content")
+                raise NotARun(f"{VERSIONS}/{place.name} has unexpected content")
 
     def _judge_ledger(self, ledger: LedgerFile) -> None:
         """An undo writes what a ledger names."""
@@ -202,7 +199,7 @@ class Arrival(Struct, frozen=True):
     def _judge_change(self, change: Change) -> None:
         """Raise `NotARun` for settings, what is no file, and a link elsewhere."""
         if change.path.casefold() == PROJECT_FILE.as_posix():
-            raise NotARun(f"{change.path[:200]!r} is no file of a project")
+            raise NotARun(f"{change.path[:200]!r} is not a file of a project")
         for entry in (change.before, change.after):
             if entry is None:
                 continue
@@ -279,7 +276,7 @@ async def _unpack_all(reference: RunReference, tip: str, folder: Path) -> None:
         head, _, path = entry.decode(errors="replace").partition("\t")
         mode, kind, name, size = head.split()
         if mode != _FILE or kind != "blob" or not _belongs(path):
-            raise NotARun(f"{path[:200]!r} does not belong into it")
+            raise NotARun(f"{path[:200]!r} does not belong in it")
         total += int(size)
         if int(size) > _LARGEST.get(path, LARGEST_FILE) or total > _MOST:
             raise NotARun(f"{path} is too large")
@@ -318,7 +315,7 @@ async def read_manifest(reference: RunReference, tip: str) -> Manifest:
         raise NotARun(f"it has no {MANIFEST}")
     version = re.match(rb'\{\s*"version":\s*([0-9]+)', data)
     if version and int(version[1]) > VERSION_OF_FORM:
-        raise NotARun("it was pushed by a newer cdd; install that one here, too")
+        raise NotARun("it was pushed by a newer cdd; update cdd here, too")
     try:
         manifest = from_json(data, Manifest)
     except ValueError as error:
@@ -330,7 +327,7 @@ async def read_manifest(reference: RunReference, tip: str) -> Manifest:
             raise NotARun(f"the notes of {one.name[:100]!r} do not belong to it")
     for name in manifest.checkpoints:
         if not _CHECKPOINT.fullmatch(name) or name.startswith("travel/"):
-            raise NotARun(f"{name[:100]!r} is no checkpoint's name")
+            raise NotARun(f"{name[:100]!r} is not the name of a checkpoint")
     return manifest
 
 

@@ -55,7 +55,7 @@ _STAYS = ("lock", "holder.json", STORE)
 
 
 class Landing(Struct, frozen=True):
-    """Of a run whose steps are done."""
+    """Prepare the landing of a run whose steps are done."""
 
     own: OwnTree
     record: RunRecord
@@ -70,20 +70,20 @@ class Landing(Struct, frozen=True):
     emit: Emit
 
     async def land(self, *, rebase: bool) -> None:
-        """Move the person's branch on to a commit with the run's work. Raises
-        `CddError`; then it is where it was.
+        """Move the user's branch to a commit with the run's work. Raises `CddError` and
+        leaves the branch unchanged if that fails.
         """
         own = self.own
         if load_own_tree(own.record.folder) is None:
             if own.ticket.state_path.exists():
-                hint = f"`cdd status {own.ticket.slug}` shows it."
+                hint = f"See it with `cdd status {own.ticket.slug}`."
                 raise BadInput(
-                    f"{own.ticket.slug} has nothing to land: its run is in your own"
+                    f"{own.ticket.slug} has nothing to land: it ran in your working"
                     " tree",
                     hint=hint,
                 )
-            hint = f"`cdd exec {own.ticket.slug} --worktree` makes one."
-            raise BadInput(f"{own.ticket.slug} has no tree of its own", hint=hint)
+            hint = f"Run it in one with `cdd exec {own.ticket.slug} --worktree`."
+            raise BadInput(f"{own.ticket.slug} has no worktree", hint=hint)
         with (
             locked(own.record.folder, own.ticket.slug, self.emit),
             (
@@ -111,22 +111,25 @@ class Landing(Struct, frozen=True):
         state = load_state(own.ticket_in_it, plan)
         if state is None or state.status is not RunStatus.COMPLETED:
             raise BadInput(
-                f"{own.ticket.slug} has steps that are not over",
-                hint=f"`cdd exec {own.ticket.slug} --worktree` goes on with them.",
+                f"{own.ticket.slug} has unfinished steps",
+                hint=f"Resume it with `cdd exec {own.ticket.slug} --worktree`.",
             )
         if left := [
             path
             for path in await trees.changed(own.place, untracked=False)
             if self._is_work(path)
         ]:
-            hint = f"Commit it there, in {own.place}, and try again."
-            raise BadInput(f"Not committed in the run's tree: {named(left)}", hint=hint)
+            hint = f"Commit it in {own.place}, then try again."
+            message = f"Not committed in the run's worktree: {named(left)}"
+            raise BadInput(message, hint=hint)
         if inner := await trees.unpublished_submodules(own.place, own.branch):
             folder = quote_path(inner[0])
             source = quote_path(str(own.place / inner[0]))
-            hint = f"Fetch them, and try again: `git -C {folder} fetch {source} HEAD`."
+            command = f"git -C {folder} fetch {source} HEAD"
+            hint = f"Fetch them with `{command}`, then try again."
             raise BadInput(
-                f"Commits of submodules are only in the run's tree: {named(inner)}",
+                f"Commits of submodules exist only in the run's worktree:"
+                f" {named(inner)}",
                 hint=hint,
             )
         base = await trees.commit_of("HEAD")
@@ -143,8 +146,8 @@ class Landing(Struct, frozen=True):
             await trees.remove(place)
         if await trees.commit_of("HEAD") != base:
             raise BadInput(
-                "Your branch has moved meanwhile",
-                hint="Nothing was changed; try again.",
+                "Your branch moved during the landing",
+                hint="Nothing was changed. Try again.",
             )
         assert made is not None, "seen by whoever asks for it"
         replace(made, landing=result, landing_of=tip).keep(own.record.folder)
@@ -152,20 +155,20 @@ class Landing(Struct, frozen=True):
         await self._finish(result)
 
     async def _finish(self, result: str) -> None:
-        """The rest, when the person's branch is there."""
+        """Finish after the user's branch has moved."""
         await self._bring_record()
         await self._remove_tree()
         ticket = self.own.ticket
         state = load_state(ticket, ticket.read_plan())
         tally = NO_STEPS if state is None else state.tally
-        text = f"{ticket.slug} has landed: your branch is at {result[:12]}."
+        text = f"Landed {ticket.slug}: your branch is at {result[:12]}."
         if tally.total:
-            text += f" Its run: {tally_in_words(tally)}."
+            text += f" The run: {tally_in_words(tally)}."
         tone = Tone.GOOD if tally.is_done else Tone.WARNING
         self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
 
     def _is_work(self, path: str) -> bool:
-        """Whether a file in the run's tree is somebody's, and not the program's."""
+        """True if a file in the run's tree belongs to the user and not to cdd."""
         own = self.own
         place, source = own.place / path, own.trees.top / path
         if place.is_symlink() and place.readlink() == source:
@@ -197,7 +200,7 @@ class Landing(Struct, frozen=True):
         if not checks:
             self.emit(
                 Notice(
-                    "There is no check to be run on the result.",
+                    "No check ran on the result: the project has none.",
                     Tone.WARNING,
                 )
             )
@@ -208,7 +211,7 @@ class Landing(Struct, frozen=True):
                     await commands.ask(check.command)
                 except CommandRefused as refusal:
                     raise NotApproved(
-                        f"`{shown}` was not approved: nothing was changed"
+                        f"`{shown}` was not approved. Nothing was changed"
                     ) from refusal
             run = await run_check(check, commands, self.limit, self.record.folder)
             result = judge_check(check, run, before, Work())
@@ -228,8 +231,8 @@ class Landing(Struct, frozen=True):
             self.emit(Notice(f"On the result: {result.reason}.", tone))
 
     async def _bring_record(self) -> None:
-        """The run's record, checkpoints and state become those of the person's own
-        tree. To do it again is harmless.
+        """Move the run's record, checkpoints and state to the user's tree. A repetition
+        is harmless.
         """
         own, target = self.own, self.own.record.folder
         if self.record.folder.exists():
@@ -246,14 +249,14 @@ class Landing(Struct, frozen=True):
             write_atomic(own.ticket.state_path, state)
 
     async def _remove_tree(self) -> None:
-        """Files in it that nobody committed are kept aside, with all of it."""
+        """Keep a renamed copy of the tree if it has uncommitted files."""
         own = self.own
         if (own.place / ".git").exists():
             untracked = await own.trees.changed(own.place, untracked=True)
             if left := [path for path in untracked if self._is_work(path)]:
                 aside = set_aside(own.place)
                 text = (
-                    "Never committed, and kept in"
+                    "Uncommitted files were moved to"
                     f" {aside.relative_to(own.record.root).as_posix()}: {named(left)}"
                 )
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))

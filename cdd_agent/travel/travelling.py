@@ -1,10 +1,8 @@
-"""Pushing and pulling a run: what is done in which order, so that a kill at any moment
-loses nothing.
-
-A push first writes down that the run is leaving, then moves the reference. A pull first
-reads and judges all, then takes the lease, then writes down that the run is arriving,
-and puts it in its place: the project's files, the checkpoints, the record, the ticket.
-The same command goes on from each of these.
+"""Pushing and pulling a run, in an order in which a kill at any moment loses nothing. A
+push first records that the run is leaving, then moves the reference. A pull first
+validates the whole run, then takes the lease, records that the run is arriving, and
+installs it: the project's files, the checkpoints, the record, the ticket. The same
+command resumes from each of these points.
 """
 
 from __future__ import annotations
@@ -108,13 +106,11 @@ class Travel(Struct):
         )
 
     async def push(self, remote: str | None, *, by_word: bool = False) -> Whereabouts:
-        """Send it to a remote, where from then on nobody holds it. Raises
-        `CddError`.
-        """
+        """Send the run to a remote; afterwards, no copy holds it. Raises `CddError`."""
         if not self.ticket.spec_path.exists() and not self.ticket.plan_path.exists():
             raise BadInput(
-                f"{self.ticket.slug} has neither a spec nor a plan: there is nothing to"
-                " push"
+                f"{self.ticket.slug} has neither a spec nor a plan, so there is"
+                " nothing to push"
             )
         with self._locked() as known:
             if known is not None and known.phase is Phase.ARRIVING:
@@ -179,23 +175,24 @@ class Travel(Struct):
         pushed = await claim.hand_over(known, leaving, content, by_word=by_word)
         if left_out := packed[-1].left_out:
             text = (
-                "Not sent, as they hold secrets or are this copy's settings:"
+                "Not sent, because they hold secrets or are settings of this copy:"
                 f" {named(left_out)}"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         if stayed := packed[-1].stayed:
             text = (
-                "Not sent, as they hold secrets or git ignores them: what steps changed"
-                f" in {named(stayed)}. Only here an `undo` covers these files"
+                "Not sent, because they hold secrets or git ignores them: changes of"
+                f" steps in {named(stayed)}. `undo` restores these files only in this"
+                " copy"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
         hint = (
-            f"`cdd pull {self.ticket.slug}` takes it, here or in another copy of the"
-            " project."
+            f"To continue it, here or in another copy, run `cdd pull"
+            f" {self.ticket.slug}`."
         )
         self.emit(
             Notice(
-                f"{self.ticket.slug} was pushed to {pushed.shown}. {hint}",
+                f"Pushed {self.ticket.slug} to {pushed.shown}. {hint}",
                 Tone.GOOD,
                 kind=NoticeKind.RUN_MOVED,
             )
@@ -205,10 +202,10 @@ class Travel(Struct):
     async def pull(
         self, remote: str | None, *, by_word: bool = False, replace: bool = False
     ) -> Whereabouts:
-        """Take it from a remote: from then on this copy holds it. `by_word`: also from
-        somebody whose lease lasts; `replace`: what is here of another run of the ticket
-        is set aside. Raises `CddError`; then nothing was changed, or the same is to be
-        done once more.
+        """Fetch the run from a remote; afterwards, this copy holds it. `by_word`: even
+        if the lease of another copy has not ended; `replace`: rename the record of
+        another run of the ticket. Raises `CddError`; then nothing was changed, or the
+        pull must be repeated.
         """
         with self._locked() as known:
             name = remote or (known.remote if known else "origin")
@@ -222,8 +219,8 @@ class Travel(Struct):
                 )
         until = f"{here.until.astimezone():%H:%M}" if here.until else ""
         text = (
-            f"{self.ticket.slug} is here now, until {until};"
-            f" `cdd exec {self.ticket.slug}` goes on and renews that."
+            f"Pulled {self.ticket.slug}. This copy holds it until {until}. To resume"
+            f" it, run `cdd exec {self.ticket.slug}`, which also renews that time."
         )
         self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.RUN_MOVED))
         return here
@@ -242,7 +239,7 @@ class Travel(Struct):
         if tip is None:
             raise BadInput(
                 f"{reference.remote.address.shown} has no run of {self.ticket.slug}",
-                hint="`cdd push` sends one there.",
+                hint=f"Push it there first: `cdd push {self.ticket.slug}`.",
             )
         if not await self._is_here(known, reference, tip):
             await self._expect_replaceable(known, reference, tip, replace=replace)
@@ -308,7 +305,8 @@ class Travel(Struct):
             kept = (await checkpoints.restore(changes)).kept
             if kept:
                 raise BadInput(
-                    f"Changed just now, and left alone: {named(kept)}",
+                    f"These files changed during the pull and were not touched:"
+                    f" {named(kept)}",
                     hint="Pull again.",
                 )
             await self._refer(checkpoints, {**arrival.manifest.references, _TIP: new})
@@ -332,15 +330,15 @@ class Travel(Struct):
             )
             if arrival.manifest.left_out:
                 text = (
-                    "Not part of it, as they hold secrets:"
+                    "Not included, because they hold secrets:"
                     f" {named(arrival.manifest.left_out)}"
                 )
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
             if arrival.manifest.stayed:
                 text = (
-                    "Not part of it: what steps changed in"
-                    f" {named(arrival.manifest.stayed)}. Here an `undo` does not cover"
-                    " these files"
+                    "Not included: changes of steps in"
+                    f" {named(arrival.manifest.stayed)}. `undo` does not restore these"
+                    " files here"
                 )
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_SENT))
             return here
@@ -350,7 +348,7 @@ class Travel(Struct):
     async def _is_here(
         self, known: Whereabouts | None, reference: RunReference, tip: str
     ) -> bool:
-        """Whether what a commit has is what is here, or what is here came from it."""
+        """True if this copy has the content of a commit, or a later one."""
         if known is None or known.phase is Phase.ARRIVING:
             return False
         there = await read_manifest(reference, tip)
@@ -392,15 +390,15 @@ class Travel(Struct):
             if (await reference.git(*words, codes=(0, 1, 128))).return_code == 0:
                 return
         why = (
-            "a run of it is here that never travelled"
+            "this copy has a run of it that was never pushed"
             if known is None
-            else "it went on elsewhere, and here too"
+            else "it was continued both here and elsewhere"
         )
         raise RunElsewhere(
-            f"{self.ticket.slug} was not taken: {why}",
+            f"{self.ticket.slug} was not pulled: {why}",
             hint=(
-                "`--replace` sets aside what is here; `cdd push --take-over` replaces"
-                " what is there."
+                "To use the remote's run, pull with `--replace`; the run here is kept"
+                " in its record. To use the run here, run `cdd push --take-over`."
             ),
         )
 
@@ -413,11 +411,9 @@ class Travel(Struct):
         known: Whereabouts | None,
         head: str | None,
     ) -> tuple[Change, ...]:
-        """The changes to the project's files after which they are as they were where
-        the run comes from.
-
-        Raises `BadInput` where one of them is neither as it was there, nor as in the
-        commit there or travelled last.
+        """Return the changes that give the project's files the content of the copy that
+        pushed. Raises `BadInput` for a file that equals neither that content, nor the
+        commit, nor the last push or pull.
         """
         only_here = frozenset(known.left_out if known else ())
         changes = [
@@ -439,8 +435,8 @@ class Travel(Struct):
         prefix = checkpoints.snapshots.prefix.removesuffix("/")
 
         async def unlike(tree: str) -> set[str] | None:
-            """The files that are others in a tree than here; None where it is not
-            here.
+            """Return the files that differ between a tree and this copy; None if the
+            tree is unknown here.
             """
             words, listed = (
                 ("-r", "-z", "--no-renames", "--name-only"),
@@ -467,7 +463,7 @@ class Travel(Struct):
             differ &= differ if travelled is None else travelled
         if differ:
             raise BadInput(
-                "These files are neither as the run has them nor as in its commit:"
+                "These files differ from the run and from its commit:"
                 f" {named(sorted(differ))}",
                 hint=self._how_to_be_alike(manifest, head),
             )
@@ -478,18 +474,21 @@ class Travel(Struct):
 
     def _how_to_be_alike(self, manifest: Manifest, head: str | None) -> str:
         if manifest.head is None or manifest.head == head:
-            return "Move them away, or `git stash --include-untracked`, and pull again."
+            return (
+                "Move them to another folder, or run `git stash --include-untracked`."
+                " Then pull again."
+            )
         commit = manifest.head[:12]
         return (
-            f"The run is at the commit {commit}: check that out"
-            f" (`git checkout {commit}`), and pull again."
+            f"The run is at the commit {commit}. Run `git checkout {commit}`, then"
+            " pull again."
         )
 
     async def _expect_same_ticket(
         self, arrival: Arrival, known: Whereabouts | None
     ) -> None:
-        """Raises `BadInput` for a spec or plan that is neither as it was there, nor as
-        in the commit there or travelled last.
+        """Raises `BadInput` for a spec or plan that equals neither the pushed one, nor
+        the commit, nor the last push or pull.
         """
         for name in TICKET_TEXTS:
             here, there = (
@@ -507,8 +506,8 @@ class Travel(Struct):
                 continue
             path = self.ticket.shown(self.ticket.folder / name)
             raise BadInput(
-                f"{path} is another one than that of the run",
-                hint="Move yours away, and pull again.",
+                f"{path} differs from the run's version",
+                hint="Move your file to another folder, then pull again.",
             )
 
     async def _is_committed(self, head: str, name: str, content: bytes) -> bool:
@@ -573,8 +572,8 @@ class Travel(Struct):
     async def _taken(
         self, name: str, repository: Repository | None
     ) -> AsyncIterator[Taken]:
-        """The run's checkpoints, and one of the project as it is now: it is taken while
-        the remote is spoken to.
+        """The run's checkpoints, and one of the current project, which is made while
+        the remote answers.
         """
 
         async def take() -> tuple[Checkpoints, Checkpoint]:
@@ -586,7 +585,7 @@ class Travel(Struct):
         taking = asyncio.ensure_future(take())
         try:
             yield taking
-            await taking  # an error of it is told in any case
+            await taking  # its error is reported in any case
         finally:
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
@@ -603,18 +602,16 @@ class Travel(Struct):
 
     @contextmanager
     def _locked(self) -> Iterator[Whereabouts | None]:
-        """The ticket is this process's meanwhile; what is known of where its run is.
-        What a refused pull of a run that was never here has made, is removed.
+        """Lock the ticket, and yield what is known of where its run is. Files that a
+        refused pull of an unknown run created are removed.
         """
         new = self.record.prepare()
         since = self.now().replace(microsecond=0).isoformat()
         if (tree := load_own_tree(self.record.folder)) is not None:
             raise RunElsewhere(
-                f"{self.ticket.slug} has a tree of its own, on the branch"
+                f"{self.ticket.slug} runs in its own worktree, on the branch"
                 f" {tree.branch}",
-                hint=(
-                    f"`cdd land {self.ticket.slug}` brings it over; then it can travel."
-                ),
+                hint=(f"Merge it first with `cdd land {self.ticket.slug}`."),
             )
         lock = TicketLock.take(self.record.folder, self.ticket.slug, since)
         try:

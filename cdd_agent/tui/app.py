@@ -46,7 +46,7 @@ from cdd_agent.tui.themes import (
     remember,
     remembered,
     use_theme,
-    with_muted_text,
+    with_readable_text,
 )
 from cdd_agent.tui.transcript.actions import show_line
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -56,6 +56,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
     from textual.binding import BindingType
     from textual.driver import Driver
+    from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
     from cdd_agent.agents.base import Agent, Meaning
@@ -91,7 +93,7 @@ _OF_THE_HOME_SCREEN = (
         "find",
         "choose_block",
     ),
-    *("turn_diffs", "scroll_transcript"),
+    *("turn_diffs", "scroll_transcript", "toggle_approval"),
 )
 """Actions that are done on it, and not under another screen that lies over it."""
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
@@ -204,7 +206,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         return self.home
 
     def get_css_variables(self) -> dict[str, str]:
-        return with_muted_text(super().get_css_variables())
+        return with_readable_text(super().get_css_variables())
 
     def what_has_moved(self) -> tuple[Region, int] | None:
         transcript = self.home.transcript
@@ -268,7 +270,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.home.session = session
-        self.home.bar.model = session.project.config.model or "no model"
+        self.home.bar.model = session.project.config.model
+        self.home.show_approval()
         self.attention.open(
             session.project.config.notifications, lambda: session.tally.spent
         )
@@ -517,8 +520,8 @@ class Shell(Sparing, Guarded, App[CddError]):
                 self._meaning(event.line),
             )
             self.notify(
-                "What that line does has changed since it was typed: it is said below."
-                " Enter sends it."
+                "This line now does something else than when you typed it: see the hint"
+                " below. Press Enter to send it."
             )
             return
         prompt.accepted(line)
@@ -564,7 +567,9 @@ class Shell(Sparing, Guarded, App[CddError]):
                 )
                 self.show(
                     Notice(
-                        "Stopped; `continue` goes on." if in_a_run else "Stopped.",
+                        "Stopped. Type `continue` to resume."
+                        if in_a_run
+                        else "Stopped.",
                         Tone.WARNING,
                     )
                 )
@@ -623,6 +628,23 @@ class Shell(Sparing, Guarded, App[CddError]):
                 self.show(event)
             except Exception as error:  # noqa: BLE001
                 self._handle_exception(error)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a message for a few seconds. Commands in it get their names in the
+        shell.
+        """
+        text = Face.SHELL.name_commands(message)
+        super().notify(
+            text, title=title, severity=severity, timeout=timeout, markup=markup
+        )
 
     def show(self, event: Event) -> None:
         """One event, on the screen and for the turn that it belongs to."""
@@ -704,9 +726,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.action_leave()
         else:
             self._asked_to_leave = now
-            was_typed = "↑ brings it back. " if prompt.text.strip() else ""
+            was_typed = "Press ↑ to restore your line. " if prompt.text.strip() else ""
             prompt.put_away()
-            self.notify(f"{was_typed}Ctrl+C again leaves.", timeout=_TWICE)
+            self.notify(f"{was_typed}Press Ctrl+C again to quit.", timeout=_TWICE)
 
     def on_prompt_stopped(self) -> None:
         """Escape; what is about to open does not, and what runs goes on: it was meant
@@ -734,8 +756,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         else:
             self._asked_to_leave = now
             text = (
-                "What you have typed is lost when you leave: only a project keeps it."
-                " Once more leaves."
+                "Your text will be lost: drafts are saved only in a project. Press"
+                " the same key again to quit."
             )
             self.notify(text, timeout=_TWICE)
 
@@ -793,10 +815,14 @@ class Shell(Sparing, Guarded, App[CddError]):
         if os.name != "nt" and self.driver is not None and self.driver.can_suspend:
             super().action_suspend_process()
         else:
-            self.notify(
-                "The shell cannot be suspended here: that takes a terminal with job"
-                " control."
-            )
+            self.notify("Cannot suspend the shell: this terminal has no job control.")
+
+    def action_toggle_approval(self) -> None:
+        """Shift+Tab: ask before edits, or edit without asking. A question that is open
+        stays.
+        """
+        if self.session is not None:
+            self.session.change_approval(self.session.approval.toggled)
 
     def action_scroll_transcript(self, how: str) -> None:
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)
@@ -831,7 +857,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             )
             return
         if not timeline.steps and not timeline.undone:
-            self.notify("No step was carried out yet.", markup=False)
+            self.notify("No step has run yet.", markup=False)
             return
         look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
         screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
@@ -850,8 +876,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             else:
                 line = f"/exec {slug}"
                 self.notify(
-                    f"The run is not open: `{line}` opens it, and then `{word}` can be"
-                    " said.",
+                    f"The run is not open. Send `{line}` to open it, then type"
+                    f" `{word}`.",
                     markup=False,
                 )
         self.say_from_screen(line)
@@ -975,8 +1001,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         ]
         if not any(transcript.has_room_for_columns for transcript in shown):
             text = (
-                f"Diffs stand side by side from {SIDE_BY_SIDE_WIDTH} columns on; F2"
-                " twice folds the plan beside them."
+                f"Side-by-side needs {SIDE_BY_SIDE_WIDTH} columns. Press F2 twice to"
+                " hide the plan."
             )
             self.notify(text, markup=False)
             return

@@ -141,7 +141,7 @@ class Asking:
         """While a person is asked something that is shown over the prompt, or else in
         the transcript.
         """
-        self._home.prompt.area.placeholder = "" if is_shown else "your answer ..."
+        self._home.prompt.area.placeholder = "" if is_shown else "Type your answer …"
         lines_waited, self._home.lines_wait = self._home.lines_wait, False
         try:
             with self._home.activity.interrupted("Waiting for your answer"):
@@ -235,8 +235,8 @@ class Asking:
             self._home.prompt.set_aside()
         elif key == "escape" and at - answering.seen_at < REST:
             shown.hint(
-                "just come up: Esc once more "
-                + ("leads back" if is_part else "is a no")
+                "This question is new. Press Esc again to "
+                + ("go back" if is_part else "refuse")
             )
         elif key == "escape":
             self._give("quit" if is_part else "no")
@@ -266,9 +266,7 @@ class Asking:
             self._give(answer)
         elif self._shown is None:
             self._home.prompt.bring_back([line])
-            text = (
-                "Begun before the question came: Enter once more answers it with that"
-            )
+            text = "You began this before the question. Enter again: answer with it"
             self._home.activity.rest(text)
         else:
             self._home.prompt.set_aside(line)

@@ -237,10 +237,10 @@ class Attention:
             if away.questions
             else []
         )
-        words += ["one waits for your answer"] if self._is_asking else []
-        words += [f"it ended with: {away.problem}"] if away.problem else []
+        words += ["one needs your answer"] if self._is_asking else []
+        words += [f"error: {away.problem}"] if away.problem else []
         words += (
-            ["at work" if self._is_at_work else "it is your turn"]
+            ["still running" if self._is_at_work else "it is your turn"]
             if not self._is_asking
             else []
         )
@@ -255,8 +255,8 @@ class Attention:
         if last.status is StepStatus.FAILED:
             return f"Step {last.label} failed: {last.title}"
         if last.done >= last.total:
-            return f"All {last.total} steps are over"
-        return f"Step {last.label} of {last.total} is over: {last.title}"
+            return f"All {last.total} steps finished"
+        return f"Step {last.label} of {last.total} finished: {last.title}"
 
     def _call(self, text: str) -> None:
         """Where nobody looks."""
@@ -369,11 +369,11 @@ def _call_for(proposal: Proposal) -> str:
     """Return what to tell a user who looks elsewhere."""
     match proposal:
         case CommandProposed():
-            return "May a command run?"
+            return "Run a command?"
         case ActionProposed():
-            return "May an action be done?"
+            return "Allow an action?"
         case TestLossProposed():
-            return "May a step remove tests?"
+            return "Let a step remove tests?"
 
 
 def _plain(text: str) -> str:

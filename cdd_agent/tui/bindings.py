@@ -3,23 +3,24 @@
 from textual.binding import Binding, BindingType
 
 _KEYS = (
-    ("ctrl+c", "stop", "Copy what is selected, or stop what runs; twice: leave"),
-    ("ctrl+d", "leave", "Leave"),
+    ("ctrl+c", "stop", "Copy the selection, or stop; twice: quit"),
+    ("ctrl+d", "leave", "Quit"),
     ("ctrl+z", "suspend_process", "Suspend"),
     ("f1", "open_screen('help')", "Help"),
-    ("ctrl+p", "open_screen('palette')", "Find a command, a ticket, a key"),
-    ("f4", "open_screen('tickets')", "The tickets"),
-    ("f5", "open_screen('settings')", "The settings"),
-    ("ctrl+t", "toggle_thoughts", "Open or fold thoughts"),
-    ("f3", "show_criteria", "The ticket's acceptance criteria"),
-    ("f7", "show_timeline", "The run as a timeline"),
-    ("f2", "toggle_plan", "The plan: go to it, fold it"),
+    ("ctrl+p", "open_screen('palette')", "Find a command, a ticket or a key"),
+    ("f4", "open_screen('tickets')", "Tickets"),
+    ("f5", "open_screen('settings')", "Settings"),
+    ("shift+tab", "toggle_approval", "Ask before edits, or edit without asking"),
+    ("ctrl+t", "toggle_thoughts", "Show or fold the model's thoughts"),
+    ("f3", "show_criteria", "Acceptance criteria of the ticket"),
+    ("f7", "show_timeline", "Timeline of the run"),
+    ("f2", "toggle_plan", "Go to the plan; again: fold it"),
     ("ctrl+f", "find", "Find in the transcript"),
-    ("ctrl+up", "choose_block(-1)", "Choose the block above"),
-    ("ctrl+down", "choose_block(1)", "Choose the block below"),
-    ("f6", "turn_diffs", "Diffs side by side, or not"),
-    ("pageup,shift+pageup", "scroll_transcript('page_up')", "A page up"),
-    ("pagedown,shift+pagedown", "scroll_transcript('page_down')", "A page down"),
+    ("ctrl+up", "choose_block(-1)", "Select the block above"),
+    ("ctrl+down", "choose_block(1)", "Select the block below"),
+    ("f6", "turn_diffs", "Diffs side by side, or in one column"),
+    ("pageup,shift+pageup", "scroll_transcript('page_up')", "Page up"),
+    ("pagedown,shift+pagedown", "scroll_transcript('page_down')", "Page down"),
 )
 SHELL_BINDINGS: list[BindingType] = [
     Binding(keys, action, description, show=False, priority=True)

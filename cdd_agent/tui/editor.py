@@ -37,7 +37,7 @@ async def edited(app: App[Any], text: str) -> str:
     try:
         return content.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise BadInput(f"What the editor has left cannot be read: {error}") from error
+        raise BadInput(f"The edited text is not UTF-8: {error}") from error
 
 
 async def edited_files(app: App[Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -76,12 +76,12 @@ async def open_in_editor(
                 # let through here, it would leave the app suspended
                 failed = error.strerror or str(error)
     except SuspendNotSupported as error:
-        raise BadInput("This terminal cannot be lent to an editor") from error
+        raise BadInput("This terminal cannot run an editor") from error
     if failed:
-        raise BadInput(f"{argv[0]} could not be started: {failed}", hint=NAME_ONE)
+        raise BadInput(f"Could not start {argv[0]}: {failed}", hint=NAME_ONE)
     if code:
         raise BadInput(
-            f"{argv[0]} ended with exit code {code}; nothing was taken from it"
+            f"{argv[0]} ended with exit code {code}; its changes are ignored"
         )
 
 

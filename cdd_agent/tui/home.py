@@ -29,7 +29,7 @@ from cdd_agent.events.dialogue_events import (
 )
 from cdd_agent.events.notices import Answer, Tone
 from cdd_agent.events.outside_events import OutsideDiff
-from cdd_agent.events.question_events import AcceptingAll
+from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
 from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.shell_events import (
     AgentChanged,
@@ -66,12 +66,15 @@ from cdd_agent.tui.transcript.actions import (
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
 from cdd_agent.tui.widgets.spec import SpecPanel
+from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
+from cdd_agent.wording.faces import Face
 from cdd_agent.wording.spec_words import spec_in_full
 
 if TYPE_CHECKING:
@@ -81,6 +84,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.agents.base import Agent
     from cdd_agent.completion import Completion
+    from cdd_agent.cost import Cost
     from cdd_agent.session import Session
 
 BESIDE = 100
@@ -108,6 +112,8 @@ class Home(GuardedWidget, Screen[None]):
         self.lines_wait = False
         """A line that is sent now waits for the end of what runs, unless it only looks.
         """
+        self._is_at_work = False
+        """A turn runs; it may wait for an answer."""
         self._root = root
         self._window: int | None = None
         """Tokens that the model takes in which is asked."""
@@ -116,7 +122,6 @@ class Home(GuardedWidget, Screen[None]):
         self._side = SideSteps()
 
     def compose(self) -> ComposeResult:
-        yield TitleBar(self._root.name or str(self._root))
         with Horizontal(id="main"):
             yield Transcript(self._root)
             yield StepList()
@@ -124,6 +129,9 @@ class Home(GuardedWidget, Screen[None]):
         yield Vertical(id="questions")
         yield Prompt(self._complete, PromptHistory(self._root), Drafts(self._root))
         yield ActivityBar(_KEYS)
+        with Horizontal(id="status"):
+            yield ModeLabel()
+            yield StatusLine(self._root.name or str(self._root))
 
     def on_mount(self) -> None:
         self._actions = Actions(self.transcript)
@@ -147,8 +155,8 @@ class Home(GuardedWidget, Screen[None]):
         return self.query_one(SpecPanel)
 
     @property
-    def bar(self) -> TitleBar:
-        return self.query_one(TitleBar)
+    def bar(self) -> StatusLine:
+        return self.query_one(StatusLine)
 
     @property
     def activity(self) -> ActivityBar:
@@ -205,24 +213,23 @@ class Home(GuardedWidget, Screen[None]):
                 if seconds > self._delay:
                     transcript.add(BlockKind.OUTPUT, reason)
                 self._delay = seconds - 1
-                activity.busy(f"Asking again in {seconds:.0f} s: {reason}")
+                activity.busy(f"Retrying in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):
                 transcript.settle()
                 transcript.add(
-                    BlockKind.NOTE, "The model thought up to here; its reply follows."
+                    BlockKind.NOTE, "End of the model's thoughts; its reply follows."
                 )
             case ReplyRestarted():
                 transcript.settle()
                 transcript.add(
-                    BlockKind.WARNING, "The reply broke off; it begins anew."
+                    BlockKind.WARNING, "The reply broke off and starts again."
                 )
             case PromptMade(window=window):
                 self._window = window
             case ReplyFinished(step=step, usage=usage):
                 transcript.settle()
-                if usage is not None and self._window:
-                    share = 100 * usage.cost.tokens // self._window
-                    self.bar.context = f"ctx {usage.cost.about}{share}%"
+                if usage is not None:
+                    self.bar.context = self._share_of_window(usage.cost)
                 self._say_what_was_spent()
                 if step is not None and usage is not None:
                     self.steps.spend(step, usage.cost)
@@ -238,7 +245,7 @@ class Home(GuardedWidget, Screen[None]):
             case OutsideDiff(diff=diff) if diff:
                 show_diff(transcript, diff)
             case BaselineStarted(command=command):
-                activity.busy(f"Running {command} before anything is changed")
+                activity.busy(f"Running {command} before any change")
             case TestsStarted(command=command):
                 self._actions.show(event)
                 activity.busy(f"Running {command}")
@@ -250,16 +257,21 @@ class Home(GuardedWidget, Screen[None]):
             case SessionRestored():
                 restore(transcript, event)
             case AgentChanged(agent=agent, ticket_slug=slug):
-                self.bar.agent = f"{agent} · {slug}" if agent else "chat"
-                self.bar.accepts_all, self.bar.context = False, ""
+                self.bar.agent, self.bar.ticket = agent or "chat", slug or ""
+                self.bar.context = ""
+                self.show_approval()
                 # a plan that was just finished stays in sight
                 if agent or not self.steps.is_over:
                     self.steps.show(())
                 self.spec.show(None)
                 self.say_what_to_type()
-            case AcceptingAll(is_on=is_on):
-                self.bar.accepts_all = is_on
+            case AcceptingAll():
+                self.show_approval()
                 self._describe(event)
+            case ApprovalChanged():
+                self.show_approval()
+                if self._is_at_work:
+                    self._describe(event)
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
@@ -267,7 +279,7 @@ class Home(GuardedWidget, Screen[None]):
                 self.say_what_to_type()
                 transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
             case ModelChosen(model=model, role=None):
-                self.bar.model = model
+                self.bar.model, self.bar.context = model, ""
                 self._describe(event)
             case Cleared():
                 transcript.clear()
@@ -365,7 +377,7 @@ class Home(GuardedWidget, Screen[None]):
         hint = (
             meaning.hint
             if meaning is not None
-            else hint_for(line) or self.prompt.about_text
+            else self._hint_for(line) or self.prompt.about_text
         )
         hint = self.hints.get(line) or hint
         if not line.strip() and meaning is not None:
@@ -373,12 +385,14 @@ class Home(GuardedWidget, Screen[None]):
         waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
         elsewhere = self.transcript.doing
         if self.steps.has_focus:
-            elsewhere = "Enter opens the step · ↑↓ the others · F2 folds the plan"
+            elsewhere = "Enter: open the step · ↑↓: select · F2: fold the plan"
         elif isinstance(self.focused, FindInput):
-            elsewhere = (
-                "Enter goes to the next one found · ↑ to the one before · Esc closes"
-            )
+            elsewhere = "Enter: next match · ↑: previous · Esc: close"
         self.activity.tell_meaning(hint, self.prompt.doing or elsewhere or waits)
+
+    def _hint_for(self, line: str) -> str:
+        session = self.session
+        return hint_for(line, session.project.tickets if session else None)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
@@ -389,7 +403,7 @@ class Home(GuardedWidget, Screen[None]):
     def _what_waits(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""
         if can_run_now(line):
-            return hint_for(line)
+            return self._hint_for(line)
         is_for_a_step = (
             self.agent is not None
             and self.agent.name == "executor"
@@ -403,14 +417,14 @@ class Home(GuardedWidget, Screen[None]):
 
     def begin(self) -> None:
         """A turn begins."""
-        self.lines_wait = True
+        self.lines_wait = self._is_at_work = True
         self.say_what_to_type()
 
     def settle(self) -> None:
         """After a turn, however it ended: nothing is live, and the steps show what is
         saved.
         """
-        self.lines_wait = False
+        self.lines_wait = self._is_at_work = False
         self._side.running.clear()
         self.transcript.settle()
         self.activity.rest()
@@ -420,8 +434,20 @@ class Home(GuardedWidget, Screen[None]):
         self.say_what_to_type()
 
     def _say_what_was_spent(self) -> None:
-        if self.session is not None and self.session.tally.spent.tokens:
-            self.bar.spent = self.session.tally.spent.in_full()
+        if self.session is not None:
+            self.bar.cost = self.session.tally.spent
+
+    def _share_of_window(self, cost: Cost) -> str:
+        """Return the share of the model's window that a call took."""
+        if not self._window:
+            return ""
+        return f"{cost.about}{100 * cost.tokens // self._window}%"
+
+    def show_approval(self) -> None:
+        """Show the session's approval mode around the prompt, or in the last row."""
+        if self.session is not None:
+            self.query_one(PromptFrame).show_mode(self.session.approval)
+            self.query_one(ModeLabel).show_mode(self.session.approval)
 
     def show_steps(self) -> None:
         """As the active agent has them, if it is one that carries out a plan."""
@@ -433,5 +459,6 @@ class Home(GuardedWidget, Screen[None]):
 def _lines(event: Event) -> list[tuple[str, Tone]]:
     """An event in the transcript's words; lists are one block."""
     if isinstance(event, TicketsListed | PlanOpened):
-        return [("\n".join(text for text, _ in describe(event)), Tone.PLAIN)]
-    return describe(event)
+        lines = describe(event, Face.SHELL)
+        return [("\n".join(text for text, _ in lines), Tone.PLAIN)]
+    return describe(event, Face.SHELL)

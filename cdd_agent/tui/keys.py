@@ -37,21 +37,21 @@ IN_THE_PROMPT = (
     Key("Enter", "Send the line; in an agent, also an empty one"),
     Key("Shift+Enter, Alt+Enter, Ctrl+J", "A new line"),
     Key("Tab", "Complete"),
-    Key("↑, ↓", "Earlier lines, later ones"),
-    Key("Ctrl+R", "Search earlier lines; again: the next older one"),
-    Key("Ctrl+G", "Your editor (`$VISUAL` or `$EDITOR`), with what you have typed"),
-    Key("Esc", "Stop what runs; take back what waits"),
+    Key("↑, ↓", "Earlier and later lines"),
+    Key("Ctrl+R", "Search earlier lines; again: next older match"),
+    Key("Ctrl+G", "Edit the line in your editor (`$VISUAL` or `$EDITOR`)"),
+    Key("Esc", "Cancel the queued lines, or stop"),
 )
 AT_A_QUESTION = (
-    Key("a letter, a word", "The answer, when nothing follows, or with Enter"),
+    Key("a letter, a word", "Answer: a letter by itself, a word with Enter"),
     Key("Esc", "No"),
-    Key("Tab", "Put a draft aside, to see the letters"),
-    Key("PgUp, PgDn", "Scroll what is asked about"),
+    Key("Tab", "Stash the draft to answer; it returns afterwards"),
+    Key("PgUp, PgDn", "Scroll the question"),
 )
 
 
 IN_THE_TRANSCRIPT = (
-    Key("End", "In an empty prompt: to the end of the transcript"),
+    Key("End", "Go to the end of the transcript, if the prompt is empty"),
     Key("a click on a block's line", "Open or fold the block"),
     Key(
         "Ctrl+click on `path:line`, or on a link",

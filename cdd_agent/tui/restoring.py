@@ -28,15 +28,16 @@ from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.folds import Opening
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.describe import describe
+from cdd_agent.wording.faces import Face
 
 
 def restore(transcript: Transcript, session: SessionRestored) -> None:
     """Show it below what is there."""
     transcript.settle()
     name = "chat" if session.key.startswith("chat-") else session.key
-    transcript.add(BlockKind.HEADING, f"{name}, as it was")
+    transcript.add(BlockKind.HEADING, f"Earlier in {name}")
     if session.left_out:
-        transcript.add(BlockKind.NOTE, "… what was before this is left out")
+        transcript.add(BlockKind.NOTE, "… earlier entries omitted")
     actions = Actions(transcript)
     for event in session.events:
         _restore(transcript, actions, event)
@@ -64,5 +65,5 @@ def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
         ):
             actions.show(event)
         case _:
-            for line, tone in describe(event):
+            for line, tone in describe(event, Face.SHELL):
                 transcript.add(BLOCKS[tone], line)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cdd_agent.tui.app import Shell
 
 _KEPT = (
-    "Your text is kept: `e` opens it again. Deleted there, it is dropped, and the plan"
-    " stays as it is."
+    "Your text is saved. Press `e` to open it again. To discard it, delete all of it"
+    " in the editor: the plan stays unchanged."
 )
 
 
@@ -34,7 +34,7 @@ async def edit_step(app: Shell, slug: str, number: int) -> None:
         was_kept = await asyncio.to_thread(editing.begin)
         has_begun = True
         if was_kept:
-            app.notify("This is the text that you had edited before.")
+            app.notify("Opened your earlier edit, which is not in the plan yet.")
         await edit_file(app, editing.file)
         warnings = await asyncio.to_thread(editing.finish)
     except CddError as error:
@@ -43,9 +43,9 @@ async def edit_step(app: Shell, slug: str, number: int) -> None:
         screen.tell((BlockKind.ERROR, words), *kept)
         return
     if warnings is None:
-        screen.tell((BlockKind.NOTE, "Nothing was changed."))
+        screen.tell((BlockKind.NOTE, "No changes."))
         return
     app.take_up_plan(slug)
     screen.show(await asyncio.to_thread(session.look_at_step, number, slug))
     told = [(BlockKind.WARNING, problem.text) for problem in warnings]
-    screen.tell((BlockKind.GOOD, f"Written to {editing.desk.shown_path}."), *told)
+    screen.tell((BlockKind.GOOD, f"Saved to {editing.desk.shown_path}."), *told)

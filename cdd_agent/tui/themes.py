@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from textual.app import App
 
 AUTOMATIC = "auto"
+_COLOURS_OF_TEXT = (
+    *("text-primary", "text-secondary", "text-accent"),
+    *("text-warning", "text-error", "text-success"),
+)
+_LEAST_CONTRAST = 4.6
+"""Of coloured text with the background. Readable text has 4.5; colours are rounded."""
 _BLACK_BY_NUMBER = (0, 1, 2, 3, 4, 5, 6, 8)
 """The dark ones of a terminal's sixteen colours."""
 
@@ -46,7 +52,7 @@ THEMES: Mapping[str, Look] = {
     "dark": Look("for a dark terminal", "textual-dark", "ansi-dark"),
     "light": Look("for a light terminal", "textual-light", "ansi-light"),
     "contrast": Look(
-        "black and white, few colours, all of them bright",
+        "high contrast: black, white and a few bright colours",
         "cdd-contrast",
         "cdd-contrast",
     ),
@@ -112,8 +118,8 @@ def known_theme(name: str) -> str:
     ]
     if not name or len(fitting) != 1:
         raise BadInput(
-            f"There is no theme {name!r}",
-            hint=f"There are {', '.join((*THEMES, AUTOMATIC))}.",
+            f"Unknown theme {name!r}",
+            hint=f"Themes: {', '.join((*THEMES, AUTOMATIC))}.",
         )
     return fitting[0]
 
@@ -127,18 +133,50 @@ def use_theme(app: App[Any], name: str) -> None:
     )
 
 
-def with_muted_text(variables: dict[str, str]) -> dict[str, str]:
-    """A theme's variables, with muted text as a colour: where Textual reads a style
-    from words, it drops the percentage of its own `auto 60%`, and what should be muted
-    is the brightest text of all.
+def with_readable_text(variables: dict[str, str]) -> dict[str, str]:
+    """Return a theme's variables with colours of text that contrast with the
+    background. A theme of a terminal's own colours stays unchanged.
+
+    Muted text becomes a colour: where Textual reads a style from words, it drops the
+    percentage of its own `auto 60%`, and what should be muted is the brightest text of
+    all.
     """
     if not variables["text-muted"].startswith("auto"):
         return variables
     background = Color.parse(variables["background"])
-    return {
-        **variables,
-        "text-muted": (background + background.get_contrast_text(0.6)).hex,
-    }
+    changed = {"text-muted": (background + background.get_contrast_text(0.6)).hex}
+    for name in _COLOURS_OF_TEXT:
+        colour = Color.parse(variables[name])
+        changed[name] = _contrasting(colour, background).hex
+    return {**variables, **changed}
+
+
+def _contrasting(colour: Color, background: Color) -> Color:
+    """Return the colour, or the nearest one that can be read on the background."""
+    full = background.get_contrast_text(1.0)
+    for share in range(11):
+        mixed = colour.blend(full, share / 10)
+        if _contrast(mixed, background) >= _LEAST_CONTRAST:
+            return mixed
+    return full
+
+
+def _contrast(one: Color, other: Color) -> float:
+    """Return the contrast of two colours, as the Web Content Accessibility Guidelines
+    define it.
+    """
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    weighted = 0.0
+    for part, weight in zip(colour.normalized, (0.2126, 0.7152, 0.0722), strict=True):
+        if part <= 0.04045:
+            weighted += weight * part / 12.92
+        else:
+            weighted += weight * ((part + 0.055) / 1.055) ** 2.4
+    return weighted
 
 
 def by_background(colour: str) -> str | None:

@@ -32,9 +32,9 @@ _HEADERS = {
     # `Body` limits the size of this one only
     "Accept-Encoding": "gzip",
 }
-_CHECK = "Check the address and the network. Pages are read directly, through no proxy."
-_ONLY_TEXT = "Only text can be read: HTML, Markdown, JSON, XML and the like."
-_WEB_ADDRESS = "It begins with https:// or http://."
+_CHECK = "Check the address and the network. cdd reads pages directly, without a proxy."
+_ONLY_TEXT = "Only text can be read, such as HTML, Markdown, JSON or XML."
+_WEB_ADDRESS = "Give an address that begins with https:// or http://."
 _CONNECTION_ERRORS = (
     httpx.HTTPError,
     httpx.InvalidURL,
@@ -53,7 +53,7 @@ class Page(Struct, frozen=True):
     def as_text(self) -> str:
         if not self.cut:
             return self.text
-        return f"{self.text}\n… (the page is longer; this is its beginning)\n"
+        return f"{self.text}\n… (only the beginning of the page)\n"
 
 
 class PageUnreadable(CddError):
@@ -174,7 +174,7 @@ class PageReader(Struct, frozen=True):
         if url.userinfo:
             raise PageUnreadable(
                 f"{shown} holds a user name or a password.",
-                hint="Pages are read without logging in.",
+                hint="Remove them: cdd reads pages without logging in.",
             )
         host = url.raw_host.decode("ascii")
         try:
@@ -215,7 +215,7 @@ def _broken(url: str, error: Exception) -> PageUnreadable:
         case httpx.ConnectError():
             what = f"cannot be reached: {reason}."
         case zlib.error():
-            what = f"is compressed in a wrong way: {reason}."
+            what = f"has broken compression: {reason}."
         case _:
             message = f"The answer of {_show(url)} broke off or is not HTTP: {reason}."
             return PageUnreadable(message, hint=_CHECK)

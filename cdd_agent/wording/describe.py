@@ -1,5 +1,7 @@
-"""The words of events for users, the same in the shell and without a screen."""
+"""The words of events for users. Faces differ only in how they name commands."""
 
+from cdd_agent.events.notices import Answer
+from cdd_agent.events.shell_events import PersonSaid
 from cdd_agent.events.stream import Event
 
 # each of these modules registers the words of its events
@@ -16,11 +18,18 @@ from cdd_agent.wording import (  # noqa: F401
     ticket_words,
     verify_words,
 )
+from cdd_agent.wording.faces import Face
 from cdd_agent.wording.registry import Lines, words_of
 
+_QUOTATIONS = (Answer, PersonSaid)
+"""Events whose words are those of the user or of a model."""
 
-def describe(event: Event) -> Lines:
+
+def describe(event: Event, face: Face = Face.TERMINAL) -> Lines:
     """Return an event in words for users, as lines with a tone; nothing for events that
     only drive a display.
     """
-    return words_of(event)
+    lines = words_of(event)
+    if isinstance(event, _QUOTATIONS):
+        return lines
+    return [(face.name_commands(text), tone) for text, tone in lines]

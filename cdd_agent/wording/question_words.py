@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cdd_agent.approval_mode import TITLES
+from cdd_agent.approval_mode import MEANINGS
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.question_events import (
@@ -166,15 +166,16 @@ def describe_accepting_all(event: AcceptingAll) -> Lines:
     if not event.is_on:
         return [("cdd asks before it changes files again.", Tone.PLAIN)]
     text = (
-        "From now on cdd changes files in this run without asking. Press Shift+Tab or"
-        " type `ask` to be asked again."
+        "From now on cdd changes files in this run without asking. Stop the run to be"
+        " asked again."
     )
     return [(text, Tone.WARNING)]
 
 
 @words_of.register
 def describe_approval(event: ApprovalChanged) -> Lines:
-    return [(f"Approval mode from now on: {TITLES[event.approval]}.", Tone.PLAIN)]
+    text = f"`{event.approval}` from now on: {MEANINGS[event.approval]}"
+    return [(text, Tone.PLAIN)]
 
 
 @words_of.register

@@ -66,10 +66,7 @@ def _remarks(ticket: TicketView) -> tuple[str, ...]:
 
 def _no_ticket(event: TicketsListed) -> str:
     if event.state is None and event.type is None:
-        return (
-            "No tickets yet. Make one: `/new feature NAME`, or `cdd new feature"
-            " NAME` in a terminal."
-        )
+        return "No tickets yet. Create one: `/new feature NAME`."
     of_type = f" of the type {event.type}" if event.type else ""
     where = f"is {event.state}" if event.state else "is there"
     return f"No ticket{of_type} {where}."

@@ -144,13 +144,13 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
         ("- a: b\n c: d", "p.yaml:2"),
         (
             "- execute: ls\n- action: exekute\n  command: ls",
-            "p.yaml:2: there is no action `exekute` (did you mean `execute`?)",
+            "p.yaml:2: unknown action `exekute` (did you mean `execute`?)",
         ),
         (
             "- action: parse_plan",
-            "p.yaml:1: there is no action `parse_plan`; allowed are `execute`, ",
+            "p.yaml:1: unknown action `parse_plan`; allowed are `execute`, ",
         ),
-        ("- action: [execute]", "p.yaml:1: there is no action of that form"),
+        ("- action: [execute]", "p.yaml:1: unknown action of that form"),
         ("- command: ls", "p.yaml:1: an action names its kind"),
         ("- {}", "p.yaml:1: an action names its kind"),
         ("- execute: ls\n  read: a", "p.yaml:1: `execute` and `read` are two actions"),
@@ -196,7 +196,7 @@ def test_an_empty_text_is_a_text_where_it_means_something() -> None:
         ),
         (
             "- action: execute\n  command: a\n  command: b",
-            "p.yaml:3:3: the key command is there twice",
+            "p.yaml:3:3: the key command appears twice",
         ),
         (
             "- action: research\n  queries: one",

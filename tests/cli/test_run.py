@@ -127,7 +127,7 @@ def test_the_report_as_yaml_is_the_same_report(
     [
         ("", "the plan is empty"),
         ("a: b", "plan.yaml:1: a plan is a list"),
-        ("- execute: ls\n- action: fly", "plan.yaml:2: there is no action `fly`"),
+        ("- execute: ls\n- action: fly", "plan.yaml:2: unknown action `fly`"),
         ("- execute: ]", "plan.yaml:1:12: not YAML"),
         ("- execute: ls\n  cwdd: x", "plan.yaml:2"),
     ],

@@ -404,7 +404,7 @@ async def test_a_settings_file_that_cannot_be_edited_stays_unchanged(
     (sandbox.root / ".cdd").mkdir()
     (sandbox.root / FILE).write_text(text)
     session = session_in(sandbox, OLLAMA)
-    with pytest.raises(BadInput, match="was left unchanged") as refused:
+    with pytest.raises(BadInput, match="was not changed") as refused:
         await say(session, "/model 2 --save")
     written = ["model: openai/llama3.2", f"api_base: {OLLAMA.api_base}"]
     assert refused.value.hint.splitlines()[-2:] == written

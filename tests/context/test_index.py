@@ -495,7 +495,7 @@ def test_the_past_is_read_as_far_as_it_is_new_and_anew_where_it_was_rewritten(
     project = ProjectMap(root)
     project.update()
     committed(root, "Weather", {"b.py": "slate = 2\n"})
-    assert "changed by past commits with such messages" in _reasons(
+    assert "changed by past commits with similar messages" in _reasons(
         project, "b.py", "weather"
     )
 
@@ -503,7 +503,7 @@ def test_the_past_is_read_as_far_as_it_is_new_and_anew_where_it_was_rewritten(
     git(root, "reflog", "expire", "--expire=now", "--all")
     git(root, "gc", "--quiet", "--prune=now")
 
-    assert "changed by past commits with such messages" in _reasons(
+    assert "changed by past commits with similar messages" in _reasons(
         project, "b.py", "roofs"
     )
 
@@ -554,11 +554,11 @@ def test_a_message_that_looks_like_the_log_changes_nothing(root: Path) -> None:
     committed(root, "Roofs", {"b.py": "slate = 3\n"})
     project = ProjectMap(root)
 
-    assert "changed by past commits with such messages" in _reasons(
+    assert "changed by past commits with similar messages" in _reasons(
         project, "b.py", "roofs"
     )
     committed(root, "Rain", {"b.py": "slate = 4\n"})
-    assert "changed by past commits with such messages" in _reasons(
+    assert "changed by past commits with similar messages" in _reasons(
         project, "b.py", "rain"
     )
 

@@ -181,7 +181,7 @@ def test_the_past_tells_what_changes_together_and_what_messages_mean(
     assert "changed with `drawer.py` in 3 commits" in next(
         file.reasons for file in found if file.path == "till.py"
     )
-    assert "changed by past commits with such messages" in found[0].reasons
+    assert "changed by past commits with similar messages" in found[0].reasons
 
 
 def test_words_that_are_in_any_text_lead_nowhere(tmp_path: Path) -> None:

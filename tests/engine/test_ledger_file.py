@@ -174,7 +174,7 @@ def test_an_id_that_git_would_take_for_an_option_is_refused(
 ) -> None:
     ids = {"id": "3" * 40, field: {"lib": text} if field == "inner" else text}
     ledger = written(LedgerFile(tmp_path / "l"), line(tree={"name": "a/b", **ids}))
-    with pytest.raises(Damaged, match=r"line 2: .* is no id of a tree"):
+    with pytest.raises(Damaged, match=r"line 2: .* is not the id of a tree"):
         ledger.entries()
 
 

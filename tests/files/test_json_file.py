@@ -67,5 +67,5 @@ def test_what_is_set_aside_keeps_its_content_and_its_ending(tmp_path: Path) -> N
         assert re.fullmatch(r"reply\.aside-\d{8}T\d{12}\.md", aside.name)
     assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["one", "two"]
     assert not choose_aside_name(file).exists()
-    with pytest.raises(BadInput, match="could not be set aside"):
+    with pytest.raises(BadInput, match="could not be renamed"):
         set_aside(file)

@@ -69,7 +69,7 @@ def test_calls_count_when_they_are_made_and_once() -> None:
 
 def test_a_wait_is_shown_until_the_reply_goes_on() -> None:
     row = told(OPENED, STARTED, ReplyDelayed(2, 12.0, "Too many requests."))
-    assert row.wait == "Asking again in 12 s: Too many requests."
+    assert row.wait == "Retrying in 12 s: Too many requests."
     assert (
         told(
             OPENED, STARTED, ReplyDelayed(2, 12.0, "Too many."), ReplyDelta(2, "x")

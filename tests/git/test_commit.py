@@ -632,7 +632,7 @@ NO_PATHS = (
 async def test_what_is_no_path_of_the_project(project: Path) -> None:
     before = everything(project)
     for path in NO_PATHS:
-        with pytest.raises(CommitRefused, match="names no file of the project"):
+        with pytest.raises(CommitRefused, match="is not a file of the project"):
             await commit(project, [path], MESSAGE)
     assert everything(project) == before
 

@@ -163,7 +163,7 @@ NO_COMMITS = (
 async def test_a_commit_that_is_none_is_refused(project: Path) -> None:
     commit(project, "one", a_txt="a\n")
     for text in NO_COMMITS:
-        with pytest.raises(BadInput, match="is no commit of this repository"):
+        with pytest.raises(BadInput, match="is not a commit of this repository"):
             await git_diff(project, commit=text)
     assert not (project / "stolen").exists()
 

@@ -323,7 +323,7 @@ def test_what_is_kept_is_the_beginning_and_the_end_however_large_the_pieces_are(
         whole += piece
         kept.add(piece)
 
-    head, gap, end = kept.text().partition("\n… (output left out) …\n")
+    head, gap, end = kept.text().partition("\n… (output omitted) …\n")
     assert len(head) + len(end) <= 40 + 30
     assert bool(gap) == kept.cut
     assert whole == head if not gap else whole.startswith(head) and whole.endswith(end)

@@ -376,7 +376,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         (
             "commands:\n  allow: [bash]\n",
             2,
-            "so everything would be allowed; use `commands.mode: ask`",
+            "so every command would be allowed; use `commands.mode: ask`",
         ),
         ("commands:\n  hide_env: SEAL\n", 2, "the name of a variable"),
         ("commands:\n  pass_env: ['A=1']\n", 2, "the name of a variable"),
@@ -411,9 +411,9 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
             "`request.bodies` is unknown; allowed are `body`, `headers`",
         ),
         ("request:\n  body: 3\n", 2, "`request.body` is not an object"),
-        ("request:\n  body: {messages: []}\n", 2, "cdd itself writes messages"),
-        ("request:\n  body: {day: 2026-11-22}\n", 2, "the values of JSON"),
-        ("request:\n  body: {top_p: .inf}\n", 2, "the values of JSON"),
+        ("request:\n  body: {messages: []}\n", 2, "cdd writes messages itself"),
+        ("request:\n  body: {day: 2026-11-22}\n", 2, "the value must be JSON"),
+        ("request:\n  body: {top_p: .inf}\n", 2, "the value must be JSON"),
         (
             "request:\n  headers: {X-Team: 3}\n",
             2,
@@ -577,15 +577,15 @@ def test_all_wrong_variables_are_named(tmp_path: Path) -> None:
         ("CDD_MAX_TOKENS", "did you mean CDD_MAX_OUTPUT_TOKENS?"),
         ("CDD_USERCONFIG", "did you mean CDD_USER_CONFIG?"),
         ("CDD_UNSAFE_COMMANDS", "did you mean CDD_ENABLE_UNSAFE_COMMANDS?"),
-        ("CDD_COMMIT", "`commit` is set in a settings file"),
-        ("CDD_BUDGET_USD", "`budget.usd` is set in a settings file"),
+        ("CDD_COMMIT", "set `commit` in a settings file instead"),
+        ("CDD_BUDGET_USD", "set `budget.usd` in a settings file instead"),
     ],
 )
 def test_a_misspelt_variable_is_told(tmp_path: Path, name: str, meant: str) -> None:
     with pytest.raises(BadInput) as refused:
         load_config(tmp_path, {}, {name: "x", "CDD_APPROVAL": "perhaps"})
     complaints = refused.value.message.splitlines()
-    assert complaints[0] == f"{name}: there is no such variable; {meant}"
+    assert complaints[0] == f"{name} is not a variable of cdd; {meant}"
     assert complaints[1].startswith("CDD_APPROVAL: ")
     assert load_config(tmp_path, {}, {name: ""}) == Config()
 
@@ -758,7 +758,7 @@ def test_a_setting_is_changed_in_its_line_and_nothing_else(
 def test_a_file_that_cannot_be_changed_line_by_line_is_told_what_to_write(
     text: str,
 ) -> None:
-    with pytest.raises(BadInput, match="was left unchanged") as refused:
+    with pytest.raises(BadInput, match="was not changed") as refused:
         changed_text(text, "config.yaml", {"model": "openai/a:1"})
     assert refused.value.hint.splitlines()[1:] == ["model: openai/a:1"]
 

@@ -210,7 +210,7 @@ def test_a_file_that_cannot_be_changed_safely_is_refused(text: str) -> None:
 )
 def test_a_scope_of_which_not_all_was_read_is_not_replaced(scope: str) -> None:
     text = f"title: x\nimplementation_scope: {scope}\n"
-    with pytest.raises(SpecNotWritable, match="is there twice"):
+    with pytest.raises(SpecNotWritable, match="appears twice"):
         changed(text, implementation_scope={"api": ("c",)})
     assert changed(text, title="y") == text.replace("x\n", "y\n", 1)
 
@@ -226,7 +226,7 @@ def test_a_scope_of_which_not_all_was_read_is_not_replaced(scope: str) -> None:
 def test_a_criterion_of_which_not_all_was_read_is_not_replaced(criterion: str) -> None:
     text = f"title: x\nacceptance_criteria:\n  - {criterion}\n  - other\n"
     first, _ = TicketSpec.from_yaml(text).acceptance_criteria
-    with pytest.raises(SpecNotWritable, match="is there twice"):
+    with pytest.raises(SpecNotWritable, match="appears twice"):
         changed(text, acceptance_criteria=("new words", "other"))
     assert changed(text, acceptance_criteria=(first, "new")) == text.replace(
         "other", "new"
@@ -237,8 +237,8 @@ def test_a_criterion_of_which_not_all_was_read_is_not_replaced(criterion: str) -
     ("new", "reason"),
     [
         ("title: [\n", "flow node"),
-        ("title: other\nowner: Ada # why\n", "title would read otherwise"),
-        ("title: good\nowner: Bob # why\n", "a key that is not the program's"),
+        ("title: other\nowner: Ada # why\n", "title would be read differently"),
+        ("title: good\nowner: Bob # why\n", "a key that cdd does not use"),
         ("title: good\nowner: Ada\n", "a comment would be lost"),
     ],
 )

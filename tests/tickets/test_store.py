@@ -76,6 +76,8 @@ def test_tickets_dir_is_a_setting(tmp_path: Path) -> None:
         "feature-user-auth",
         "feature-user-a",
         "Feature-User-A",
+        "user-auth",
+        "AUTH",
         "tickets/feature-user-auth",
         "tickets/feature-user-auth/",
         "./tickets/feature-user-auth/spec.yaml",
@@ -85,7 +87,7 @@ def test_tickets_dir_is_a_setting(tmp_path: Path) -> None:
         "{root}/tickets/feature-user-auth/execution-state.json",
     ],
 )
-def test_a_ticket_is_found_by_slug_prefix_or_path(
+def test_a_ticket_is_found_by_its_path_or_a_part_of_its_slug(
     store: TicketStore, reference: str
 ) -> None:
     assert store.find(reference.format(root=store.root)).slug == "feature-user-auth"
@@ -95,13 +97,20 @@ def test_an_exact_slug_wins_over_a_prefix(store: TicketStore) -> None:
     assert store.find("bug-login").slug == "bug-login"
 
 
-def test_an_ambiguous_prefix_names_the_candidates(store: TicketStore) -> None:
-    with pytest.raises(BadInput, match="feature-user-auth, feature-user-roles"):
-        store.find("feature-user")
+def test_an_ambiguous_part_names_the_candidates(store: TicketStore) -> None:
+    for part in ("feature-user", "user"):
+        with pytest.raises(BadInput, match="feature-user-auth, feature-user-roles"):
+            store.find(part)
+
+
+def test_the_beginning_of_a_slug_wins_over_another_part(tmp_path: Path) -> None:
+    _ticket(tmp_path / "tickets/auth-page")
+    _ticket(tmp_path / "tickets/bug-auth")
+    assert TicketStore(tmp_path).find("auth").slug == "auth-page"
 
 
 @pytest.mark.parametrize(
-    "reference", ["feature-usr-auth", "user-auth", "featur-user-auth"]
+    "reference", ["feature-usr-auth", "fua", "uesr-auth", "featur-user-auth"]
 )
 def test_an_unknown_ticket_names_those_near(store: TicketStore, reference: str) -> None:
     with pytest.raises(BadInput) as caught:
@@ -199,7 +208,7 @@ def test_an_unknown_type_names_those_allowed(tmp_path: Path) -> None:
 
 
 def test_a_ticket_that_is_there_is_not_touched(store: TicketStore) -> None:
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="already exists"):
         store.create("bug", "login")
 
     assert store.find("bug-login").spec_path.read_text(encoding="utf-8") == "title: x\n"
@@ -210,7 +219,7 @@ def test_of_two_that_make_the_same_ticket_one_does(store: TicketStore) -> None:
         try:
             return store.create("spike", "same").slug == "spike-same"
         except BadInput as error:
-            return "is there already" not in error.message
+            return "already exists" not in error.message
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(make, range(8))) == 1
@@ -299,7 +308,7 @@ def test_of_two_that_differ_in_case_the_exact_one_is_found(tmp_path: Path) -> No
         pytest.skip("this disk does not tell them apart")
 
     assert TicketStore(tmp_path).find("bug-A").folder.name == "bug-A"
-    with pytest.raises(BadInput, match="could be any of"):
+    with pytest.raises(BadInput, match="Several tickets match"):
         TicketStore(tmp_path).find("BUG-A")
 
 

@@ -19,8 +19,10 @@ from cdd_agent.session import FindServers, Session
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
+from cdd_agent.tui.widgets.prompt_frame import PromptFrame
+from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.wiring import Wiring
 from tests.support.projects import Sandbox
@@ -189,7 +191,14 @@ class Person:
 
     @property
     def title(self) -> str:
-        return self.app.query_one(TitleBar).render().plain
+        """The status line."""
+        return self.app.query_one(StatusLine).render().plain
+
+    @property
+    def mode(self) -> str:
+        """The approval mode that the prompt's frame shows."""
+        title = self.app.query_one(PromptFrame).border_title
+        return str(title).partition("[")[0]
 
     @property
     def activity(self) -> str:

@@ -289,7 +289,7 @@ async def test_failed_tests_show_the_assertion_first_and_fold_the_output() -> No
             "assert 500 == 409",
             "tests/test_a.py:31",
             "… 2 more lines",
-            "✗ tests/test_b.py::test_old (failed before too)",
+            "✗ tests/test_b.py::test_old (also failed before)",
             "▸ $ pytest ✗ 2 failed, 43 passed · 3 s",
         ]
         await pilot.click(Transcript, offset=(4, 0))

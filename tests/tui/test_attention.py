@@ -115,11 +115,11 @@ CALLS: tuple[tuple[Callable[[Called], object], str], ...] = (
     ),
     (
         lambda called: (called.finish(1), called.attention.end()),
-        "Step 1 of 3 is over: Write it",
+        "Step 1 of 3 finished: Write it",
     ),
     (
         lambda called: (called.finish(3), called.attention.end()),
-        "All 3 steps are over",
+        "All 3 steps finished",
     ),
     (
         lambda called: (
@@ -271,7 +271,7 @@ def test_a_user_who_returns_reads_what_happened() -> None:
         r" \$0\.0800",
         told,
     )
-    assert told.endswith("it ended with: The budget is used up · it is your turn")
+    assert told.endswith("error: The budget is used up · it is your turn")
 
 
 def test_a_user_who_returns_to_a_question_reads_so() -> None:
@@ -279,9 +279,7 @@ def test_a_user_who_returns_to_a_question_reads_so() -> None:
     called.run()
     called.attention.look_away()
     called.attention.ask("May it?")
-    assert called.attention.look_back().endswith(
-        "1 question · one waits for your answer"
-    )
+    assert called.attention.look_back().endswith("1 question · one needs your answer")
 
 
 def test_a_user_who_missed_nothing_reads_nothing() -> None:
@@ -329,7 +327,7 @@ async def test_a_user_who_walks_away_is_called_and_later_reads_what_happened(
             "Needs your answer: May step 1 write this?" in text for text in written
         )
         await back(person)
-        assert "one waits for your answer" in " ".join(person.told.split())
+        assert "one needs your answer" in " ".join(person.told.split())
         await away(person)
         await person.answer("y")
         await person.until(lambda: not person.is_waiting)

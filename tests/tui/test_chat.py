@@ -61,14 +61,14 @@ async def test_the_title_names_the_model_that_is_asked(project: Sandbox) -> None
     project.model.name = "first/model"
     async with person_at(project) as person:
         await person.say("hi")
-        assert "first/model" in person.screen.splitlines()[0]
+        assert "first/model" in person.screen.splitlines()[-1]
         person.app.show(
             ModelReplaced(None, "second/model", "first/model", "It is down.")
         )
         await person.pilot.pause()
-        assert "second/model" in person.screen.splitlines()[0]
+        assert "second/model" in person.screen.splitlines()[-1]
         await person.say("hi again")
-        assert "first/model" in person.screen.splitlines()[0]
+        assert "first/model" in person.screen.splitlines()[-1]
 
 
 async def test_a_command_that_runs_after_a_yes_is_named_and_can_be_stopped(
@@ -169,7 +169,7 @@ async def test_a_question_in_the_executor_streams_its_answer_and_runs_nothing(
         assert person.steps[1] == "○ 1. Make a.txt"
 
 
-async def test_the_title_shows_the_used_share_of_the_context_window_if_it_is_known(
+async def test_the_status_line_shows_the_share_of_the_context_window_if_it_is_known(
     project: Sandbox,
 ) -> None:
     for window, shown in ((100_000, True), (None, False)):
@@ -177,7 +177,8 @@ async def test_the_title_shows_the_used_share_of_the_context_window_if_it_is_kno
         async with person_at(project) as person:
             await person.say("hello")
             context = person.app.home.bar.context
-            assert re.fullmatch(r"ctx \d{1,2}%", context) if shown else not context
+            assert re.fullmatch(r"\d{1,2}%", context) if shown else not context
+            assert f"ctx {context or '–'}" in person.title
 
 
 async def test_a_paste_of_300_000_characters_is_stored_once_and_shown_in_part(

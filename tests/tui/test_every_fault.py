@@ -34,7 +34,8 @@ from cdd_agent.trust import ProjectSetting
 from cdd_agent.tui.screens.first_run import FirstRun, Wish
 from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.tui.widgets.bars import ActivityBar, TitleBar
+from cdd_agent.tui.widgets.bars import ActivityBar
+from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from tests.agents.asking import asks
 from tests.support.injecting import Injected
@@ -257,7 +258,7 @@ async def in_the_window(person: Person, left: set[str]) -> None:
     person.app.post_message(events.AppBlur())
     person.app.post_message(events.AppFocus())
     person.app.post_message(BackgroundTold("rgb:ffff/ffff/ffff"))
-    for place in (Transcript, StepList, TitleBar, ActivityBar):
+    for place in (Transcript, StepList, StatusLine, ActivityBar):
         person.app.query_one(place).refresh()
         x, y = person.app.query_one(place).region.offset
         await click(person, x + 1, y + 1)
@@ -487,5 +488,5 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
         assert left == set()
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
         assert [name for name in names if f"injected into {name}\n" not in log] == []
-        assert person.told.count("A fault in cdd itself") == len(names)
+        assert person.told.count("Internal error in cdd") == len(names)
         await works(person, sandbox)

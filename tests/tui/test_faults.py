@@ -94,7 +94,7 @@ class Uncomposed(GuardedWidget, Widget):
 
 
 def faults_told(person: Person) -> int:
-    return person.told.count("A fault in cdd itself")
+    return person.told.count("Internal error in cdd")
 
 
 def log_of(sandbox: Sandbox) -> str:
@@ -191,7 +191,7 @@ async def test_a_fault_outside_widgets_leaves_a_session_that_works(
             assert f"injected into {name}," in log_of(sandbox)
             person.prompt.replace("")
         told = [
-            line for line in person.told.splitlines() if "A fault in cdd itself" in line
+            line for line in person.told.splitlines() if "Internal error in cdd" in line
         ]
         assert all(
             ".cdd/runs/errors.log" in line and "Injected" in line for line in told

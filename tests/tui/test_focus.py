@@ -10,8 +10,8 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.folds import FoldHeader, Opening
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.tui.widgets.bars import TitleBar
 from cdd_agent.tui.widgets.question import Question
+from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.held_model import HeldModel
@@ -29,10 +29,9 @@ async def select(person: Person) -> None:
     await person.pilot.mouse_up(Transcript, offset=(9, 3))
 
 
-async def shift_tab(person: Person) -> None:
-    person.prompt.area.focus()
-    await person.press("shift+tab")
-    assert isinstance(person.app.focused, Transcript)
+async def in_the_transcript(person: Person) -> None:
+    person.app.query_one(Transcript).focus()
+    await person.pilot.pause()
 
 
 async def nowhere(person: Person) -> None:
@@ -48,7 +47,7 @@ async def blurred(person: Person) -> None:
 
 
 async def elsewhere(person: Person) -> None:
-    for place in (StepList, TitleBar, Question):
+    for place in (StepList, StatusLine, Question):
         if person.app.query(place) and person.app.query_one(place).region:
             await person.pilot.click(place, offset=(1, 0))  # where nothing opens
 
@@ -63,7 +62,7 @@ FOCI: tuple[Move, ...] = (
     in_the_prompt,
     click,
     select,
-    shift_tab,
+    in_the_transcript,
     nowhere,
     blurred,
     elsewhere,
@@ -88,18 +87,18 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
         header = transcript._chosen
         assert isinstance(header, FoldHeader)
         for said, opening in (
-            ("opens", Opening.SOME),
-            ("opens all of", Opening.ALL),
-            ("folds", Opening.HEADER),
+            ("open", Opening.SOME),
+            ("open all of", Opening.ALL),
+            ("fold", Opening.HEADER),
         ):
-            assert f"Enter {said} the block" in person.activity
+            assert f"Enter: {said} the block" in person.activity
             assert "sends" not in person.activity
             await person.press("enter")
             assert header.fold.opening is opening
         await person.press("right")
-        assert "Enter opens all of the block" in person.activity
+        assert "Enter: open all of the block" in person.activity
         await person.press("left")
-        assert "Enter opens the block" in person.activity
+        assert "Enter: open the block" in person.activity
 
         await person.press("ctrl+up")
         assert person.activity.startswith("Nothing to open in this block")
@@ -109,11 +108,11 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
 
         await person.press("ctrl+f")
         await person.until(lambda: isinstance(person.app.focused, FindInput))
-        assert "Enter goes to the next" in person.activity
+        assert "Enter: next match" in person.activity
         await person.press("escape")
         await person.until(lambda: not person.app.home.query(FindInput))
         await person.press("f2")
-        assert "Enter opens the step" in person.activity
+        assert "Enter: open the step" in person.activity
         await person.press("x", "backspace")
         assert person.app.focused is person.prompt.area
         assert "block" not in person.activity
@@ -162,7 +161,7 @@ async def test_enter_sends_and_escape_stops_wherever_the_focus_is(
             if number == 1:
                 while not isinstance(transcript._chosen, FoldHeader):
                     await person.press("ctrl+up")
-                assert "Enter opens the block" in person.activity
+                assert "Enter: open the block" in person.activity
                 await person.press("y", "backspace")
                 assert "Esc stops" in person.activity
             await move(person)
@@ -191,7 +190,7 @@ async def test_the_transcript_keeps_the_keys_that_scroll_it(sandbox: Sandbox) ->
     async with person_at(sandbox) as person:
         person.app.show(Answer("\n\n".join("paragraph" for _ in range(60))))
         await person.pilot.pause()
-        await shift_tab(person)
+        await in_the_transcript(person)
         transcript = person.app.query_one(Transcript)
         await person.press("home")
         await person.until(lambda: transcript.scroll_offset.y == 0)

@@ -183,7 +183,7 @@ def test_a_step_whose_text_does_not_compile(
                     " step 9, which is not there"
                 ),
             ),
-            (BlockKind.NOTE, "Your text is kept: `e` opens it again."),
+            (BlockKind.NOTE, "Your text is saved. Press `e` to open it again."),
         )
         await pilot.pause()
 

@@ -170,7 +170,7 @@ async def test_the_prompt_grows_with_its_text_up_to_six_rows(tmp_path: Path) -> 
         for rows, text in ((1, "x"), (3, "\ny\nz"), (6, "\n" * 20)):
             typist.prompt.area.insert(text)
             await typist.pilot.pause()
-            assert typist.prompt.size.height == rows
+            assert typist.prompt.area.size.height == rows
 
 
 async def test_a_line_over_several_rows_is_emptied_as_a_whole(tmp_path: Path) -> None:

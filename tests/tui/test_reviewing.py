@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from textual.worker import Worker
 
+from cdd_agent.approval_mode import ACCEPTED_RUN, TITLES
 from cdd_agent.changes.review import Review
 from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import Choice
@@ -86,7 +87,7 @@ async def test_a_review_shows_the_files_their_diffs_and_counts(
             "+ good",
         ):
             assert text in person.screen
-        assert "[h] hunks" in person.screen
+        assert "[h] per hunk" in person.screen
 
 
 async def test_a_review_goes_hunk_by_hunk_and_then_asks_about_the_rest(
@@ -419,7 +420,7 @@ async def test_a_reason_brings_the_next_attempt_at_once(asking: Sandbox) -> None
         assert asking.text("a.txt") == "good\n"
 
 
-async def test_the_title_says_that_all_changes_are_accepted_as_long_as_they_are(
+async def test_the_frame_says_that_all_changes_are_accepted_as_long_as_they_are(
     asking: Sandbox,
 ) -> None:
     async with person_at(asking, f"/exec {SLUG}", size=(100, 40)) as person:
@@ -428,17 +429,17 @@ async def test_the_title_says_that_all_changes_are_accepted_as_long_as_they_are(
         await person.rest(REST / 2)
         await person.type("a", gap=0)  # too soon to be meant
         await person.rest(60)
-        assert "accepts all" not in person.title
+        assert person.mode == TITLES["ask"]
         await person.press("backspace")
         await send(person, "a")
         await person.until(lambda: not person.is_waiting)
-        assert "accepts all changes" in person.title
+        assert person.mode == ACCEPTED_RUN
         await person.say("ask")
-        assert "accepts all" not in person.title
+        assert person.mode == TITLES["ask"]
         await person.begin("")
         await person.until_asked()
         await send(person, "a")
         await person.until(lambda: not person.is_waiting)
         await person.say("all")
         assert asking.statuses() == ["completed"] * 3
-        assert "accepts all" not in person.title
+        assert person.mode == TITLES["ask"]

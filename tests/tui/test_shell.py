@@ -295,7 +295,7 @@ async def test_markup_and_escapes_from_files_and_models_stay_inert(
         await person.pilot.pause()
 
         assert f"! {LOUD}" in person.screen
-        assert "[bold]Loud[/bold]" in person.screen.splitlines()[0]
+        assert "[bold]Loud[/bold]" in person.screen.splitlines()[-1]
         assert "\x1b" not in person.screen
         assert "\x07" not in person.screen
 

@@ -16,7 +16,7 @@ from textual.widgets import OptionList
 
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.changes.review import Review
-from cdd_agent.cost import Cost
+from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
 from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events.dialogue_events import (
@@ -801,7 +801,7 @@ def test_a_dialogue_with_socrates(shop: Sandbox, snap_compare: Compare) -> None:
         await pilot.pause()
         await opened(app, pilot)
         await showing()(pilot)
-        app.home.bar.spent = ""
+        app.home.bar.cost = NO_COST
         await pilot.pause()
         app.home.transcript.vertical_scrollbar.refresh()  # it may be a frame behind
         await pilot.pause()

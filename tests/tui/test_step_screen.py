@@ -209,9 +209,9 @@ async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(
     async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
         await person.press("f2")
         assert person.app.focused is person.step_list
-        assert "Enter opens the step" in person.screen
+        assert "Enter: open the step" in person.screen
         await person.press("x")
-        assert "Enter opens the step" not in person.screen
+        assert "Enter: open the step" not in person.screen
         assert person.app.focused is person.prompt.area
         assert person.prompt.text == "x"
         await person.press("f2", "f2")
@@ -335,7 +335,7 @@ async def test_an_edited_step_is_written_to_the_plan_and_shown(
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person, "down")
         await person.press("e")
-        await person.until(lambda: "Written to" in shown(person))
+        await person.until(lambda: "Saved to" in shown(person))
         assert "does nothing" not in person.screen
         assert "Say it twice." in shown(person)
         assert "2. Write b.txt" in person.screen
@@ -354,11 +354,11 @@ async def test_a_wrong_edit_is_reported_and_opened_again(
         await opened(person, "down")
         await person.press("right", "e")
         await person.until(lambda: "must be step 2" in shown(person))
-        assert "Your text is kept" in shown(person)
+        assert "Your text is saved" in shown(person)
         assert (one_done.ticket / "plan.md").read_text() == before
         editor(replacing("/### Step 9/,$d"))
         await person.press("e")
-        await person.until(lambda: "Written to" in shown(person))
+        await person.until(lambda: "Saved to" in shown(person))
         assert "by me" in (one_done.ticket / "plan.md").read_text()
 
 
@@ -389,7 +389,7 @@ async def test_a_step_that_is_done_or_runs_is_not_edited_and_others_are(
         await person.press("escape")
         await opened(person, "end")
         await person.press("e")
-        await person.until(lambda: "Written to" in shown(person))
+        await person.until(lambda: "Saved to" in shown(person))
         await person.press("escape")
         model.release()
         await person.until(lambda: not person.is_waiting)

@@ -54,7 +54,7 @@ def limited(sandbox: Sandbox, time: SteppedTime) -> Iterator[LoopbackServer]:
 
 
 def seconds_left(person: Person) -> int | None:
-    found = re.search(r"Asking again in (\d+) s", person.activity)
+    found = re.search(r"Retrying in (\d+) s", person.activity)
     return int(found[1]) if found else None
 
 

@@ -143,7 +143,7 @@ def test_leaving_prints_a_summary(open_: Open) -> None:
     first, second, third, _ = left_in(terminal).split("\r\n")
     assert first.startswith(f"{SLUG}: 1 step by exit code, 1 failed · ")
     assert second == f"Report: .cdd/runs/{SLUG}/report.md"
-    assert third == "Go on with: cdd, and in it /resume"
+    assert third == "Continue with: cdd resume"
 
 
 def test_the_summary_of_a_completed_run_offers_no_resume(

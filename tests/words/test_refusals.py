@@ -37,7 +37,7 @@ def project(sandbox: Sandbox) -> Sandbox:
         ),
         (
             says("../x", "x"),
-            "The reply was not used. ../x leaves the project, or goes up in it; name it from the project's root",
+            "The reply was not used. ../x contains `..` or leaves the project; write the path from the project's root",
         ),
         (
             says(".git/config", "x"),
@@ -156,7 +156,7 @@ async def test_a_reply(project: Sandbox, reply: str, why: str) -> None:
         ),
         (
             create("../x", "x"),
-            "../x leaves the project, or goes up in it; name it from the project's root",
+            "../x contains `..` or leaves the project; write the path from the project's root",
         ),
         (execute("rm -rf ."), "Command 'rm' is not allowed"),
         (execute("ls | wc"), "`|` needs a shell, and commands run without one"),

@@ -37,7 +37,7 @@ async def test_words_that_would_be_lost_are_no_progress() -> None:
         shown = [row for row in rows(panel) if row]
     assert shown[:2] == ["Spec 1/5 ━━╌╌╌╌╌╌╌╌", "○ Title"]
     assert shown[-5:] == [
-        "! To be removed or reworded",
+        "! To be removed or changed",
         "  - It prints",
         "  - Report",
         "Not in spec.yaml yet: title,",

@@ -36,8 +36,8 @@ _LOOKS = {
     Tone.ERROR: "$text-error",
 }
 _NOTHING = (
-    "There are no runs here. `cdd exec --all planned` in a terminal carries out every"
-    " ticket that has a plan."
+    "No runs in progress and no worktrees. To run every planned ticket, type"
+    " `cdd exec --all planned` in a terminal."
 )
 
 
@@ -49,20 +49,20 @@ class BoardScreen(Overlay):
     BoardScreen #runs { height: auto; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_rows('scroll_up')", "A line up", show=False),
-        Binding("down", "scroll_rows('scroll_down')", "A line down", show=False),
-        Binding("pageup", "scroll_rows('scroll_page_up')", "A page up", show=False),
+        Binding("up", "scroll_rows('scroll_up')", "Up one line", show=False),
+        Binding("down", "scroll_rows('scroll_down')", "Down one line", show=False),
+        Binding("pageup", "scroll_rows('scroll_page_up')", "Up one page", show=False),
         Binding(
             "pagedown,space",
             "scroll_rows('scroll_page_down')",
-            "A page down",
+            "Down one page",
             show=False,
         ),
-        Binding("home", "scroll_rows('scroll_home')", "To the top", show=False),
-        Binding("end", "scroll_rows('scroll_end')", "To the end", show=False),
+        Binding("home", "scroll_rows('scroll_home')", "Go to the top", show=False),
+        Binding("end", "scroll_rows('scroll_end')", "Go to the end", show=False),
         Binding("q", "close", "Close", show=False),
     ]
-    KEYS = "↑↓ PgUp PgDn scroll · Esc closes"
+    KEYS = "↑↓ PgUp PgDn: scroll · Esc: close"
     SCROLLS = "VerticalScroll"
 
     def __init__(self, project: Project) -> None:
@@ -95,7 +95,7 @@ class BoardScreen(Overlay):
         self.show(board)
 
     def show(self, board: Board) -> None:
-        self.head("Runs of this project")
+        self.head("Runs in this project")
         runs = self.query_one("#runs", Static)
         if not board.rows:
             runs.update(_NOTHING)

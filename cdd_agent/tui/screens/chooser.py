@@ -79,21 +79,19 @@ class Chooser(Overlay):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,shift+tab", "walk('cursor_up')", "The row above", show=False),
-        Binding("down,tab", "walk('cursor_down')", "The row below", show=False),
-        Binding("pageup", "walk('page_up')", "A page up", show=False),
-        Binding("pagedown", "walk('page_down')", "A page down", show=False),
-        Binding("home", "walk('first')", "The first row", show=False),
-        Binding("end", "walk('last')", "The last row", show=False),
-        Binding("enter", "choose", "Take the row", show=False),
-        Binding(
-            "backspace", "shorten(1)", "Take back a letter of the filter", show=False
-        ),
-        Binding("ctrl+u", "shorten(1000000)", "Empty the filter", show=False),
+        Binding("up,shift+tab", "walk('cursor_up')", "Row above", show=False),
+        Binding("down,tab", "walk('cursor_down')", "Row below", show=False),
+        Binding("pageup", "walk('page_up')", "Page up", show=False),
+        Binding("pagedown", "walk('page_down')", "Page down", show=False),
+        Binding("home", "walk('first')", "First row", show=False),
+        Binding("end", "walk('last')", "Last row", show=False),
+        Binding("enter", "choose", "Choose the row", show=False),
+        Binding("backspace", "shorten(1)", "Delete a letter of the filter", show=False),
+        Binding("ctrl+u", "shorten(1000000)", "Clear the filter", show=False),
     ]
-    KEYS = "type to filter · ↑↓ walk · Enter chooses · Esc closes"
+    KEYS = "↑↓: select · Enter: choose · Esc: close"
     PROMPT: ClassVar[str] = "type to filter"
-    NOTHING: ClassVar[str] = "Nothing is called so."
+    NOTHING: ClassVar[str] = "No match."
 
     def __init__(self, title: str, rows: Iterable[Row] = ()) -> None:
         super().__init__()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from cdd_agent.commands.help import agents_help, commands_help
+from cdd_agent.commands.help import agents_help, command_help, commands_help
+from cdd_agent.commands.registry import commands
 from cdd_agent.tui.key_help import all_of_the_shell, on_screens
 from cdd_agent.tui.keys import AT_A_QUESTION, Key, keys_of
 from cdd_agent.tui.screens.overlay import Overlay
@@ -30,26 +31,26 @@ QUESTION = "question"
 
 
 class HelpScreen(Overlay):
-    """Made from the commands, the agents and the bindings. It opens at its top, which
-    is about `situation`: an agent's name, or `QUESTION`; for any other word it is the
-    keys.
+    """Help made from the commands, the agents and the bindings. It begins with
+    `situation`: the name of an agent or of a command, or `QUESTION`; for any other word
+    it begins with the keys.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_text('scroll_up')", "A line up", show=False),
-        Binding("down", "scroll_text('scroll_down')", "A line down", show=False),
-        Binding("pageup", "scroll_text('scroll_page_up')", "A page up", show=False),
+        Binding("up", "scroll_text('scroll_up')", "Up one line", show=False),
+        Binding("down", "scroll_text('scroll_down')", "Down one line", show=False),
+        Binding("pageup", "scroll_text('scroll_page_up')", "Up one page", show=False),
         Binding(
             "pagedown,space",
             "scroll_text('scroll_page_down')",
-            "A page down",
+            "Down one page",
             show=False,
         ),
-        Binding("home", "scroll_text('scroll_home')", "To the top", show=False),
-        Binding("end", "scroll_text('scroll_end')", "To the end", show=False),
+        Binding("home", "scroll_text('scroll_home')", "Go to the top", show=False),
+        Binding("end", "scroll_text('scroll_end')", "Go to the end", show=False),
         Binding("f1,q,question_mark", "close", "Close", show=False),
     ]
-    KEYS = "↑↓ PgUp PgDn Home End scroll · Ctrl+P finds a command · Esc closes"
+    KEYS = "↑↓ PgUp PgDn Home End: scroll · Esc: close"
     SCROLLS = "Transcript"
 
     def __init__(self, situation: str = "chat") -> None:
@@ -82,18 +83,20 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
         yield "A question is open", _table(AT_A_QUESTION)
     elif situation in agents:
         yield _SITUATIONS[situation], agents[situation]
+    if situation in commands():
+        yield f"/{situation}", command_help(commands()[situation])
     yield "Keys", _table(all_of_the_shell())
     yield "Commands", commands_help()
     for name, text in agents.items():
         if name != situation:
             yield _SITUATIONS[name], text
     if situation != QUESTION:
-        yield "When a question is open", _table(AT_A_QUESTION)
+        yield "At a question", _table(AT_A_QUESTION)
     on_help = tuple(keys_of(HelpScreen.BINDINGS))
     for title, keys in {**on_screens(), "Help": on_help}.items():
-        yield f"Keys there: {title}", _table(keys)
+        yield f"Keys: {title}", _table(keys)
 
 
 def _table(keys: Iterable[Key]) -> str:
     rows = "\n".join(f"| {key.names} | {key.words} |" for key in keys)
-    return f"| key | does |\n|---|---|\n{rows}"
+    return f"| key | action |\n|---|---|\n{rows}"

@@ -39,7 +39,7 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
         return
     session = app.session
     if session is None:
-        app.notify("In a moment: the session is being opened.")
+        app.notify("The session is still opening. Try again in a moment.")
         return
     match name:
         case "palette":
@@ -130,11 +130,13 @@ def _choose_theme(app: Shell, typed: str) -> None:
     if not typed:
         now = remembered()
         which = (
-            now.name if now.is_chosen else f"{now.name}, by the terminal's background"
+            now.name
+            if now.is_chosen
+            else f"{now.name} (from the terminal's background)"
         )
         app.notify(
-            f"The theme is {which}. /theme {' | '.join((*THEMES, AUTOMATIC))} chooses"
-            " one.",
+            f"Theme: {which}. To change it, type"
+            f" /theme {' | '.join((*THEMES, AUTOMATIC))}",
             markup=False,
         )
         return

@@ -17,6 +17,7 @@ from textual.widgets import Static
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.keys import shown
+from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", show=False)
     ]
-    KEYS: ClassVar[str] = "Esc closes"
+    KEYS: ClassVar[str] = "Esc: close"
     """The line at its bottom."""
     SCROLLS: ClassVar[str] = ""
     """Selects the part that scrolls where there is no room for all of it."""
@@ -104,7 +105,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         text, that line again.
         """
         self.query_one("#keys", Static).update(
-            Content(sanitize_for_display(text) or self.KEYS)
+            Content(Face.SHELL.name_commands(sanitize_for_display(text)) or self.KEYS)
         )
 
     def type(self, text: str) -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.binding import Binding, BindingType
 
+from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.listing import view
 from cdd_agent.commands.overview import next_line
-from cdd_agent.commands.registry import SlashCommand, commands
+from cdd_agent.commands.registry import commands
 from cdd_agent.errors import CddError
 from cdd_agent.tui.key_help import everywhere
 from cdd_agent.tui.screens.chooser import Chooser, Row
@@ -36,8 +37,8 @@ class Palette(Chooser):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+p", "close", "Close", show=False)
     ]
-    KEYS = "type to find · Enter takes it into the prompt, runs nothing · Esc closes"
-    PROMPT = "a command, a ticket, a key, in words"
+    KEYS = "Enter: to the prompt · Esc: close"
+    PROMPT = "type to find a command, a ticket or a key"
 
     def __init__(self, project: Project) -> None:
         super().__init__("Commands, tickets, screens, themes, keys")
@@ -75,18 +76,12 @@ def _ticket_rows(project: Project) -> Iterator[Row]:
 
 def _fixed_rows() -> Iterator[Row]:
     for known in commands().values():
-        yield Row(_begun(known), known.synopsis, known.help.partition("\n")[0])
+        begun = f"/{known.name} {known.required}".rstrip()
+        line = f"/{known.name} " if known.required else f"/{known.name}"
+        group = CATALOGUE[known.name].group
+        yield Row(line, begun, f"{known.summary} · {group}")
     for key in everywhere():
         if key.action and key.action.partition("(")[0] not in _LEFT_TO_KEYS:
             yield Row(f"{ACTION}{key.action}", key.words, f"key {key.names}")
     for name, words in THEMES.items():
         yield Row(f"{ACTION}use_theme({name!r})", f"Theme: {name}", words.about)
-
-
-def _begun(known: SlashCommand) -> str:
-    """The command as it is typed, with room for what it needs."""
-    return (
-        f"/{known.name} "
-        if known.usage and not known.usage.startswith("[")
-        else f"/{known.name}"
-    )

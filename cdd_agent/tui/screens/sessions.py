@@ -23,8 +23,8 @@ _SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
 class SessionsScreen(Chooser):
     """Closed with the line that goes on with what was chosen."""
 
-    KEYS = "Enter goes on with it · type to filter · Esc closes"
-    NOTHING = "No session is called so, or ended so."
+    KEYS = "Enter: resume · Esc: close"
+    NOTHING = "No session matches."
 
     def __init__(self, sessions: Sequence[SessionView]) -> None:
         now = datetime.now(UTC)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from rich.cells import set_cell_size
 from textual import work
 from textual.binding import Binding, BindingType
@@ -32,8 +33,8 @@ class SettingsScreen(Chooser):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "close", "Close", show=False)
     ]
-    KEYS = "type to filter · Enter changes it, for this project · Esc closes"
-    NOTHING = "No setting is called so."
+    KEYS = "Enter: change · Esc: close"
+    NOTHING = "No setting matches."
 
     def __init__(self, session: Session) -> None:
         super().__init__("Settings")
@@ -53,10 +54,14 @@ class SettingsScreen(Chooser):
     @work(group="settings")
     async def read(self) -> None:
         """Show what holds now."""
+        project = self._session.project
+        config = replace(project.config, approval=self._session.approval.value)
         try:
-            settings = await asyncio.to_thread(settings_of, self._session.project)
+            settings = await asyncio.to_thread(
+                settings_of, replace(project, config=config)
+            )
         except CddError as error:
-            self.hint(f"{error.message} · Esc closes")
+            self.hint(f"{error.message} · Esc: close")
             return
         self._settings = {setting.name: setting for setting in settings}
         self.show(map(_row, settings))
@@ -72,8 +77,8 @@ class SettingsScreen(Chooser):
         else:
             self._saved += 1
             self.hint(
-                f"{setting.name} is changed in .cdd/config.yaml: it may hold what"
-                " nobody should see here"
+                f"Edit {setting.name} in .cdd/config.yaml. It may hold secrets, so it"
+                " is not shown here"
             )
 
     def type(self, text: str) -> None:
@@ -112,13 +117,13 @@ class SettingsScreen(Chooser):
     async def save(self, setting: Setting, value: str) -> None:
         """Write it, or say what is allowed."""
         try:
-            besides = await change(self._session, setting.name, value)
+            note = await change(self._session, setting.name, value)
         except CddError as error:
             self.hint(" ".join(f"{error.message} {error.hint}".split()))
             return
         if self._edited is setting:
             self._leave_value()
-        self.hint(f"{setting.name} is set in .cdd/config.yaml. {besides}")
+        self.hint(f"Saved {setting.name} to .cdd/config.yaml. {note}")
         self.read()
 
     def _leave_value(self) -> None:
@@ -131,9 +136,7 @@ class SettingsScreen(Chooser):
         self.query_one("#filter", Static).update(
             Content.assemble(f"{name}: ", (value, "bold"), "▏")
         )
-        self.hint(
-            f"{self._edited.words} · Enter sets it, empty: the default · Esc: not"
-        )
+        self.hint(f"{self._edited.words} · Enter: save (empty: default) · Esc: cancel")
 
 
 def _row(setting: Setting) -> Row:

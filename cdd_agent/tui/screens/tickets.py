@@ -37,11 +37,11 @@ class TicketsScreen(Chooser):
     """Opens at once, and fills when the tickets are read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+n", "new", "A new ticket", show=False),
+        Binding("ctrl+n", "new", "New ticket", show=False),
         Binding("f4", "close", "Close", show=False),
     ]
-    KEYS = "Enter goes on with it · type to filter · Ctrl+N new · Esc closes"
-    NOTHING = "No ticket is called so, or is in such a state."
+    KEYS = "Enter: continue · Ctrl+N: new ticket · Esc: close"
+    NOTHING = "No ticket matches."
 
     def __init__(self, project: Project) -> None:
         super().__init__("Tickets")

@@ -40,14 +40,14 @@ class TrustScreen(Overlay):
         Binding("t", "trust", "Trust the settings", show=False),
         Binding("s", "show_file", "Show the settings file", show=False),
         Binding("c,escape", "leave_out", "Continue with defaults", show=False),
-        Binding("up", "scroll_text('scroll_up')", "A line up", show=False),
-        Binding("down", "scroll_text('scroll_down')", "A line down", show=False),
-        Binding("pageup", "scroll_text('scroll_page_up')", "A page up", show=False),
+        Binding("up", "scroll_text('scroll_up')", "Up one line", show=False),
+        Binding("down", "scroll_text('scroll_down')", "Down one line", show=False),
+        Binding("pageup", "scroll_text('scroll_page_up')", "Up one page", show=False),
         Binding(
-            "pagedown", "scroll_text('scroll_page_down')", "A page down", show=False
+            "pagedown", "scroll_text('scroll_page_down')", "Down one page", show=False
         ),
     ]
-    KEYS = "↑↓ PgUp PgDn scroll · Esc: defaults"
+    KEYS = "↑↓ PgUp PgDn: scroll · Esc: use defaults"
     SCROLLS = "Transcript"
 
     def __init__(self, question: TrustQuestion, now: Callable[[], float]) -> None:
@@ -87,7 +87,7 @@ class TrustScreen(Overlay):
     def _answer(self, answer: TrustAnswer) -> None:
         if self._now() - self._seen_at < REST:
             self._seen_at = 0.0
-            self.hint("Press it again to answer.")
+            self.hint("You had no time to read this. Press the key again.")
             return
         self.dismiss(answer.value)
 

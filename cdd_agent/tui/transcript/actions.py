@@ -29,6 +29,7 @@ from cdd_agent.tui.transcript.output import OutputLines
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import lines_changed, tool_use
+from cdd_agent.wording.faces import Face
 
 _DIFF_LINES = 12
 """Of a difference, before it is opened."""
@@ -126,7 +127,7 @@ class Actions:
             Tone.GOOD: BlockKind.GOOD,
             Tone.WARNING: BlockKind.WARNING,
         }
-        for text, tone in describe(event):
+        for text, tone in describe(event, Face.SHELL):
             if tone in tones:
                 self._transcript.add(kinds[tone], text)
 
@@ -322,7 +323,7 @@ def check_remark(event: TestsFinished) -> tuple[str, Ink]:
 _WITHOUT_TESTS = {
     StepOutcome.PASSED: "passed",
     StepOutcome.EXIT_CODE: "exit code 0",
-    StepOutcome.OLD_FAILURES: "failed before, too",
+    StepOutcome.OLD_FAILURES: "also failed before",
     StepOutcome.UNVERIFIED: "unverified",
     StepOutcome.FAILED: "failed",
 }
@@ -355,7 +356,7 @@ def _file_block(
 
 def _failure_block(failure: FailedTest) -> Foldable:
     title = f"✗ {_one_line(failure.test)}" + (
-        " (failed before too)" if failure.is_old else ""
+        " (also failed before)" if failure.is_old else ""
     )
     said = _words(failure.message, "problem") if failure.message else []
     where = (

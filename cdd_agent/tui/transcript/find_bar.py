@@ -44,11 +44,11 @@ class FindBar(GuardedWidget, Horizontal):
     FindBar #label { padding: 0 1 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,down,f3", "step(1)", "The next one", show=False, priority=True),
+        Binding("enter,down,f3", "step(1)", "Next match", show=False, priority=True),
         Binding(
             "shift+enter,up,shift+f3",
             "step(-1)",
-            "The one before",
+            "Previous match",
             show=False,
             priority=True,
         ),
@@ -102,14 +102,10 @@ class FindBar(GuardedWidget, Horizontal):
         current, count = self._transcript.finder.found
         looked_for = self.query_one(FindInput).value
         words = (
-            f"{current:,} of {count:,}"
-            if count
-            else "nothing found"
-            if looked_for
-            else ""
+            f"{current:,} of {count:,}" if count else "no match" if looked_for else ""
         )
         keys = (
-            "Enter next · ↑ previous · Esc closes"
+            "Enter: next · ↑: previous · Esc: close"
             if self.app.size.width >= _ROOMY
             else ""
         )

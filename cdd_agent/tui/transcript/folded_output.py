@@ -61,7 +61,7 @@ class FoldedOutput:
         return Foldable(self.header, [*self._taken(), *rest], "", self._sample).lines()
 
     def _taken(self) -> list[TranscriptLine]:
-        left_out = f"… {self._dropped:,} earlier lines are left out"
+        left_out = f"… {self._dropped:,} earlier lines omitted"
         first = [TranscriptLine(text=left_out, ink="left-out")] if self._dropped else []
         lines = [*first, *self._kept]
         self._kept.clear()

@@ -262,7 +262,7 @@ class Scrollback:
         return moved
 
     def _notice(self) -> list[Row]:
-        return TranscriptLine(text="… earlier output is left out", ink="left-out").rows(
+        return TranscriptLine(text="… earlier output omitted", ink="left-out").rows(
             self.width
         )[:1]
 

@@ -393,18 +393,18 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The effect of Enter on the block that is chosen, in words."""
         if self._chosen is None:
             return ""
-        others = "Ctrl+C copies it · Ctrl+↑↓ the others"
+        others = "Ctrl+C: copy · Ctrl+↑↓: other blocks"
         if (
             not isinstance(self._chosen, FoldHeader)
             or not (fold := self._chosen.fold).has_more
         ):
             return f"Nothing to open in this block · {others}"
         does = {
-            Opening.HEADER: "opens",
-            Opening.SOME: "opens all of",
-            Opening.ALL: "folds",
+            Opening.HEADER: "open",
+            Opening.SOME: "open all of",
+            Opening.ALL: "fold",
         }[fold.opening]
-        return f"Enter {does} the block · {others}"
+        return f"Enter: {does} the block · {others}"
 
     def on_blur(self) -> None:
         self._choose(None)

@@ -1,15 +1,11 @@
-"""The two lines that say where one is: above the transcript the project, below it what
-is going on.
-"""
+"""The line below the prompt: what is going on, or what Enter does."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from textual.content import Content
-from textual.reactive import reactive
 from textual.widget import Widget
 
 from cdd_agent.sanitize import sanitize_for_display
@@ -21,64 +17,6 @@ if TYPE_CHECKING:
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.25
 """Seconds: each frame goes over the line, which may be slow."""
-
-
-class TitleBar(GuardedWidget, Widget):
-    """Project, branch, agent, model, tokens and the share of its window in one line.
-    When it is narrow, the last go first; the agent never, and not that all changes are
-    accepted.
-    """
-
-    DEFAULT_CSS = """
-    TitleBar {
-        height: 1; padding: 0 1; background: $panel; color: $foreground;
-        text-wrap: nowrap; text-overflow: ellipsis;
-    }
-    """
-    agent: reactive[str] = reactive("chat")
-    branch: reactive[str] = reactive("")
-    model: reactive[str] = reactive("")
-    spent: reactive[str] = reactive("")
-    """The cost of this session's model calls."""
-    context: reactive[str] = reactive("")
-    """The share of the model's window that the last call has taken."""
-
-    accepts_all: reactive[bool] = reactive(False)
-    """Changes of this run are written without a question, because the person said so.
-    """
-
-    def __init__(self, project: str) -> None:
-        super().__init__()
-        self._project = project
-
-    def render(self) -> Content:
-        project, agent = (
-            f"  {sanitize_for_display(self._project)}",
-            sanitize_for_display(self.agent),
-        )
-        branch = f" ⎇ {sanitize_for_display(self.branch)}" if self.branch else ""
-        warning = " · accepts all changes" if self.accepts_all else ""
-        model = f" · {sanitize_for_display(self.model)}" if self.model else ""
-        spent = f" · {self.spent}" if self.spent else ""
-        context = f" · {self.context}" if self.context else ""
-        for left, right in (
-            (project + branch, agent + model + spent + context),
-            (project + branch, agent + model + spent),
-            (project + branch, agent + model),
-            (project + branch, agent),
-            (project, agent),
-            ("", agent),
-        ):
-            space = self.size.width - cell_len(f"cdd{left}{right}{warning}")
-            if space >= 2:
-                break
-        return Content.assemble(
-            ("cdd", "bold $text-primary"),
-            left,
-            " " * max(space, 1),
-            (right, "$text-accent"),
-            (warning, "bold $text-warning"),
-        )
 
 
 class ActivityBar(GuardedWidget, Widget):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList, Static
@@ -22,6 +22,7 @@ from cdd_agent.tui.editor import edited
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.widgets.prompt_area import PromptArea
+from cdd_agent.tui.widgets.prompt_frame import PromptFrame
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -55,21 +56,20 @@ class Prompt(GuardedWidget, Vertical):
     DEFAULT_CSS = """
     Prompt { height: auto; }
     Prompt OptionList {
-        height: auto; max-height: 12; border: none; padding: 0 1; display: none;
+        height: auto; max-height: 12; border: none; padding: 0 2; display: none;
         background: $panel;
         scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
     }
     Prompt.-completing OptionList { display: block; }
-    Prompt Horizontal { height: auto; background: $surface; padding: 0 1; }
-    Prompt Horizontal Static { width: 1; color: $text-accent; text-style: bold; }
+    PromptFrame Static { width: 1; color: $text-accent; text-style: bold; }
     Prompt #waiting {
-        height: auto; max-height: 4; padding: 0 1; display: none; background: $surface;
+        height: auto; max-height: 4; padding: 0 2; display: none;
         color: $text-muted;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
     Prompt.-waiting #waiting { display: block; }
     Prompt PromptArea {
-        width: 1fr; height: auto; max-height: 6; background: $surface;
+        width: 1fr; height: auto; max-height: 6; background: $background;
         scrollbar-size-vertical: 1;
     }
     """
@@ -132,7 +132,7 @@ class Prompt(GuardedWidget, Vertical):
         completions.can_focus = False
         yield completions
         yield Static(id="waiting", markup=False)
-        with Horizontal():
+        with PromptFrame():
             yield Static("❯", markup=False)
             yield PromptArea(self._key_pressed)
 

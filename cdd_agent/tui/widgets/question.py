@@ -21,9 +21,11 @@ from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.widget import Transcript
 
 _AROUND = 6
-"""Rows that are needed beside a question's text: title, plan, what is cut, answers,
-prompt and activity.
+"""Rows that are needed beside a question's text: plan, what is cut, answers, prompt,
+activity and status line.
 """
+_FRAME = 2
+"""Rows of the prompt's frame, which a low screen has not."""
 _ROWS_OF_KEYS = 2
 """For the answers about changes, which are many; what does not fit is said in fewer
 words.
@@ -63,7 +65,8 @@ class _InSight(_Mixin):
     def room(self) -> int:
         """The rows that it has at most."""
         rows = self.app.size.height
-        return max(min(int(rows * self.SHARE), rows - self.around), 1)
+        around = self.around + _FRAME * (not self.screen.has_class("-low"))
+        return max(min(int(rows * self.SHARE), rows - around), 1)
 
     @property
     def is_laid_out(self) -> bool:

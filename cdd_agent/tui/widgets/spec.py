@@ -136,7 +136,7 @@ def _rows(spec: SpecShown, width: int) -> Iterator[_Row]:
         for question in spec.open_questions:
             yield from _text(question.text, width, f"  {question.number} ")
     if spec.lost:
-        yield _Row("! To be removed or reworded", "question")
+        yield _Row("! To be removed or changed", "question")
         for words in spec.lost:
             yield from _text(words.text, width, "  - ")
     if spec.not_written:

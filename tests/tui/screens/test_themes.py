@@ -213,7 +213,7 @@ async def test_without_colours_the_chosen_and_the_found_stand_out(
         )
 
     async with person_at(sandbox, f"/exec {SLUG}") as person:
-        for key, shown in (("ctrl+p", "/exec SLUG"), ("f4", SLUG), ("f5", "model")):
+        for key, shown in (("ctrl+p", "/new TYPE NAME"), ("f4", SLUG), ("f5", "model")):
             await person.press(key)
             await person.until(lambda shown=shown: shown in standing_out())
             await person.press("escape")

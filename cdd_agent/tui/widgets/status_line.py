@@ -1,0 +1,192 @@
+"""The last row: folder and branch, agent and ticket, model, share of the context
+window, cost.
+
+The order is fixed, every number has a unit, and an unknown value has a placeholder, so
+nothing moves when a value becomes known. A narrow row shortens texts, and then drops
+whole parts.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from cdd_agent.cost import NO_COST, Cost
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tui.faults import GuardedWidget
+
+
+class Place(NamedTuple):
+    """Where the user is, on the left."""
+
+    folder: str
+    branch: str
+    """Empty outside of a repository."""
+    agent: str
+    ticket: str
+    """Empty in chat."""
+
+
+class StatusValues(NamedTuple):
+    """The model and its numbers, on the right."""
+
+    model: str | None
+    """None if no model is configured."""
+    context: str
+    """The share of the model's window that the last call took, as `12%`; empty if it is
+    unknown.
+    """
+    cost: Cost
+    """The cost of this session's model calls."""
+
+
+class _Part(NamedTuple):
+    text: str
+    style: str = ""
+
+
+class _Limits(NamedTuple):
+    """The most cells that texts get."""
+
+    place: int
+    """Of the folder, and of the branch."""
+    ticket: int
+    model: int
+
+
+_LIMITS = (_Limits(24, 32, 40), _Limits(16, 24, 24), _Limits(12, 16, 16))
+"""From wide rows to narrow ones. Texts are shortened before a part is dropped."""
+_LEFT = ("folder", "branch", "agent")
+_RIGHT = ("model", "context", "cost")
+_DROPPED = ("cost", "branch", "context", "folder", "model")
+"""The parts that a narrow row does without, the least important first. The agent with
+its ticket stays.
+"""
+_COLUMNS = {"context": cell_len("ctx 100%"), "cost": cell_len("1.2k tokens")}
+"""Cells that are reserved for a number, so that it never moves its neighbours."""
+_GAP = 2
+_UNKNOWN = "$text-muted"
+
+
+class StatusLine(GuardedWidget, Widget):
+    """Shows where the user is, and what the model takes."""
+
+    DEFAULT_CSS = """
+    StatusLine { width: 1fr; height: 1; padding: 0 1; text-wrap: nowrap; }
+    """
+    agent: reactive[str] = reactive("chat")
+    ticket: reactive[str] = reactive("")
+    branch: reactive[str] = reactive("")
+    model: reactive[str | None] = reactive("…")
+    cost: reactive[Cost] = reactive(NO_COST)
+    context: reactive[str] = reactive("")
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def render(self) -> Content:
+        place = Place(self._folder, self.branch, self.agent, self.ticket)
+        values = StatusValues(self.model, self.context, self.cost)
+        return lay_out_status(place, values, self.size.width)
+
+
+def lay_out_status(place: Place, values: StatusValues, width: int) -> Content:
+    """Return the row, which takes `width` cells if it has parts on both sides."""
+    parts = _fitting_parts(place, values, width)
+    left = [parts[name] for name in _LEFT if name in parts]
+    right = [parts[name] for name in _RIGHT if name in parts]
+    if not right:
+        return Content.assemble(*_spaced(left))
+    # as a whole: a joiner at the end of a text takes the blank behind it
+    space = width + _GAP - _cells([*left, *right])
+    return Content.assemble(*_spaced(left), " " * space, *_spaced(right))
+
+
+def _fitting_parts(place: Place, values: StatusValues, width: int) -> dict[str, _Part]:
+    """Return the parts for which the row has room, by name."""
+    for limits in _LIMITS:
+        parts = _left_parts(place, limits) | _right_parts(values, limits)
+        if _cells(list(parts.values())) <= width:
+            return parts
+    for name in _DROPPED:
+        del parts[name]
+        if _cells(list(parts.values())) <= width:
+            return parts
+    agent = parts["agent"]
+    return {"agent": agent._replace(text=shorten(agent.text, width))}
+
+
+def _left_parts(place: Place, limits: _Limits) -> dict[str, _Part]:
+    folder, branch, agent, ticket = map(sanitize_for_display, place)
+    if ticket:
+        agent = f"{agent} · {shorten(ticket, limits.ticket)}"
+    if branch:
+        branch_part = _Part(f"⎇ {shorten(branch, limits.place)}")
+    else:
+        branch_part = _Part("⎇ –", _UNKNOWN)
+    return {
+        "folder": _Part(shorten(folder, limits.place)),
+        "branch": branch_part,
+        "agent": _Part(agent, "bold"),
+    }
+
+
+def _right_parts(values: StatusValues, limits: _Limits) -> dict[str, _Part]:
+    is_spent = values.cost.tokens > 0
+    parts = {
+        "model": _model_part(values.model, limits.model),
+        "context": _Part(
+            f"ctx {values.context or '–'}", "" if values.context else _UNKNOWN
+        ),
+        "cost": _Part(cost_with_unit(values.cost), "" if is_spent else _UNKNOWN),
+    }
+    for name, column in _COLUMNS.items():
+        text, style = parts[name]
+        parts[name] = _Part(" " * (column - cell_len(text)) + text, style)
+    return parts
+
+
+def _model_part(model: str | None, limit: int) -> _Part:
+    if model is None:
+        return _Part("no model", _UNKNOWN)
+    name = sanitize_for_display(model)
+    if cell_len(name) > limit:
+        # the end tells models of one provider apart
+        name = name.rpartition("/")[2]
+    return _Part(shorten(name, limit, keep_end=True))
+
+
+def cost_with_unit(cost: Cost) -> str:
+    """Return the money, or the tokens if no price is known."""
+    if cost.usd == 0:
+        return "$0.00"
+    return cost.in_short("tokens") or "0 tokens"
+
+
+def shorten(text: str, cells: int, *, keep_end: bool = False) -> str:
+    """Return a text that takes at most so many cells, with … where it was cut."""
+    if cell_len(text) <= cells:
+        return text
+    if cells < 1:
+        return ""
+    kept = text
+    while cell_len(kept) > cells - 1:
+        kept = kept[1:] if keep_end else kept[:-1]
+    return f"…{kept}" if keep_end else f"{kept}…"
+
+
+def _cells(parts: Sequence[_Part]) -> int:
+    """Return the cells of these parts, and of the gaps between them."""
+    return cell_len((" " * _GAP).join(part.text for part in parts))
+
+
+def _spaced(parts: Sequence[_Part]) -> Iterator[tuple[str, str]]:
+    """Yield the texts and styles of parts, with gaps between them."""
+    for number, part in enumerate(parts):
+        if number:
+            yield " " * _GAP, ""
+        yield part

@@ -1,0 +1,64 @@
+"""The names of commands in messages, for the face that shows them.
+
+A message names a command in a code span, such as `cdd exec SLUG` or `/exec SLUG`; which
+of the two does not matter. The shell shows `/exec SLUG`, a terminal `cdd exec SLUG`. A
+terminal shows "`/plan SLUG` in the shell" unchanged: there the Planner asks questions.
+"""
+
+import re
+from enum import Enum
+
+from cdd_agent.commands.catalogue import CATALOGUE
+from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
+
+_THERE = " in the shell"
+_SPAN = re.compile(
+    r"`(?P<mark>cdd |/)(?P<name>[a-z]+)(?P<rest>(?: [^`\n]*)?)`"
+    rf"(?P<there>{_THERE})?"
+)
+
+
+class Face(Enum):
+    """The program that shows a message."""
+
+    SHELL = "shell"
+    TERMINAL = "terminal"
+
+    def name_commands(self, text: str) -> str:
+        """Name the commands in a text as this face has them."""
+        if "`" not in text:
+            return text
+        rename = _in_shell if self is Face.SHELL else _in_terminal
+        return _SPAN.sub(rename, text)
+
+
+def _in_shell(span: re.Match[str]) -> str:
+    """A command that the shell does not have, or not with these flags, is run as a
+    shell command.
+    """
+    name, words = span["name"], span["rest"].split()
+    if span["mark"] == "/":
+        return f"`/{name}{span['rest']}`"
+    if name not in TERMINAL_COMMANDS:
+        return span[0]
+    usage = CATALOGUE[name].usage
+    if usage is None:
+        return f"`!cdd {name}{span['rest']}`"
+    if "--step" in words and "[STEP]" in usage:
+        words.remove("--step")
+    flags = {word.partition("=")[0] for word in words if word.startswith("-")}
+    if not flags <= CATALOGUE[name].flags.keys():
+        return f"`!cdd {name}{span['rest']}`"
+    return f"`{' '.join([f'/{name}', *words])}`"
+
+
+def _in_terminal(span: re.Match[str]) -> str:
+    name, words = span["name"], span["rest"].split()
+    if span["mark"] != "/" or span["there"] or name not in CATALOGUE:
+        return span[0]
+    is_pin = any(word[0] in "+-" and not word.startswith("--") for word in words)
+    if name not in TERMINAL_COMMANDS or is_pin:
+        return f"{span[0]}{_THERE}"
+    if "[STEP]" in (CATALOGUE[name].usage or "") and len(words) > 1:
+        words.insert(1, "--step")
+    return f"`{' '.join([f'cdd {name}', *words])}`"

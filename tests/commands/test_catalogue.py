@@ -1,0 +1,123 @@
+"""Every command is declared once, in few words, and is found in every list."""
+
+import re
+
+import pytest
+
+from cdd_agent.cli.main import main
+from cdd_agent.commands.catalogue import CATALOGUE, Group, in_groups
+from cdd_agent.commands.completing import complete
+from cdd_agent.commands.help import command_help, commands_help
+from cdd_agent.commands.registry import commands, handle, hint_for
+from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
+from cdd_agent.errors import BadInput
+from cdd_agent.events.shell_events import ScreenAsked
+from tests.support.listening import collect
+from tests.support.projects import Sandbox
+
+NARROW = 60
+
+
+def test_the_catalogue_has_exactly_the_commands_of_both_faces() -> None:
+    slash = {name for name, entry in CATALOGUE.items() if entry.usage is not None}
+    assert slash == set(commands())
+    assert set(CATALOGUE) == set(commands()) | set(TERMINAL_COMMANDS)
+
+
+def test_a_summary_is_a_short_imperative() -> None:
+    wrong = {
+        name: entry.summary
+        for name, entry in CATALOGUE.items()
+        if not re.fullmatch(r"[A-Z][a-z]+,? [^.;]*[^.;\s]", entry.summary)
+    }
+    assert wrong == {}
+
+
+def test_a_slash_command_has_an_example_that_the_shell_accepts() -> None:
+    wrong = {}
+    for name, known in commands().items():
+        example = CATALOGUE[name].example
+        hint = hint_for(example)
+        if not example.startswith(f"/{name}") or "nothing" in hint:
+            wrong[name] = (example, hint)
+        assert CATALOGUE[name].example in command_help(known)
+    assert wrong == {}
+
+
+def test_every_flag_of_a_slash_command_is_explained() -> None:
+    for name, known in commands().items():
+        flags = set(re.findall(r"\[(--[a-z-]+)", known.usage))
+        assert flags == set(CATALOGUE[name].flags), name
+
+
+def test_every_command_is_in_one_group() -> None:
+    grouped = [name for _, names in in_groups(CATALOGUE) for name in names]
+    assert sorted(grouped) == sorted(CATALOGUE)
+    assert {group for group, _ in in_groups(commands())} == set(Group)
+
+
+def test_lists_show_the_commands_in_their_groups(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = [name for _, names in in_groups(commands()) for name in names]
+    offered = complete(sandbox.session(), "/")
+    assert [offer.line.removeprefix("/") for offer in offered] == expected
+    assert re.findall(r"\| `/(\w+)", commands_help()) == expected
+    assert re.findall(r"\*\*(.+)\*\*", commands_help()) == list(Group)
+
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    printed = capsys.readouterr().out
+    for group, names in in_groups(TERMINAL_COMMANDS):
+        section = printed.partition(f"\n{group}:\n")[2].partition("\n\n")[0]
+        assert re.findall(r"^  (\w+) ", section, re.MULTILINE) == names
+
+
+def test_no_offered_command_is_cut_at_60_columns(sandbox: Sandbox) -> None:
+    offered = complete(sandbox.session(), "/")
+    widest = max(len(offer.shown) for offer in offered)
+    borders = 4
+    cut = [o.line for o in offered if widest + 2 + len(o.help) > NARROW - borders]
+    assert cut == []
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_fits_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.split("\n")
+    assert [line for line in lines if len(line) > min(columns, 80)] == []
+    assert not any(line.endswith(("-", "…")) for line in lines)
+
+
+def test_help_as_a_word_is_the_help_of_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for spelled, same in ((["help"], ["--help"]), (["help", "exec"], ["exec", "-h"])):
+        printed = []
+        for arguments in (spelled, same):
+            with pytest.raises(SystemExit) as caught:
+                main(arguments)
+            assert caught.value.code == 0
+            printed.append(capsys.readouterr().out)
+        assert printed[0] == printed[1]
+    with pytest.raises(SystemExit) as caught:
+        main(["help", "exce"])
+    assert caught.value.code == 2
+    assert "exec?" in capsys.readouterr().err
+
+
+async def test_help_explains_one_command(sandbox: Sandbox) -> None:
+    session = sandbox.session()
+    for topic in ("exec", "/exec", "EXEC"):
+        (shown,) = await collect(handle(session, f"/help {topic}"))
+        assert isinstance(shown, ScreenAsked)
+        assert shown.choice == "exec"
+        for words in ("/exec SLUG", "--worktree", CATALOGUE["exec"].example):
+            assert words in shown.instead
+    with pytest.raises(BadInput) as caught:
+        await collect(handle(session, "/help exce"))
+    assert "`/help exec`" in caught.value.hint

@@ -1,0 +1,119 @@
+"""Each face names commands as its user types them."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import cdd_agent
+from cdd_agent.commands.catalogue import CATALOGUE
+from cdd_agent.commands.registry import commands
+from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
+from cdd_agent.wording.describe import describe
+from cdd_agent.wording.faces import Face
+from tests.support.every_event import EXAMPLES
+from tests.support.tables import each_row
+
+PACKAGE = Path(cdd_agent.__file__).parent
+NAMES = "|".join(sorted(CATALOGUE, key=len, reverse=True))
+NAMED = re.compile(rf"(?<![\w./`~-])(?:/(?:{NAMES})|cdd (?:{NAMES}))\b(?![\w./(-])")
+"""A command that is named outside a code span."""
+SPAN = re.compile(r"`(cdd |/)([a-z]+)((?: [^`\n]*)?)`")
+
+
+@each_row(
+    ("written", "in_shell", "in_terminal"),
+    [
+        ("`cdd exec x`", "`/exec x`", "`cdd exec x`"),
+        ("`/exec x`", "`/exec x`", "`cdd exec x`"),
+        ("`/plan x` in the shell.", "`/plan x`.", "`/plan x` in the shell."),
+        ("`/socrates x` asks", "`/socrates x` asks", "`cdd socrates x` asks"),
+        ("`cdd undo x --step 2`", "`/undo x 2`", "`cdd undo x --step 2`"),
+        ("`/undo x 2`", "`/undo x 2`", "`cdd undo x --step 2`"),
+        ("`cdd exec x --worktree`", "`/exec x --worktree`", "`cdd exec x --worktree`"),
+        ("`cdd exec x --jobs 2`", "`!cdd exec x --jobs 2`", "`cdd exec x --jobs 2`"),
+        ("`cdd pull x`", "`!cdd pull x`", "`cdd pull x`"),
+        ("`cdd doctor`", "`!cdd doctor`", "`cdd doctor`"),
+        ("`/context +a.py`", "`/context +a.py`", "`/context +a.py` in the shell"),
+        ("`/conversation`", "`/conversation`", "`/conversation` in the shell"),
+        ("`/model`", "`/model`", "`cdd model`"),
+        ("`git status` cdd exec", "`git status` cdd exec", "`git status` cdd exec"),
+        ("`/etc/exec` `cdd`", "`/etc/exec` `cdd`", "`/etc/exec` `cdd`"),
+    ],
+)
+def test_a_command_has_the_name_of_the_face(
+    written: str, in_shell: str, in_terminal: str
+) -> None:
+    assert Face.SHELL.name_commands(written) == in_shell
+    assert Face.TERMINAL.name_commands(written) == in_terminal
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a module that are not docstrings, with their lines. Values in
+    f-strings count as SLUG.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inner = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            inner.update(id(below) for below in ast.walk(node.value))
+            if not isinstance(node.value, ast.Constant):
+                inner.difference_update(id(below) for below in ast.walk(node.value))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = []
+            for part in node.values:
+                inner.update(id(below) for below in ast.walk(part))
+                is_text = isinstance(part, ast.Constant)
+                parts.append(str(part.value) if is_text else "SLUG")  # type: ignore[attr-defined]
+            yield node.lineno, "".join(parts)
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in inner:
+            yield node.lineno, node.value  # type: ignore[attr-defined]
+
+
+_COMMAND_LINES = {
+    "cli/overview_help.py": "the text of `cdd --help`",
+    "cli/parser.py": "messages about what was typed after cdd",
+    "commands/catalogue.py": "examples of the shell",
+    "commands/terminal_commands.py": "examples of `cdd COMMAND --help`",
+}
+"""Modules whose texts are for one face alone."""
+
+
+def test_a_sentence_names_a_command_in_a_code_span() -> None:
+    """The face finds it there. A text that is a line to type has no sentence."""
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        if module in _COMMAND_LINES:
+            continue
+        # The shell's screens need no mark at its own commands.
+        own = "/" if module.startswith("tui/") else None
+        for line, text in _texts(path):
+            is_sentence = re.search(r"[a-z]\S* .*[.:;,?]( |$)", text) is not None
+            outside = re.sub(r"`[^`]*`", "", text)
+            for found in NAMED.finditer(outside) if is_sentence else ():
+                if found[0][0] != own:
+                    wrong.append(f"{module}:{line}: {found[0]} in {text[:80]!r}")
+    assert wrong == [], "\n".join(wrong)
+
+
+def test_every_command_that_an_event_names_exists_in_the_face() -> None:
+    for event in EXAMPLES:
+        for text, _ in describe(event, Face.SHELL):
+            for mark, name, _ in SPAN.findall(text):
+                assert (mark, name in commands()) == ("/", True), text
+        for text, _ in describe(event, Face.TERMINAL):
+            for mark, name, _ in SPAN.findall(text):
+                named = (mark, name in TERMINAL_COMMANDS)
+                assert named == ("cdd ", True) or "in the shell" in text, text
+
+
+def test_the_shell_describes_events_as_the_shell() -> None:
+    wrong = []
+    for path in (PACKAGE / "tui").rglob("*.py"):
+        calls = re.findall(r"\bdescribe\(([^)]*)\)", path.read_text(encoding="utf-8"))
+        wrong += [f"{path.name}: {call}" for call in calls if "Face.SHELL" not in call]
+    assert wrong == []
