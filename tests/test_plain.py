@@ -557,14 +557,14 @@ if os.name != "nt":
         shell.until(lambda: "Not sent: all" in shell.text)
         assert sandbox.statuses() == ["pending", "pending"]
         os.kill(shell.pid, signal.SIGINT)
-        shell.until(lambda: "Ctrl+C again to quit" in shell.text)
+        shell.until(lambda: "Ctrl+C again" in shell.text)
         for _ in range(9):  # the second has to come within three seconds of the first
-            offered = shell.text.count("Ctrl+C again to quit")
+            offered = shell.text.count("Ctrl+C again")
             os.kill(shell.pid, signal.SIGINT)
             shell.until(
                 lambda: (
                     shell.has_ended()
-                    or shell.text.count("Ctrl+C again to quit") > offered  # noqa: B023
+                    or shell.text.count("Ctrl+C again") > offered  # noqa: B023
                 )
             )
             if shell.has_ended():
