@@ -563,8 +563,7 @@ if os.name != "nt":
             os.kill(shell.pid, signal.SIGINT)
             shell.until(
                 lambda: (
-                    shell.has_ended()
-                    or shell.text.count("Ctrl+C again") > offered  # noqa: B023
+                    shell.has_ended() or shell.text.count("Ctrl+C again") > offered  # noqa: B023
                 )
             )
             if shell.has_ended():
