@@ -589,6 +589,16 @@ if os.name != "nt":
         assert sandbox.statuses() == ["pending", "pending"]
 
 
+async def test_input_that_cannot_be_read_is_empty_input(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """As under `nohup` at a terminal."""
+    with (tmp_path / "write-only").open("w") as file:
+        shell = PlainShell(PlainPrinter(), file.fileno(), is_terminal=False)
+        sandbox.in_process().frontend = shell
+        assert await shell.run(sandbox.session(shell.emit), ()) == ExitCode.DONE
+
+
 @pytest.mark.fork
 def test_a_dumb_terminal_gets_the_plain_shell(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
