@@ -614,7 +614,7 @@ async def test_earlier_sessions_are_listed_and_resumed(
     sandbox: Sandbox, type_lines: TypeLines
 ) -> None:
     sandbox.write(*TWO).replies(says("a.txt", "good", "Here is a."), "Hello.")
-    begun = await type_lines(f"/exec {SLUG}", "continue", "exit", "hi there")
+    begun = await type_lines(f"/exec {SLUG}", "continue", "close", "hi there")
     assert begun.code == 0
     listed = await type_lines("/resume list")
     run, chat = (

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -156,27 +157,41 @@ SCREENS = ("", "f1", "ctrl+p")
 async def test_all_text_can_be_read_in_each_theme(
     sandbox: Sandbox, colours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Text contrasts with its background; in 16 colours the two are not the same."""
+    """Text contrasts with its background; in 16 colours the two are not the same. The
+    shell behind a dialog is dim on purpose.
+    """
     if colours == "standard":
         monkeypatch.setenv("COLORTERM", "")
         monkeypatch.setenv("TERM", "xterm")
     sandbox.write(Step("a.txt"))
+    unreadable = set()
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         for name in THEMES:
             use_theme(person.app, name)
             for key in SCREENS:
                 await person.press(*filter(None, [key]))
                 await person.pilot.pause()
-                for strip in person.app.screen._compositor.render_strips():
-                    for text, style, _ in strip:
-                        if style is not None and text.strip(" │─┼╭╮╰╯━╌▏▁▂▃▄▅▆▇█"):
-                            assert can_be_read(style, name, colours), (name, key, text)
+                for text, style in texts_on_top(person):
+                    if not can_be_read(style, colours):
+                        unreadable.add((name, key, text.strip(), str(style)))
                 if key:
                     await person.press("escape")
                     await person.until(lambda: person.app.screen is person.app.home)
+    assert unreadable == set()
 
 
-def can_be_read(style: Style, theme: str, colours: str) -> bool:
+def texts_on_top(person: Person) -> Iterator[tuple[str, Style]]:
+    """Yield the texts of the screen, or those of the dialog over it."""
+    screen = person.app.screen
+    dialogs = screen.query("#overlay")
+    area = dialogs.first().region if dialogs else screen.region
+    for strip in screen._compositor.render_strips()[area.y : area.bottom]:
+        for text, style, _ in strip.crop(area.x, area.right):
+            if style is not None and text.strip(" │─┼╭╮╰╯━╌▏▁▂▃▄▅▆▇█"):
+                yield text, style
+
+
+def can_be_read(style: Style, colours: str) -> bool:
     front, back = style.color, style.bgcolor
     if front is None or back is None:
         return True
@@ -185,7 +200,7 @@ def can_be_read(style: Style, theme: str, colours: str) -> bool:
         return front != back or front.is_default
     if not front.triplet or not back.triplet:
         return True
-    return contrast(front, back) >= (4.5 if theme == "contrast" else 2.5)
+    return contrast(front, back) >= 4.5
 
 
 async def test_without_colours_the_chosen_and_the_found_stand_out(
