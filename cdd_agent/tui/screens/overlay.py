@@ -134,9 +134,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         if self.is_current:
             return False
         again = (
-            events.Key(event.key, event.character)
-            if isinstance(event, events.Key)
-            else events.Paste(event.text)
+            event.copy() if isinstance(event, events.Key) else events.Paste(event.text)
         )
         again.time = event.time
         self.app.post_message(again)
