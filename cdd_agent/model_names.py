@@ -1,4 +1,4 @@
-"""What a model string says: the provider, and whether the model is a hosted one."""
+"""Reading a model string: the provider, and whether the model is hosted."""
 
 import re
 

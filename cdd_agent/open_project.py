@@ -40,7 +40,7 @@ class ProjectTrust(Struct, frozen=True):
     settings: tuple[ProjectSetting, ...] = ()
     """All that need it, also checks of plans."""
     left_out: tuple[ProjectSetting, ...] = ()
-    """Those that do not take effect."""
+    """The settings that do not take effect."""
     checks: TrustedChecks = TrustedChecks()
     not_stored: str = ""
     """The reason why the user's answer could not be stored."""

@@ -1,4 +1,4 @@
-"""A session: the project, who plain text goes to, and the person at the other end."""
+"""A session: the project, the agent that receives plain text, and the user."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 
 Opener = Callable[..., "Agent"]
-"""Opens an agent at work on a `Ticket`, its first argument; options of its own come by
-name. Raises `CddError`.
+"""Opens an agent on a `Ticket`, its first argument; its options are keyword arguments.
+Raises `CddError`.
 """
 
 
@@ -74,24 +74,24 @@ class Session(Struct, eq=False, dict=True):
 
     project: Project
     openers: Mapping[str, Opener]
-    """Those of the agents that work on tickets, by the agent's name."""
+    """The openers of agents that work on tickets, by the agent's name."""
     open_chat: Callable[[], GeneralAgent]
     emit: Emit
-    """Whoever watches the session is told by this what happens."""
+    """Receives the events of the session."""
     tally: Tally
-    """Of all model calls of this session."""
+    """The cost of all model calls of this session."""
     use: Callable[[Config], None]
     """Makes these settings the project's, and all agents ask their model from then on.
     Raises `BadInput`, and changes nothing, where there can be no such model.
     """
     find_servers: FindServers
     open_desk: Callable[[Ticket], PlanDesk]
-    """Where a ticket's plan is read and written."""
+    """Opens the desk on which a ticket's plan is read and written."""
     open_code: Callable[[], CodeFinder]
-    """Finds code for whoever asks; made when somebody does."""
+    """Finds code; created when it is first needed."""
     make_tree: Callable[[Ticket], Awaitable[Ticket]]
-    """Makes a tree of its own for a ticket's run, or sees that it is ready; the ticket
-    there. Raises `CddError`.
+    """Creates or checks the worktree of a ticket's run; returns the ticket in it.
+    Raises `CddError`.
     """
     land_run: Callable[..., Awaitable[None]]
     """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises
@@ -108,10 +108,10 @@ class Session(Struct, eq=False, dict=True):
     """The last prompt."""
     agent: Agent | None = None
     offers: tuple[OfferedModel, ...] = ()
-    """The models of this computer's servers, as they were found last."""
+    """The models of this computer's servers, from the last search."""
     _worked_on: str | None = None
     _worked_at: str = ""
-    """When that was last so, in the form of `stamp`."""
+    """The time of the last work, in the form of `stamp`."""
     _remembered: LastActive | None = None
 
     @property
@@ -148,7 +148,7 @@ class Session(Struct, eq=False, dict=True):
             emit(ApprovalChanged(value))
 
     def can_engage(self, name: str) -> bool:
-        """Whether there is an agent of this name that works on tickets."""
+        """True if an agent of this name works on tickets."""
         return name in self.openers
 
     async def look_for_models(self) -> ModelsFound:
@@ -164,11 +164,9 @@ class Session(Struct, eq=False, dict=True):
         )
 
     async def first_look(self) -> None:
-        """Tell what was left in the middle; and where no model is configured, which
-        could be used.
-        """
+        """Report an unfinished ticket, and the models found if none is configured."""
         last = await asyncio.to_thread(self._left_open)
-        # else it is what this session has begun meanwhile
+        # otherwise this session has begun it
         if last is not None and self._remembered is None:
             who = _NAMES[last.agent or ""]
             self.emit(
@@ -190,15 +188,15 @@ class Session(Struct, eq=False, dict=True):
     async def engage(
         self, name: str, ticket: Ticket, *, worktree: bool = False, **options: object
     ) -> None:
-        """Make an agent the active one, at work on a ticket, perhaps in a tree of its
-        own. If it has nothing to do, that is told and it is left.
+        """Make an agent the active one, on a ticket, perhaps in a separate worktree. If
+        it has nothing to do, report that and leave it.
         """
         # it may hold the ticket's lock
         if self.agent is not None and self.agent.ticket_slug == ticket.slug:
             self.leave()
         if worktree:
             ticket = await self.make_tree(ticket)
-        # if that fails, whoever is active stays so
+        # if that fails, the active agent stays active
         agent = self.openers[name](ticket, **options)
         self.leave()
         self.agent = agent
@@ -302,7 +300,8 @@ class Session(Struct, eq=False, dict=True):
             visited.close()
 
     def _open_visit(self, ticket: Ticket, *, is_look: bool = False) -> Agent:
-        """Open the Executor on a ticket's run; whoever is active stays so. `is_look`:
+        """Open the Executor on a ticket's run; the active agent stays active.
+        `is_look`:
         nothing is changed.
         """
         ticket = in_its_tree(ticket)
@@ -340,8 +339,8 @@ class Session(Struct, eq=False, dict=True):
         return StepEditing(self.open_desk(ticket), number, held)
 
     def take_up_plan(self, slug: str) -> None:
-        """A ticket's plan was edited here, and no turn runs: its run goes on by what it
-        says now. Raises `BadInput`.
+        """Load a ticket's plan after an edit, while no turn runs: its run follows the
+        new plan. Raises `BadInput`.
         """
         # late: the Executor brings the whole engine
         from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
@@ -361,8 +360,8 @@ class Session(Struct, eq=False, dict=True):
         return None if said is None else self._meaning_without_run(said)
 
     def steer(self, line: str, take: Take) -> bool:
-        """A line that came while the active agent is at work: `Agent.steer`. A command
-        is for nobody but the shell.
+        """Pass a line to the working agent (`Agent.steer`). Only the shell handles
+        commands.
         """
         return (
             self.agent is not None
@@ -371,8 +370,8 @@ class Session(Struct, eq=False, dict=True):
         )
 
     def save_long_line(self, line: str) -> str:
-        """Return a line as it is kept and sent: of a very long one, saved in a file,
-        the beginning and the end.
+        """Return a line in the form in which it is kept and sent: the beginning and the
+        end of a very long one, which is saved in a file.
         """
         if len(line) <= LONGEST or line.lstrip()[:1] in ("/", "!"):
             return line
@@ -530,5 +529,5 @@ def _run_status(ticket: Ticket) -> RunStatus | None:
 
 
 def _is_command(line: str) -> bool:
-    """A slash command, or one of the person's own: no agent gets it."""
+    """True for a slash command or a command of the user: no agent gets it."""
     return line.lstrip()[:1] in ("/", "!")

@@ -39,8 +39,8 @@ class Terminal:
     """
 
     def __init__(self, keyboard: int, *, follows: bool) -> None:
-        """`keyboard`: see `find_keyboard`. `follows`: the person sees what is printed
-        of the run.
+        """`keyboard`: see `find_keyboard`. `follows`: the user sees the output of the
+        run.
         """
         self._keyboard = keyboard
         self._follows = follows
@@ -94,10 +94,11 @@ class Terminal:
         answer: asyncio.Future[bytes] = loop.create_future()
 
         def read() -> None:
-            # A thread that nobody waits for, and no buffered reader: Ctrl+C ends the
+            # A daemon thread, and no buffered reader: Ctrl+C ends the
             # program without another key.
             line = os.read(self._keyboard, 65536)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            # a closed loop needs no answer
+            with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_settle, answer, line)
 
         threading.Thread(target=read, daemon=True).start()
@@ -160,8 +161,8 @@ def find_pipe() -> int | None:
 
 
 def find_keyboard() -> int | None:
-    """The terminal to ask at, also when standard input is something else; None where
-    there is nobody.
+    """Return the terminal for questions, even if standard input is redirected; None if
+    there is none.
     """
     if not sys.stderr.isatty():
         return None

@@ -1,7 +1,8 @@
 """Settings of a project's file that need the user's trust before they take effect.
 
-Whoever clones a repository gets its `.cdd/config.yaml`. A setting needs trust if it
-changes where keys or code go, what runs, what is asked, or where cdd writes, and if the
+A clone of a repository includes its `.cdd/config.yaml`. A setting needs trust if it
+changes where keys or code go, what runs, which questions are asked, or where cdd
+writes, and if the
 user's own settings, variables and flags do not have the same effect.
 """
 

@@ -200,7 +200,8 @@ def _read(source: str) -> str:
         data = read_bytes(Path(source)) if source else None
     if data is None:
         raise BadInput(
-            f"There is no file {source!r}", hint="Give a saved reply, or - for a pipe."
+            f"There is no file {source!r}",
+            hint="Name a file with a reply, or - for standard input.",
         )
     if len(data) > _LARGEST:
         raise BadInput(

@@ -45,7 +45,7 @@ def compare(options: Namespace) -> int:
     if not options.clear and not (tickets and models):
         raise BadInput(
             "Which tickets, and which models?",
-            hint="cdd compare SLUG --models openai/gpt-5,ollama/qwen3",
+            hint="Type `cdd compare SLUG --models openai/gpt-5,ollama/qwen3`.",
         )
     folder, own = folder_of(project.root, COMPARING), own_tree(project)
     with one_at_a_time(folder):
@@ -109,7 +109,7 @@ def _print_comparison(board: Board, diffs: dict[str, Path], *, as_json: bool) ->
     console.print()
     for line in comparison(board, console.width):
         console.print(line)
-    console.print("\nWhat each has changed:")
+    console.print("\nChanges of each run:")
     for path in diffs.values():
         link = f"link {path.as_uri()}" if console.is_terminal else ""
         console.print(Text(f"  {path}", link))
@@ -134,5 +134,5 @@ def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
         diff = folder_of(project.root, COMPARING) / f"{folder.name}.diff"
         diff.unlink(missing_ok=True)
         removed.append(folder.name)
-    sys.stdout.write(f"Removed: {', '.join(removed) or 'there was nothing'}\n")
+    sys.stdout.write(f"Removed: {', '.join(removed) or 'nothing'}\n")
     return ExitCode.DONE

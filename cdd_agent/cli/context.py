@@ -31,12 +31,12 @@ def context(options: Namespace) -> int:
     paths = [_from_here(project.root, typed) for typed in given if typed not in words]
     if options.tokens is not None and (not words or options.tokens < 1):
         why = (
-            "is for words: what the code is to be about"
+            "needs words that the code is about"
             if not words
-            else "is a number from 1 on"
+            else "must be a number from 1"
         )
         raise BadInput(
-            f"--tokens {why}", hint='As in `cdd context "rate limit" --tokens 4000`.'
+            f"--tokens {why}", hint='Example: `cdd context "rate limit" --tokens 4000`.'
         )
     in_words = " ".join(words)
     found = (

@@ -16,12 +16,9 @@ from cdd_agent.open_project import accept_once, open_project
 def demo(options: Namespace) -> int:
     if options.model or options.api_base or options.record:
         raise BadInput(
-            "The demo's replies come from its own script: --model, --api-base and"
-            " --record have no meaning there",
-            hint=(
-                "To see a model of yours at work: cdd --model M in a project of your"
-                " own."
-            ),
+            "The demo uses scripted replies; --model, --api-base and --record do not"
+            " work there",
+            hint=("To use your own model, run `cdd --model M` in a project of yours."),
         )
     with own_environment():
         folder = copy_sample()

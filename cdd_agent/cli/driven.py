@@ -325,7 +325,7 @@ def holding_run(folder: Path, name: str) -> Iterator[None]:
         lock.acquire()
     except Timeout as error:
         raise BadInput(
-            f"Another process carries out {name} here, and does not end"
+            f"Another process is carrying out {name} here and does not end"
         ) from error
     try:
         yield

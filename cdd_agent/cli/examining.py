@@ -1,4 +1,4 @@
-"""`cdd doctor`: what is set up and what is missing, each with what to do about it."""
+"""`cdd doctor`: show what is set up and what is missing, and what to do about it."""
 
 import asyncio
 import importlib.metadata
@@ -55,11 +55,11 @@ SERVER_TIMEOUT = 5.0
 """Seconds for the list of models of a remote server."""
 _SHOWN_MODELS = 5
 _UNTRUSTED_MODEL = (
-    "the project sets one that you do not trust yet: `cdd trust` shows it, and"
-    " `cdd trust --give` trusts it"
+    "the project sets one that you do not trust yet. Review it with `cdd trust`, accept"
+    " it with `cdd trust --give`"
 )
 Finding = tuple[bool | None, str]
-"""Whether it is good, or None where it may be, and words for it."""
+"""True if all is well, None if it may be, False if not; and a text about it."""
 
 
 def examine(
@@ -68,11 +68,11 @@ def examine(
     ports: Mapping[str, int] = USUAL_PORTS,
     decide: Decide = leave_out,
 ) -> ExitCode:
-    """Print the findings. `BAD_INPUT` when a run could not start: bad settings, no
+    """Print the findings. Return `BAD_INPUT` if a run could not start: bad settings, no
     model, no key for it.
 
-    `flags` go before the settings, as always; `ports` are where model servers of this
-    computer are looked for.
+    `flags` replace settings; `ports` are the ports at which model servers of this
+    computer are sought.
     """
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
@@ -96,9 +96,9 @@ def examine(
             None,
             "package",
             (
-                f"cdd-agent {other} is installed, too, and has the same files as"
-                " cdd-shell. Remove it (pip uninstall cdd-agent), then install"
-                " cdd-shell again in the same way: its files were removed, too."
+                f"cdd-agent {other} is installed, too, and shares its files with"
+                " cdd-shell. Run `pip uninstall cdd-agent`, which removes these files,"
+                " then install cdd-shell again."
             ),
         )
     root = find_root(folder)
@@ -106,11 +106,11 @@ def examine(
     say(
         is_project or None,
         "project",
-        f"{root}{'' if is_project else ' (no .cdd/config.yaml; `cdd init` makes one)'}",
+        f"{root}{'' if is_project else ' (not set up yet; run `cdd init`)'}",
     )
     branch, git = current_branch(root), shutil.which("git")
     if git is None:
-        say(False, "git", "not found, and no step runs without checkpoints: install it")
+        say(False, "git", "not found. Install git: steps need it for checkpoints")
     else:
         say(
             bool(branch) or None,
@@ -127,26 +127,30 @@ def examine(
         say(False, "config", error.message)
         return ExitCode.BAD_INPUT
     if file := existing_user_file():
-        say(True, "config", f"{file} (yours, for all projects)")
+        say(True, "config", f"{file} (your settings for all projects)")
     elif user_file() is None:
         say(
             None,
             "home",
-            "none, so there are no settings for all projects",
+            "no home folder, so no settings for all projects",
         )
     _tell_trust(project, say)
     tickets = project.tickets.list()
     say(
         bool(tickets) or None,
         "tickets",
-        f"{len(tickets)} in {project.config.tickets_dir}",
+        (
+            f"{len(tickets)} in {project.config.tickets_dir}"
+            if tickets
+            else "none yet (cdd new TYPE NAME)"
+        ),
     )
     mode = project.config.commands.mode
     allow = ", ".join(project.config.commands.allow)
     modes = {
-        "safe": "only those on the list",
-        "ask": "you are asked about others",
-        "unsafe": "any, in a real shell",
+        "safe": "only programs on the list run",
+        "ask": "you are asked about other programs",
+        "unsafe": "every command runs, in a real shell",
     }
     say(
         mode == "safe" or None,
@@ -155,10 +159,10 @@ def examine(
     )
     all_forms()
     for form, problem in left_out_forms.items():
-        say(None, "replies", f"the reply form {form} is left out: {problem}")
+        say(None, "replies", f"the reply form {form} is not used: {problem}")
     added_adapters()
     fit = _tests(project, say) and git is not None
-    with console.status("Looking at the model ..."):
+    with console.status("Checking the model …"):
         servers = asyncio.run(find_local_servers(ports))
         configs = {"model": project.config, **_others(project.config)}
         findings = {
@@ -169,7 +173,7 @@ def examine(
     if is_untrusted:
         findings["model"] = (False, _UNTRUSTED_MODEL)
     for adapter, problem in left_out_adapters.items():
-        say(None, "model", f"the model adapter {adapter} is left out: {problem}")
+        say(None, "model", f"the model adapter {adapter} is not used: {problem}")
     for name, (good, text) in findings.items():
         say(good, name, text)
     for server in servers:
@@ -180,7 +184,7 @@ def examine(
         )
         if server.models:
             first = OfferedModel(server.models[0], server.name, server.api_base)
-            # that choose it
+            # settings that choose it
             lines = as_lines({"model": first.model, "api_base": first.api_base})
             console.print(indent(lines, " " * 10))
     if not has_model and not is_untrusted:
@@ -190,13 +194,13 @@ def examine(
 
 
 def _tell_trust(project: Project, say: Callable[[bool | None, str, str], None]) -> None:
-    """Show how many of the project's settings need trust, or which are left out."""
+    """Show how many of the project's settings need trust, or which are not used."""
     trust = project.trust
     if trust.left_out:
-        say(None, "trust", f"{left_out_in_words(trust)}; `cdd trust` shows them")
+        say(None, "trust", f"{left_out_in_words(trust)}. Review them with `cdd trust`")
     elif trust.settings:
         many = len(trust.settings)
-        text = f"{many} of the project's settings need it, and have it; `cdd trust`"
+        text = f"{many} of the project's settings need it and have it (`cdd trust`)"
         say(True, "trust", text)
     else:
         say(True, "trust", "no setting of the project needs it")
@@ -215,10 +219,10 @@ def _version_of_other_program() -> str | None:
 
 
 def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
-    """Show how steps are checked, and why so. False if a command cannot run."""
+    """Show how steps are checked, and why. Return False if a command cannot run."""
     all_runners()
     for name, problem in left_out_runners.items():
-        say(None, "tests", f"the test runner {name} is left out: {problem}")
+        say(None, "tests", f"the test runner {name} is not used: {problem}")
     commands = CommandRunner(project.root, project.config.commands)
     test_command = project.config.test_command
     try:
@@ -237,7 +241,7 @@ def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bo
         say(None, "tests", note)
     for tool in known.worth_naming:
         words = f"{tool.name} is recognised ({tool.file})"
-        say(None, "tests", f"{words}; to use it, set `test_command: {tool.command}`")
+        say(None, "tests", f"{words}. To use it, set `test_command: {tool.command}`")
     if not known.runs:
         words = "no runner that cdd knows" if not known.worth_naming else "none runs"
         say(None, "tests", f"{words}; steps will be unverified")
@@ -250,12 +254,12 @@ def _report_check(
     commands: CommandRunner,
     say: Callable[[bool | None, str, str], None],
 ) -> bool:
-    """Show a check, where it comes from, and what it would run. False if its program is
-    missing.
+    """Show a check, where it comes from, and what it would run. Return False if its
+    program is missing.
     """
     program = check.argv[0]
     if shutil.which(program) is None and not (commands.root / program).is_file():
-        say(False, "tests", f"`{check.shown}`: {program} is not there")
+        say(False, "tests", f"`{check.shown}`: {program} was not found")
         return False
     words = f"`{check.shown}`, {reason}"
     collection = asyncio.run(collect_tests(check, commands))
@@ -280,15 +284,15 @@ def _describe_environment(program: str, root: Path) -> str:
     if not Path(program).name.startswith("python"):
         return f"by {program}"
     if str(folder) == sys.prefix:
-        return "no environment of the project has pytest, so that of cdd is used"
+        return "in cdd's own Python, as no environment of the project has pytest"
     if folder.is_relative_to(root.absolute()):
         return f"in {folder.relative_to(root.absolute()).as_posix()}"
     return f"in {folder}"
 
 
 def _others(config: Config) -> dict[str, Config]:
-    """The settings of the roles that have a model or settings of their own, and of the
-    fallbacks.
+    """Return the settings of the fallbacks, and of the roles that differ from the
+    general settings.
     """
     general = replace(config, models=Models())
     roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
@@ -299,7 +303,7 @@ def _others(config: Config) -> dict[str, Config]:
 
 
 def _asking(config: Config, root: Path) -> Finding:
-    """How the model is asked, or why it cannot be, or may not be."""
+    """Return how the model is called, or why it cannot be called."""
     model, api_base = config.model, config.api_base
     if model is None:
         return False, "none is configured"
@@ -317,7 +321,7 @@ def _asking(config: Config, root: Path) -> Finding:
         return False, error.in_a_line
     if endpoint is not None:
         missing = [endpoint.key_variable] if endpoint.lacks_key else []
-        # who needs a key is asked only for replies
+        # A server that needs a key is asked only for replies.
         api_base = None if endpoint.needs_key else endpoint.compatible_base
     else:
         missing = [] if api_base else missing_keys(model)
@@ -332,7 +336,7 @@ def _asking(config: Config, root: Path) -> Finding:
             models_at(api_base, endpoint.key if endpoint else None, SERVER_TIMEOUT)
         )
     except NoModelList as error:
-        words = f"{_asked(config)}; whether it has the model is not known: {error}"
+        words = f"{_asked(config)}; could not check whether it has the model: {error}"
         if error.is_refusal and endpoint is not None:
             words = f"{words}. {endpoint.key_hint}"
         return None, words
@@ -347,7 +351,7 @@ def _asking(config: Config, root: Path) -> Finding:
 
 
 def _network_problem(endpoint: Endpoint) -> str:
-    """Return why variables of the environment stop all calls; empty if they do not."""
+    """Return why environment variables stop all calls; empty if they do not."""
     if endpoint.key_problem:
         return f"{endpoint.key_variable} {endpoint.key_problem}"
     try:
@@ -358,7 +362,7 @@ def _network_problem(endpoint: Endpoint) -> str:
 
 
 def _network_notes(endpoint: Endpoint) -> list[str]:
-    """Return what the environment changes about calls, which may surprise."""
+    """Return how the environment changes calls."""
     notes = []
     url = parse_url(endpoint.base)
     if proxy := proxy_for(url):
@@ -379,7 +383,7 @@ def _listed(models: tuple[str, ...]) -> str:
 
 
 def _asked(config: Config) -> str:
-    """The model, and how it is asked."""
+    """Return the model and how it is called."""
     assert config.model is not None
     settings = {
         "effort": config.effort,

@@ -63,18 +63,18 @@ def execute_many(options: Namespace) -> int:
         raise BadInput("Name tickets, or `--all planned`, not both")
     if options.start_over:
         raise BadInput(
-            "Several tickets cannot be started over at once",
-            hint="`cdd exec SLUG --start-over` does one.",
+            "Only one ticket at a time can start over",
+            hint="Run `cdd exec SLUG --start-over` for each.",
         )
     if options.driven or options.variant:
-        raise BadInput("`--driven` and `--variant` are for the run of one ticket")
+        raise BadInput("`--driven` and `--variant` take only one ticket")
     many = read_many_orders(options)
     # `jobs` are those of tickets here
     project = open_for_work(options, {**many.each.settings, "jobs": None})
     if project.config.record and Path(project.config.record).is_absolute():
         raise BadInput(
-            "Several runs cannot record into one file",
-            hint="Give `record` a path in the project.",
+            "Several runs cannot record to the same file",
+            hint="Set `record` to a path in the project.",
         )
     tickets = find_tickets(project.tickets, options.slugs)
     folder, own = folder_of(project.root), own_tree(project)
@@ -86,8 +86,7 @@ def execute_many(options: Namespace) -> int:
             save_planned(folder, tickets)
         if not tickets and not many.as_json:
             sys.stderr.write(
-                "cdd: no ticket has a plan that is not carried out; `cdd list` shows"
-                " them all\n"
+                "cdd: No planned ticket remains. List all tickets with `cdd list`.\n"
             )
             return ExitCode.DONE
         jobs = {
@@ -195,8 +194,8 @@ class Fleet(Struct):
             return
         if await self.own.trees.changed(self.own.trees.top, untracked=False):
             text = (
-                "What you have changed and not committed is not in the trees that are"
-                " made now."
+                "Your uncommitted changes are not in the new worktrees. Commit them"
+                " first if the runs need them."
             )
             output.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OWN_TREE))
 
@@ -264,10 +263,10 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         )
     except TicketTaken as taken:
         raise BadInput(
-            f"Another cdd carries out several tickets of this project{taken.who}",
+            f"Another cdd is running several tickets of this project{taken.who}",
             hint=(
-                "Wait for it, or stop it there; a single `cdd exec SLUG --worktree` can"
-                " go on beside it."
+                "Wait for it, or stop it there. A single `cdd exec SLUG --worktree` can"
+                " run at the same time."
             ),
         ) from taken
     try:
@@ -299,7 +298,7 @@ def _show_next_commands(root: Path, board: Board) -> None:
         )
     if RunState.NO_BUDGET in states:
         sys.stdout.write(
-            "The budget is used up: raise `budget` in .cdd/config.yaml to go on.\n"
+            "The budget is spent. Raise `budget` in .cdd/config.yaml to continue.\n"
         )
     if not all(state.is_completed for state in states):
-        sys.stdout.write("The same command goes on with what is not completed.\n")
+        sys.stdout.write("Run the same command again to continue the other tickets.\n")

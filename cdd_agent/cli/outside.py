@@ -19,7 +19,7 @@ from cdd_agent.redaction import Redactor
 def go_through_outside(options: Namespace, word: Word) -> ExitCode:
     """Carry out a word of `OutsideUndoing`. Raises `CddError`."""
     if getattr(options, "step", None) is not None:
-        raise BadInput("`--step` is about a ticket's step", hint="Name the ticket too.")
+        raise BadInput("`--step` needs a ticket", hint="Name the ticket, too.")
     printer = JsonPrinter() if options.json else TextPrinter(to_stderr=word == "diff")
     output = Output(printer)
     project = open_project_of(options)

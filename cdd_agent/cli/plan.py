@@ -44,8 +44,7 @@ def plan(options: Namespace) -> int:
         )
     if what and (options.yes or options.regenerate or options.basic):
         raise BadInput(
-            "--yes, --regenerate and --basic are for making a plan, not for"
-            f" `cdd plan {what[0]}`"
+            f"`cdd plan {what[0]}` does not take --yes, --regenerate or --basic"
         )
     if what:
         project = open_project_of(options)
@@ -133,14 +132,14 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
         wrong = only_errors(planning.problems())
         if wrong and not options.yes:
             text = (
-                f"{desk.shown_path} was not written. The plan is kept:"
-                f" `/plan {ticket.slug}` changes it, "
+                f"{desk.shown_path} was not written. The proposal is saved. Change it"
+                f" with `/plan {ticket.slug}` in the shell, or write it unchanged with"
             )
-            text += f"`cdd plan {ticket.slug} --yes` writes it as it is."
+            text += f" `cdd plan {ticket.slug} --yes`."
             printer.show(Notice(text, Tone.ERROR, kind=NoticeKind.PLAN_KEPT))
             return ExitCode.FAILED
         planning.save()
-    text = f"Wrote {desk.shown_path}. `cdd exec {ticket.slug}` carries it out."
+    text = f"Wrote {desk.shown_path}. Next: `cdd exec {ticket.slug}`."
     printer.show(Notice(text, Tone.GOOD, kind=NoticeKind.PLAN_WRITTEN))
     return ExitCode.DONE
 
@@ -148,28 +147,28 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
 def _tell_that_it_stays(
     printer: Printer, desk: PlanDesk, problems: Sequence[Problem]
 ) -> ExitCode:
-    """Tell that a present plan stays; FAILED where it has to be changed."""
-    stays = f"{desk.shown_path} is there, and stays"
+    """Report that the existing plan stays. Return FAILED if it must be changed."""
+    stays = f"Kept the existing {desk.shown_path}"
     wrong = only_errors(problems)
     if not wrong:
-        text = f"{stays}. `--regenerate` makes another one."
+        text = f"{stays}. Add `--regenerate` to replace it."
         printer.show(Notice(text, kind=NoticeKind.PLAN_KEPT))
         return ExitCode.DONE
     slug = desk.ticket.slug
     printer.show(PlanChecked(slug, desk.shown_path, tuple(wrong)))
-    reason = "it does not fit the spec any more"
+    reason = "it no longer fits the spec"
     if not find_misfits(wrong):
         reason = "it has errors"
     text = (
-        f"{stays}, but {reason}. `cdd plan {slug} --regenerate` makes another one, in"
-        f" which done steps stay; `/plan {slug}` in the shell changes this one."
+        f"{stays}, but {reason}. Change it with `/plan {slug}` in the shell, or make a"
+        f" new one with `cdd plan {slug} --regenerate`; completed steps stay."
     )
     printer.show(Notice(text, Tone.WARNING, kind=NoticeKind.PLAN_KEPT))
     return ExitCode.FAILED
 
 
 async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
-    """Have a plan proposed: the one that an earlier planning left, or from where it was
+    """Have a plan proposed: the one of an earlier planning, or from where it was
     interrupted, or a new one.
     """
     notes, emit = planning.notes, planning.recorder.emit
@@ -179,7 +178,7 @@ async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
         is_under_way = notes.is_open or notes.questions
         if basic or (notes.proposal and not (anew or is_under_way)):
             if not basic:
-                text = "Taking up the plan that was proposed before, and not written."
+                text = "Using the plan that was proposed earlier and not written."
                 emit(Notice(text, kind=NoticeKind.RESUMED))
             for event in planning.basic() if basic else planning.shown():
                 emit(event)
@@ -189,7 +188,7 @@ async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
         if notes.task == "plan" and is_under_way:
             emit(
                 Notice(
-                    "Going on with the planning that was interrupted.",
+                    "Resuming the interrupted planning.",
                     kind=NoticeKind.RESUMED,
                 )
             )

@@ -104,6 +104,6 @@ def _read_plan(source: str) -> ActionPlan:
     if text is None:
         raise BadInput(
             f"There is no file {source!r}",
-            hint="Give a YAML file with a list of actions, or - for a pipe.",
+            hint="Name a YAML file with a list of actions, or - for standard input.",
         )
     return ActionPlan.from_yaml(text, source)

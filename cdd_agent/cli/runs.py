@@ -46,10 +46,12 @@ def execute(options: Namespace) -> int:
     if options.all or options.on or len(options.slugs) > 1:
         return execute_many(options)
     if not options.slugs:
-        raise BadInput("Which ticket?", hint="Name one, several, or `--all planned`.")
+        raise BadInput(
+            "Which ticket?", hint="Name one or several tickets, or add `--all planned`."
+        )
     order = read_order(options)
     if not order.own_tree and (order.variant or order.base):
-        raise BadInput("`--variant` and `--base` are for runs with `--worktree`")
+        raise BadInput("`--variant` and `--base` need `--worktree`")
     output = Output(DrivenPrinter() if order.is_driven else printer_for(order.as_json))
     if order.is_driven:
         return _execute_driven(order, output)
@@ -78,8 +80,8 @@ def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
 def undo(options: Namespace) -> int:
     if options.list and options.slug is not None:
         raise BadInput(
-            "`--list` shows changes outside of tickets",
-            hint=f"`cdd status {options.slug}` shows the steps of the ticket.",
+            "`--list` lists changes outside of tickets",
+            hint=f"List the steps of the ticket with `cdd status {options.slug}`.",
         )
     if options.slug is None:
         return go_through_outside(options, "list" if options.list else "undo")
@@ -145,7 +147,7 @@ def run_plan(
         if lands and engine.run.summary().status is RunStatus.COMPLETED:
             output.emit(
                 Notice(
-                    f"`cdd land {slug}` brings it over from its own tree.",
+                    f"Merge it into your branch with `cdd land {slug}`.",
                     kind=NoticeKind.OWN_TREE,
                 )
             )

@@ -36,7 +36,7 @@ def serve(options: Namespace) -> int:
     )
     sys.stderr.write(warning(listening.getsockname()[0]))
     sys.stdout.write(
-        f"{server.address}\nCtrl+C ends it, and the shells in its pages.\n"
+        f"{server.address}\nPress Ctrl+C to stop the server and its shells.\n"
     )
     sys.stdout.flush()
     server.run(opens_browser=options.open)
@@ -65,9 +65,9 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
         raise BadInput(
-            f"Nothing can be served on {host}, port {port}:"
+            f"cdd cannot serve on {host}, port {port}:"
             f" {getattr(error, 'strerror', None) or error}",
-            hint="--port 0 takes a port that is free.",
+            hint="--port 0 chooses a free port.",
         ) from error
 
 
@@ -78,8 +78,8 @@ def warning(address: str) -> str:
     if ipaddress.ip_address(address).is_loopback:
         return ""
     return (
-        "cdd: Others can connect, and the connection is not encrypted: whoever can read"
-        " the network sees all that is shown and typed, and the token.\nSafer:"
-        " `cdd serve` without --host, and from the other computer: ssh -L"
+        "cdd: other computers can connect, and the connection is not encrypted. Anyone"
+        " on the network can read the screen, the keys and the token.\nSafer: run"
+        " `cdd serve` without --host, and on the other computer: ssh -L"
         " 8000:127.0.0.1:8000 HOST\n"
     )

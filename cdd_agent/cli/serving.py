@@ -105,14 +105,13 @@ class ShellServer(Server):
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
         if not self._is_addressed_here(request):
-            raise web.HTTPForbidden(text="This request was not made for `cdd serve`.\n")
+            raise web.HTTPForbidden(text="This request is not for `cdd serve`.\n")
         if self._is_token(request.cookies.get(self._cookie, "")):
             return await handler(request)
         if request.path != "/" or not self._is_token(request.query.get("token", "")):
             raise web.HTTPForbidden(
                 text=(
-                    "Open the whole address that `cdd serve` has printed: its token is"
-                    " needed.\n"
+                    "Open the whole address that `cdd serve` printed, with its token.\n"
                 )
             )
         response = await handler(request)

@@ -54,8 +54,8 @@ def refuse(question: TrustQuestion) -> TrustAnswer:
     raise NotTrusted(
         "\n".join(in_lines(question)),
         hint=(
-            "Look at them first. `--trust` or CDD_TRUST=1 accepts them for one run,"
-            " `cdd trust --give` from now on."
+            "Review them first with `cdd trust`. To accept them, add `--trust` or set"
+            " CDD_TRUST=1 for one run, or run `cdd trust --give` for all."
         ),
     )
 
@@ -73,7 +73,7 @@ def ask_at(keyboard: int, question: TrustQuestion) -> TrustAnswer:
         line = os.read(keyboard, _LONGEST_ANSWER)
         if not line:
             sys.stderr.write("\n")
-            raise NotTrusted("No answer came, so nothing was done")
+            raise NotTrusted("No answer came; nothing was done")
         typed = line.decode("utf-8", errors="replace").strip().lower()
         chosen = next(
             (words for key, words in ANSWERS.items() if typed in (key, words)), ""

@@ -18,7 +18,7 @@ def verify(options: Namespace) -> int:
     limits = {"strength_faults": options.faults, "strength_seconds": options.seconds}
     given = {key: value for key, value in limits.items() if value is not None}
     if given and not options.strength:
-        raise BadInput("--faults and --seconds belong to --strength")
+        raise BadInput("--faults and --seconds need --strength")
     project = open_for_work(options, given)
     ticket = project.tickets.find(reference(options.slug))
     output = Output(printer_for(options.json))

@@ -26,8 +26,8 @@ def preparing_model() -> Iterator[None]:
     so.
     """
     text = (
-        "cdd: looking for who offers the model; the list of all providers takes some"
-        " seconds to load ...\n"
+        "cdd: looking for the provider of the model. Loading all providers takes a few"
+        " seconds …\n"
     )
     timer = threading.Timer(NOTICE_DELAY, lambda: sys.stderr.write(text))
     timer.daemon = True

@@ -1,8 +1,6 @@
-"""A worker's store of a project: a bare repository, in which whatever has come once
-stays, and runs' own copies.
-
-Several processes of one machine use it at once; git sees to that. It is only a cache:
-it can be removed while no run goes on.
+"""A worker's store of a project: a bare repository that keeps all received objects, and
+separate copies for runs. Several processes of one machine can use it at once, because
+git locks it. It is only a cache: it can be removed while nothing runs.
 """
 
 from __future__ import annotations
@@ -23,7 +21,8 @@ from cdd_agent.user_folders import worker_cache_folder
 _KNOWN = "refs/cdd/have"
 _MOST_KNOWN = 200
 _TOLD = 50
-"""Commits that the client is told of: one that is near is enough."""
+"""Number of known commits that are reported to the client: one near commit is enough.
+"""
 _SECONDS = 3600.0
 _LOOK = 0.1
 

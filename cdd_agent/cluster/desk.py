@@ -1,10 +1,9 @@
-"""The client's side of one ticket: gives its run to the worker who asks, and keeps what
-comes back.
-
-Each worker who begins gets a number, and only the last one is listened to: a machine
-that was taken for dead and comes back is told so, and can change nothing. What a worker
-has saved is on this disk before it is told so. When the run is over, or is to stop, it
-is put into the tree that is the run's own, as `cdd exec --worktree` makes it.
+"""The client's side of one ticket: sends the run to the worker that asks, and keeps the
+results. Each worker that begins gets a number, and only the last one counts: a machine
+that was considered dead and comes back receives that answer and changes nothing. A
+saved result is on this disk before the worker receives the confirmation. When the run
+ends or stops, the result is installed in the run's worktree, the same that `cdd exec
+--worktree` creates.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Gone(Exception):
 
 
 class Desk(Struct):
-    """Of one ticket, as long as it is carried out elsewhere."""
+    """The desk of one ticket, while workers carry it out."""
 
     project: Project
     own: OwnTree
@@ -89,7 +88,7 @@ class Desk(Struct):
     """None until the first worker begins."""
     _locks: ExitStack = field(default_factory=ExitStack)
     _calls: AsyncExitStack = field(default_factory=AsyncExitStack)
-    """What calls that are under way could take."""
+    """The worst cost of the running calls."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def _prepare(self) -> None:
@@ -280,8 +279,8 @@ class Desk(Struct):
         self._keep(tip=saved.tip)
 
     async def end(self) -> None:
-        """Put what came back into the run's own tree, and let go of all. Raises
-        `CddError`; whoever next wants to use the tree does it then.
+        """Install the results in the run's worktree and release everything. Raises
+        `CddError`; then the next process that uses the tree installs them.
         """
         try:
             if self._run is not None:
@@ -295,7 +294,7 @@ class Desk(Struct):
 
 
 async def _known(reference: RunReference, have: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of a worker's commits that are here, too."""
+    """Return the commits of a worker that exist here, too."""
     if not have:
         return ()
     asked, told = reference.folder / "asked", reference.folder / "told"

@@ -1,6 +1,4 @@
-"""What a client tells of itself and of a project: no more than a run elsewhere
-needs.
-"""
+"""The facts about a client and a project that a run on a worker needs, and no more."""
 
 from __future__ import annotations
 

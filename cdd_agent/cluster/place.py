@@ -79,7 +79,7 @@ class ClusterPlace(Struct):
     async def open(
         cls, project: Project, purse: Purse, on: str, at_once: int
     ) -> AsyncIterator[ClusterPlace]:
-        """Speak to the scheduler at an address, or start so many workers here
+        """Connect to the scheduler at an address, or start `at_once` workers here
         (`local`). Raises `BadInput`.
         """
         try:
@@ -174,7 +174,7 @@ class ClusterPlace(Struct):
         try:
             while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
                 if self._hearing is not None and self._hearing.done():
-                    # a fault: without it nobody would ever be answered
+                    # a fault: without this, no worker would get an answer
                     self._hearing.result()
                 with suppress(OSError):
                     workers = await self._workers()

@@ -19,18 +19,18 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import SharedCalls
 
 _LOOK = 1.0
-"""Seconds between two questions whether there is room for a call by now."""
+"""Seconds between two requests for room for a call."""
 
 
 class ClientsAccount(Struct):
-    """What this run took of a budget that the client keeps."""
+    """The share of this run in a budget that the client keeps."""
 
     attempt: int
     ask: Ask
     spent: Cost = field(default_factory=Cost)
     """By all runs, when the client was asked last."""
     refused: bool = False
-    """The last call was not made for want of budget."""
+    """True if the last call was not made because the budget is used up."""
     _took: Usage | None = None
 
     def add(self, usage: Usage) -> None:
@@ -41,8 +41,8 @@ class ClientsAccount(Struct):
     async def reserve(
         self, worst: Usage, expect: Callable[[Cost], None]
     ) -> AsyncIterator[Callable[[], Cost]]:
-        """As that of an account on this machine. The client is told what the call took
-        when it is over.
+        """Reserve as an account on this machine does. The client receives the cost
+        after the call.
         """
         question = {
             "kind": "hold",
@@ -50,7 +50,7 @@ class ClientsAccount(Struct):
             "tokens": worst.prompt_tokens + worst.completion_tokens,
             "usd": worst.usd or 0.0,
         }
-        # nobody here could tell
+        # the worker cannot know when there is room
         while (answer := await self.ask(question))["verdict"] == "wait":  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
         self.spent = Cost(

@@ -1,8 +1,8 @@
 """The task that Dask runs on a worker, and the line on which it asks the client: two
 queues of Dask's.
 
-Everything goes by way of the scheduler, over the connections that workers and client
-have made to it: neither has to be reachable by the other. A question waits for its
+All traffic goes through the scheduler, over connections that workers and client opened,
+so neither must be reachable by the other. A question waits for its
 answer, so nothing piles up anywhere.
 """
 

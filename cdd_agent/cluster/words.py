@@ -1,8 +1,5 @@
-"""What a worker and the client say to each other about one ticket. The worker asks, the
-client answers.
-
-All of it is plain values: no object of either side is made on the other by what comes
-over the line.
+"""The messages between a worker and the client about one ticket. The worker asks, the
+client answers. Messages are plain values: they create no objects of the other side.
 """
 
 from __future__ import annotations
@@ -31,8 +28,8 @@ Ask = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 
 
 class ClientGone(Exception):
-    """The client does not answer, or has given the ticket to somebody else: nobody
-    wants what is done here any more.
+    """The client does not answer, or has given the ticket to another worker: the work
+    here is no longer needed.
     """
 
 
@@ -48,7 +45,7 @@ class _Said(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Order(_Said, frozen=True):
-    """What a task is given when it is submitted: enough to ask for the rest."""
+    """The arguments of a task: enough to ask for the rest."""
 
     ticket: str
     """By this name the client knows it."""
@@ -58,9 +55,9 @@ class Order(_Said, frozen=True):
     """
     version: str
     inbox: str
-    """Where the client hears questions."""
+    """The queue on which the client receives questions."""
     patience: float
-    """Seconds without an answer after which either side is taken for dead."""
+    """Seconds without an answer after which either side considers the other dead."""
 
 
 class _Question(_Said, frozen=True, tag_field="kind", tag=str.lower):
@@ -90,7 +87,7 @@ class Told(_Question, frozen=True):
 
 
 class Saved(_Question, frozen=True):
-    """A part of a bundle with the run as it is now. When the last part is answered, the
+    """A part of a bundle with the current run. When the last part is answered, the
     client has it on its disk.
     """
 
@@ -108,7 +105,7 @@ class Alive(_Question, frozen=True):
 
 
 class Hold(_Question, frozen=True):
-    """May a call be made that takes so much at worst? Asked where there is a budget."""
+    """Ask for room for a call with this worst cost, if there is a budget."""
 
     attempt: int
     tokens: Count
@@ -128,7 +125,7 @@ AnyQuestion = Begin | Piece | Told | Saved | Alive | Hold | Took
 
 
 def heard(values: object, kind: Any) -> Any:
-    """What came over the line. Raises `ValueError` where it is nothing of that kind."""
+    """Decode a received message. Raises `ValueError` if it has another kind."""
     return convert(values, kind, builtin_types=(bytes,))
 
 

@@ -1,9 +1,8 @@
 """The worker's side: takes a ticket's run from the client, carries it out, and sends it
 back after each reply.
 
-It goes by the client's answers alone. When none comes any more, or somebody else has
-the ticket by now, the work ends: the client has all that was paid for, but for the
-reply that was on its way.
+Only the client's answers count. When no answer comes, or another worker has the ticket,
+the work ends: the client has everything that was paid for, except a reply in transit.
 """
 
 from __future__ import annotations
@@ -73,7 +72,8 @@ need.
 """
 _TICK = 1.0
 _SIGN_OF_LIFE = 20
-"""So many in the time after which a side that is silent is taken for dead."""
+"""Number of signs of life within the time after which a silent side is considered dead.
+"""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _STREAMS = (ReplyDelta, ThinkingDelta, CommandOutput)
 
@@ -81,8 +81,8 @@ _STREAMS = (ReplyDelta, ThinkingDelta, CommandOutput)
 async def carry_out(
     order: Mapping[str, Any], ask: Ask, scratch: Path, name: str
 ) -> Over:
-    """Carry out a ticket's run in a folder of its own below `scratch`. Raises no
-    `CddError`; `ClientGone` where nobody wants it any more.
+    """Carry out a ticket's run in a separate folder below `scratch`. Raises no
+    `CddError`, but `ClientGone` if the client no longer needs the run.
     """
     if order.get("version") != VERSION:
         words = (
@@ -251,7 +251,7 @@ class _Run(Struct, dict=True):
         )
 
     async def _plan(self) -> Engine:
-        """The run, to its end; then the client has it as it is."""
+        """Carry out the run to its end; then the client has the final state."""
         config = self._config()
         project = Project(self.root, config, TicketStore(self.root, config.tickets_dir))
         env = await self._equip()
@@ -293,7 +293,7 @@ class _Run(Struct, dict=True):
             self._told.append(event)
 
     async def _keep(self, engine: Engine) -> None:
-        """See that the client has the run as it is now. Raises `ClientGone`,
+        """Make sure that the client has the current run. Raises `ClientGone`,
         `CddError`.
         """
         await self._tell()
@@ -329,8 +329,8 @@ class _Run(Struct, dict=True):
             )
 
     async def _speak(self, work: asyncio.Task[Engine]) -> None:
-        """Tell events as they happen, and that this side is alive; end the work when
-        nobody wants it.
+        """Send events and signs of life; end the work when the client no longer needs
+        it.
         """
         clock = asyncio.get_running_loop().time
         last = clock()
@@ -339,7 +339,7 @@ class _Run(Struct, dict=True):
                 await asyncio.sleep(_TICK)
                 if not self._told and clock() - last <= self.patience / _SIGN_OF_LIFE:
                     continue
-                # it matters where the run is kept, and is told there
+                # the client keeps the run and reports the error
                 with suppress(ClientFailed):
                     await (
                         self._tell()
@@ -356,7 +356,7 @@ class _Run(Struct, dict=True):
         self.is_stopped = self.is_stopped or bool(answer.get("stop"))
 
     async def _equip(self) -> Mapping[str, str]:
-        """Link what tests need, if this machine has it in a place of its own; the
+        """Link the folders that tests need from this machine's environment; return the
         variables that commands need.
         """
         folder = _environment()
@@ -408,7 +408,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _has_no_room(error: BaseException) -> bool:
-    """Whether it is this machine's disk that is in the way."""
+    """True if this machine's disk caused the error."""
     if any(isinstance(cause, ClientFailed) for cause in _causes(error)):
         return False
     words = [os.strerror(number) for number in _NO_ROOM]

@@ -1,5 +1,5 @@
-"""AGENTS.md, what coding agents and newcomers have to know of a project: a start, with
-what its files say already.
+"""A first AGENTS.md for a project: notes for coding agents and newcomers, filled in as
+far as the project's files allow.
 """
 
 from cdd_agent.errors import BadInput
@@ -22,9 +22,8 @@ _TEXT = """\
 
 {description}
 
-This page is for coding agents and for people who are new here. Keep it short, and \
-true: whatever is wrong in it is done
-wrong.
+Notes for coding agents and newcomers. Keep this page short and correct: agents follow \
+it literally.
 
 ## Commands
 
@@ -40,14 +39,14 @@ wrong.
 
 ## Tickets
 
-Work is described in `{tickets}/`, a folder for each ticket: `spec.yaml` says what is \
-wanted, `plan.md` in which steps.
-`cdd list` shows how far each is.
+Each folder in `{tickets}/` is a ticket: `spec.yaml` describes the goal, `plan.md` the \
+steps.
+`cdd list` lists the tickets and their states.
 """
 
 
 def agents_file(project: Project) -> tuple[str, list[str]]:
-    """The text, and which files it could not be made from, each with the reason."""
+    """Return the text, and the files that could not be read for it, with reasons."""
     found = profile(project.root)
     unread = list(found.unread)
     try:
@@ -56,7 +55,8 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
             tests = [project.config.test_command]
     except (BadInput, OSError) as error:
         tests = []
-        if not unread:  # else it is the same file, and told already
+        # Otherwise the same file has been reported.
+        if not unread:
             unread.append(error.message if isinstance(error, BadInput) else str(error))
     commands = {**found.commands, "test": tests}
     lines: list[str] = []

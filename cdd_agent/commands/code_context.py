@@ -1,5 +1,5 @@
-"""`/context` and `cdd context`: the code that words are about, the parts of the last
-prompt, and the files that the user pins to a run or leaves out.
+"""`/context` and `cdd context`: the parts of the last prompt, the code that words are
+about, and the files that the user pins to a run or leaves out.
 """
 
 from collections.abc import Sequence
@@ -66,9 +66,9 @@ class FoundCode(Struct, frozen=True):
         of them.
         """
         if not self.ranked:
-            return "Nothing in the project is about that.\n"
+            return "No code in the project matches these words.\n"
         reasons = {file.path: "; ".join(file.reasons) for file in self.ranked}
-        parts = [f"No part of what was found has room in so few tokens: {self.most:,}."]
+        parts = [f"{self.most:,} tokens are too few to show any of the matches."]
         if self.chosen.files:
             heading = (
                 f"## Shown: about {self.chosen.tokens:,} of {self.most:,} tokens\n"
@@ -81,9 +81,7 @@ class FoundCode(Struct, frozen=True):
             parts = ["\n".join(lines)]
         following = [f"- {path}: {why}" for path, why in reasons.items()]
         if following:
-            parts.append(
-                "## Next, and not shown\n\n" + "\n".join(following[:_MOST_NEXT])
-            )
+            parts.append("## Not shown\n\n" + "\n".join(following[:_MOST_NEXT]))
         if self.chosen.files:
             parts.append("## As a model sees it")
             parts += [code.text for code in self.chosen.files]
@@ -97,8 +95,8 @@ def find_code(
     tokens: int,
     pinned: Sequence[str] = (),
 ) -> FoundCode:
-    """Return the code that `words` are about, in so many tokens. The files and folders
-    that are `pinned` come first. This takes long: call it in a thread.
+    """Return the code that `words` are about, in at most `tokens` tokens. The files and
+    folders that are `pinned` come first. This takes long: call it in a thread.
 
     Raises `CddError` for a path that is not in the project or is hidden from models.
     """
@@ -132,7 +130,7 @@ def _find_place(root: Path, typed: str) -> str:
     place = locate(root, typed)
     if not place.parts:
         raise BadInput(
-            "All of the project is neither pinned nor left out",
+            "The whole project cannot be pinned or left out",
             hint="Name a file or a folder.",
         )
     # raises if there is none
@@ -162,8 +160,8 @@ def record_choices(session: Session, typed: Sequence[str]) -> str:
     """
     if session.last_ticket is None:
         raise BadInput(
-            "No ticket is open: files are pinned for its run",
-            hint="`/exec SLUG` opens one.",
+            "No ticket is open; files are pinned to the run of a ticket",
+            hint="Open one with `/exec SLUG`.",
         )
     root = session.project.root
     ticket = session.project.tickets.find(session.last_ticket)
@@ -177,7 +175,7 @@ def record_choices(session: Session, typed: Sequence[str]) -> str:
             choices = choices.leave_out(_find_place(root, path))
     record.prepare()
     record.save_choices(choices)
-    sentences = [f"For the prompts of {ticket.slug} from now on."]
+    sentences = [f"Saved for the next prompts of {ticket.slug}."]
     sentences.append(_describe_choices(choices))
     hidden = HiddenFiles(root)
     for path in choices.pinned:
@@ -203,7 +201,7 @@ def describe_last_prompt(session: Session) -> str:
         parts.append(_describe_parts(prompt))
         if prompt.left_out:
             names = ", ".join(map(sanitize_for_display, prompt.left_out))
-            parts.append(f"Left out because there is no room: {names}.")
+            parts.append(f"Left out for lack of room: {names}.")
     if choices.pinned or choices.without:
         parts.append(_describe_choices(choices))
     return "\n\n".join(parts)
@@ -232,7 +230,7 @@ def _describe_choices(choices: Choices) -> str:
         if paths:
             names = ", ".join(f"`{path}`" for path in paths)
             sentences.append(f"{verb}: {names}.")
-    return " ".join([*sentences, "The other sign takes one back."])
+    return " ".join([*sentences, "Type the other sign to undo one."])
 
 
 def _escape_cell(text: str) -> str:

@@ -1,5 +1,5 @@
-"""Completions of a line that is being typed: commands, tickets, models, words and
-files, each with what it is.
+"""Completions of the line in the prompt: commands, tickets, models, words and files,
+each with a description.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command that shows what serves each acceptance criterion."""
+"""Show which steps, tests and files serve each acceptance criterion."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,5 @@
-"""`/init` and `cdd init`: what a folder needs to be a cdd project, made where it is
-missing and never overwritten.
+"""`/init` and `cdd init`: create the missing files of a cdd project. No file is
+overwritten.
 """
 
 import json
@@ -19,10 +19,11 @@ from cdd_agent.tickets.templates import copy_bundled
 from cdd_agent.user_folders import home_folder
 
 _SETTINGS_HEAD = """\
-# Settings of this project; commit this file. Every key is shown with its default.
-# Keys come from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, ...
-# Your own templates for new tickets go into .cdd/templates/; `cdd init --templates`
-# copies the bundled ones there.
+# Settings of this project. Commit this file. Each line shows a key with its default;
+# remove the # to set it. API keys are not settings: export OPENAI_API_KEY,
+# ANTHROPIC_API_KEY, ... and restart cdd.
+# To change the templates of new tickets, run `cdd init --templates` and edit
+# .cdd/templates/.
 
 """
 _COMMENT_COLUMN = 40
@@ -31,7 +32,7 @@ _SYSTEM = (
     *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys"),
     *("/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/System", "/Library"),
 )
-"""The system's own folders: neither they nor what is in them is a project."""
+"""Folders of the system. Neither they nor their subfolders are projects."""
 _SHARED = (
     *(
         "/home",
@@ -44,23 +45,23 @@ _SHARED = (
         "/mnt",
         "/media",
         "/run",
-        # named to be refused, and not written to
+        # refused, never written to
         "/tmp",  # noqa: S108
         "/dev",
     ),
     *("/Users", "/Applications", "/Volumes"),
 )
-"""Folders in which projects may be, but which are none themselves."""
+"""Folders that may contain projects but are none."""
 _WINDOWS_SYSTEM = ("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDATA")
-"""The variables by which Windows names such folders."""
+"""The variables of Windows that name such folders."""
 
 
 def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]:
-    """Make what is missing of a project's own files, and tell of each; with
-    `templates`, copies of the bundled ones.
+    """Create the missing files of a project and yield a notice for each; with
+    `templates` also copies of the ticket templates.
 
-    Raises `NoPlace` for a folder that is none for a project, and `BadInput` where the
-    disk refuses.
+    Raises `NoPlace` for a folder that cannot be a project, and `BadInput` if the disk
+    refuses.
     """
     root = project.root
     _refuse_no_place(root)
@@ -81,7 +82,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
         made += _created(root / FILE, text)
         yield from (
             Notice(
-                f"Nothing in {FILE} is from {problem}",
+                f"{FILE} has no facts from {problem}",
                 Tone.WARNING,
             )
             for problem in unread
@@ -127,15 +128,15 @@ def settings_template() -> str:
 
 
 class NoPlace(BadInput):
-    """A folder in which no project is begun: a person's home, or the system's."""
+    """A folder that cannot be a project: the user's home, or one of the system."""
 
     def __init__(self, folder: Path, what: str) -> None:
         super().__init__(
-            f"{folder} is no place for a project: it is {what}.",
+            f"{folder} cannot be a project: it is {what}.",
             hint=(
-                "A project is the nearest folder with .cdd or .git, or else the one you"
-                " are in. Change to the project's own folder; if that is in this one,"
-                " `git init` there first."
+                "The project is the nearest folder with .cdd or .git, otherwise the"
+                " current folder. Change to your project's folder; if it is inside this"
+                " one, run `git init` there first."
             ),
         )
         self.folder = folder
@@ -150,7 +151,7 @@ def _created(path: Path, text: str) -> list[Path]:
 
 
 def _refuse_no_place(root: Path) -> None:
-    """Judged by which folder it is, and not by its name: a link to `/etc` is `/etc`."""
+    """Raise `NoPlace` for a folder of the system, also through a link."""
     home = home_folder()
     if home is not None and _is(root, home):
         raise NoPlace(root, "your home folder")
@@ -164,11 +165,11 @@ def _refuse_no_place(root: Path) -> None:
     if any(_is(root, place) for place in alone) or any(
         _is(folder, place) for folder in (root, *root.parents) for place in whole
     ):
-        raise NoPlace(root, "a folder of the system")
+        raise NoPlace(root, "a system folder")
 
 
 def _is(folder: Path, place: Path) -> bool:
     try:
         return folder.samefile(place)
-    except OSError:  # there is no such place here, or it cannot be looked at
+    except OSError:
         return False

@@ -1,8 +1,4 @@
-"""Tickets as `/list` and `/status` show them: their states, and what is to be done next
-for one.
-
-The modules that read plans and states are imported with the first ticket that has one.
-"""
+"""Tickets as `/list` and `/status` show them: their states and next commands."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -36,16 +32,14 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 TYPES = tuple(kind.value for kind in TicketType)
 STATES = tuple(state.replace(" ", "-") for state in TICKET_STATES)
-"""As they are typed."""
+"""The states as the user types them."""
 _LARGE = 100_000
-"""Bytes of a spec in which something is written for sure; to read one of many takes
-seconds.
-"""
+"""Bytes of a spec that is certainly not blank. Large specs take seconds to read."""
 
 
 def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
-    """The tickets of a type, in a state, or both, as far as `words` say so. Raises
-    `BadInput` for another word.
+    """Return the tickets of a type, in a state, or both. Raises `BadInput` for another
+    word.
     """
     found: dict[str, str] = {}
     for word in words:
@@ -53,11 +47,11 @@ def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
         what = "type" if typed in TYPES else "state" if typed in STATES else None
         if what is None:
             allowed = f"Allowed: {', '.join(STATES)}; or a type: {', '.join(TYPES)}."
-            raise BadInput(f"There is no type and no state {word!r}", hint=allowed)
+            raise BadInput(f"{word!r} is neither a type nor a state", hint=allowed)
         if what in found:
             raise BadInput(
                 f"A ticket has one {what}, not {found[what]} and {typed}",
-                hint="Name one of them.",
+                hint="Type one of them.",
             )
         found[what] = typed
     kind, state = (
@@ -74,8 +68,8 @@ def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
 
 
 def type_of(ticket: Ticket) -> str:
-    """By its slug's first word; of a slug that does not say it, by its spec. Nothing
-    where that cannot be read.
+    """Return the type of a ticket: the first word of its slug, or the type in its spec.
+    Empty if the spec cannot be read.
     """
     first = ticket.slug.partition("-")[0]
     if first in TYPES:
@@ -87,8 +81,8 @@ def type_of(ticket: Ticket) -> str:
 
 
 def view(ticket: Ticket, kind: str = "") -> TicketView:
-    """One ticket for the list. A file that cannot be read makes that ticket's line say
-    so, not the list fail.
+    """Return one ticket for the list. If a file cannot be read, the ticket's line
+    reports it.
     """
     where = ""
     # A run with its own tree is judged by the user's own spec, too.
@@ -121,7 +115,7 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
         return TicketView(
             ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind
         )
-    except OSError as error:  # a folder that may not be looked into
+    except OSError as error:
         return TicketView(
             ticket.slug,
             "unreadable",
@@ -183,7 +177,7 @@ def _is_still_over(ticket: Ticket, own: Ticket, state: ExecutionState) -> bool:
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
-    """Where a ticket is: its plan's steps, or without a plan what its spec still needs.
+    """Return the steps of a ticket's plan; without a plan what its spec still needs.
     Raises `BadInput`.
     """
     if not ticket.plan_path.exists():
@@ -211,7 +205,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:
-    """That a run goes on elsewhere, if it does: what is known of it here is how it was.
+    """Yield a notice if the run continues on another machine, as its state here is old.
     Raises `Damaged`.
     """
     if not ticket.record.exists():

@@ -1,5 +1,5 @@
-"""Tickets side by side: of each how far it is, what its run took, when it was last
-touched, what is next for it.
+"""A table of the tickets: state, cost of the run, time of the last change, next
+command.
 """
 
 import json
@@ -18,23 +18,23 @@ from cdd_agent.open_project import Project
 from cdd_agent.tickets.store import Ticket
 
 _LARGEST = 4_000_000
-"""Bytes of a report that is read for the money in it."""
+"""Bytes of the largest report that is read for its cost."""
 
 
 class TicketOverview(Struct, frozen=True):
-    """A ticket among the others. `next_line` is the command that goes on with it."""
+    """One row of the table. `next_line` is the command that continues the ticket."""
 
     view: TicketView
     next_line: str
     touched: datetime | None = None
-    """When its spec, plan or run changed last."""
+    """The time of the last change of its spec, plan or run."""
     usd: float | None = None
-    """The cost of its run, as its last report has it."""
+    """The cost of its run in the last report."""
 
 
 def overviews(project: Project) -> Iterator[TicketOverview]:
-    """All tickets, those first that were touched last. Reads the files of each: to be
-    called in a thread.
+    """Yield all tickets, the last changed first. Reads files of each: call it in a
+    thread.
     """
     found = [_overview(ticket) for ticket in project.tickets.list()]
     oldest = datetime.min.replace(tzinfo=UTC)
@@ -42,7 +42,7 @@ def overviews(project: Project) -> Iterator[TicketOverview]:
 
 
 def next_line(ticket: Ticket, seen: TicketView) -> str:
-    """The command that goes on with a ticket."""
+    """Return the command that continues a ticket."""
     match seen.state:
         case "planned" | "in progress" | "failed":
             return f"/exec {ticket.slug}"
@@ -68,13 +68,14 @@ def _overview(ticket: Ticket) -> TicketOverview:
     seen = view(ticket, type_of(ticket))
     try:
         where = in_its_tree(ticket)
-    except CddError:  # the view has it
+    except CddError:
+        # The view reports it.
         where = ticket
     times = []
     for path in (ticket.spec_path, ticket.plan_path, where.state_path):
         try:
             times.append(path.stat().st_mtime)
-        except OSError:  # of most tickets not all of them are there
+        except OSError:
             continue
     touched = datetime.fromtimestamp(max(times), UTC) if times else None
     line, record = next_line(ticket, seen), where.record
@@ -92,6 +93,6 @@ def _money(folder: Path) -> float | None:
             return None
         usd = json.loads(report.read_bytes())["usd"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        # there was no run, or it says nothing of it
+        # There was no run, or its report has no cost.
         return None
     return float(usd) if isinstance(usd, int | float) else None

@@ -1,8 +1,7 @@
-"""`!command`: a command of the person's own, run by a real shell in the project's
-folder.
+"""`!command`: a shell command of the user, run in the project's folder.
 
-It is theirs, so no list is asked. What it printed is told to the general agent, within
-a bound.
+The user typed it, so no allow list applies. The chat model sees the output, up to a
+limit.
 """
 
 import signal
@@ -23,28 +22,21 @@ from cdd_agent.sanitize import fenced, remove_escapes
 from cdd_agent.session import Session
 
 _LONGEST = 7 * 24 * 3600.0
-"""Seconds: the person ends what takes too long."""
+"""Seconds. The user stops a command that takes too long."""
 _TOLD = 20_000
-"""Characters of the output that the model gets to see: the beginning, and more of the
-end.
-"""
+"""Characters of the output that the model sees: the beginning, and more of the end."""
 _PIECE = 1_000
 
 
 async def run_own_command(session: Session, text: str) -> None:
-    """Run it to its end; whoever is cancelled ends it."""
+    """Run a command to its end, or until this task is cancelled."""
     command = text.strip()
     if not command:
-        session.emit(
-            Notice(
-                "A line that begins with `!` runs a command of your own, such as"
-                " `!git status`."
-            )
-        )
+        session.emit(Notice("Type a shell command after `!`, such as `!git status`."))
         return
     settings = session.project.config.commands
     redacted = RedactedEvents(Redactor.of_environment(settings.hide_env), session.emit)
-    kept, outcome = HeadTailBuffer(_TOLD), "It was ended by the person."
+    kept, outcome = HeadTailBuffer(_TOLD), "The user stopped it."
 
     def on_output(chunk: OutputChunk) -> None:
         for place in range(0, len(chunk.text), _PIECE):
@@ -77,7 +69,7 @@ async def run_own_command(session: Session, text: str) -> None:
 
 
 def _in_words(result: CommandResult) -> str:
-    """Empty for a success."""
+    """Return how a command ended; empty if it succeeded."""
     if not result.started:
         return result.stderr
     if result.return_code < 0:

@@ -236,7 +236,7 @@ def _parse_call(line: str) -> _Call:
         hint = "Put words that belong together in quotation marks."
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
     if len(arguments) < required:
-        hint = f"{known.summary}. Example: {CATALOGUE[known.name].example}"
+        hint = f"{known.help} Example: `{CATALOGUE[known.name].example}`"
         raise WrongUsage(known.synopsis.removeprefix("/"), hint=hint)
     return _Call(known, arguments, flags)
 

@@ -1,6 +1,4 @@
-"""Earlier sessions: which there are, and going on with one of them where it was left,
-with what was told in it.
-"""
+"""List earlier sessions, and reopen one with its transcript."""
 
 from __future__ import annotations
 
@@ -29,15 +27,14 @@ from cdd_agent.tickets.store import Ticket
 
 LIST = "list"
 _KEPT = {"executor": "events.jsonl", "planner": "planning.jsonl", "socrates": NOTEBOOK}
-"""The files in a ticket's record by which it is known when an agent was at work on it.
-"""
+"""The files in a ticket's record whose times show when an agent worked on it."""
 _TAIL = 64_000
-"""Bytes of a log in which its last line is looked for."""
+"""Bytes at the end of a log in which the last line is sought."""
 
 
 async def resume(session: Session, which: str = "") -> None:
-    """Go on with the session that was last, or the one named; with `list`, tell which
-    there are. Raises `BadInput`.
+    """Reopen the last session or the named one; with `list`, list the sessions. Raises
+    `BadInput`.
     """
     if which == LIST:
         session.emit(SessionsListed(await asyncio.to_thread(earlier, session)))
@@ -46,7 +43,7 @@ async def resume(session: Session, which: str = "") -> None:
         if not session.chat.resume(which):
             raise BadInput(
                 f"There is no earlier conversation {which}",
-                hint=f"`/resume {LIST}` shows what there is.",
+                hint=f"List the sessions with `/resume {LIST}`.",
             )
         session.turn_to_chat()
     elif which:
@@ -54,8 +51,8 @@ async def resume(session: Session, which: str = "") -> None:
         touched = _touched(session.project, ticket)
         if not touched:
             raise BadInput(
-                f"Nobody was at work on {ticket.slug} yet",
-                hint=f"`/resume {LIST}` shows what there is.",
+                f"{ticket.slug} has no session yet",
+                hint=f"List the sessions with `/resume {LIST}`.",
             )
         await _go_on(session, max(touched, key=lambda agent: touched[agent]), ticket)
     else:
@@ -63,7 +60,7 @@ async def resume(session: Session, which: str = "") -> None:
 
 
 async def _resume_last(session: Session) -> None:
-    """The conversation of chat, and the agent at work on its ticket."""
+    """Reopen the conversation of chat, and the agent that worked on a ticket."""
     last = LastActive.of(session.project.root)
     told = session.chat.resume(in_short=last is not None and last.agent is not None)
     left = await asyncio.to_thread(left_last, session.project)
@@ -79,28 +76,26 @@ async def _resume_last(session: Session) -> None:
         session.turn_to_chat()
     if ticket is not None and agent == "executor":
         await _go_on(session, agent, ticket)
-    elif ticket is not None:  # Socrates and the Planner say again what is open
+    elif ticket is not None:
+        # Socrates and the Planner list the open points again.
         await session.engage(agent, ticket)
     elif left is not None:
         session.emit(
             Notice(
-                f"`/exec {left.slug}` goes on with the run that was left.",
+                f"Resume the unfinished run: `/exec {left.slug}`.",
                 kind=NoticeKind.WHAT_NEXT,
             )
         )
     elif not told:
-        text = (
-            "No run was left before its end, and there is no earlier conversation to go"
-            " back to."
-        )
+        text = "Nothing to resume: no unfinished run and no earlier conversation."
         session.emit(Notice(text, kind=NoticeKind.NOT_DONE))
 
 
 def left_last(project: Project) -> Ticket | None:
-    """That of the run that was left last, before all of its steps were over."""
+    """Return the ticket whose unfinished run is the newest."""
     begun: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
-        # of most tickets no run was begun: their plans need not be read
+        # Most tickets have no run; their plans need not be read.
         with suppress(OSError):
             begun.append((in_its_tree(ticket).state_path.stat().st_mtime, ticket))
     latest_first = (
@@ -117,8 +112,8 @@ def left_last(project: Project) -> Ticket | None:
 
 
 def earlier(session: Session) -> tuple[SessionView, ...]:
-    """Earlier sessions that can be gone on with, the latest first. Reads files of each:
-    to be called in a thread.
+    """Return the earlier sessions that can be reopened, the latest first. Reads files
+    of each: call it in a thread.
     """
     found = [*session.chat.earlier(), *_of_tickets(session.project)]
     return tuple(
@@ -134,7 +129,8 @@ def _of_tickets(project: Project) -> Iterator[SessionView]:
             continue
         agent = max(touched, key=lambda agent: touched[agent])
         last = ""
-        with suppress(CddError):  # a list is no place to complain of one ticket
+        # One damaged ticket must not break the list.
+        with suppress(CddError):
             last = _last_line(_record(project, ticket, agent), agent)
         seen = view(ticket)
         progress = " ".join(
@@ -156,7 +152,7 @@ def _last_line(record: RunRecord, agent: str) -> str:
 
 
 def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
-    """When each agent was at work on the ticket last."""
+    """Return when each agent last worked on the ticket."""
     times = dict[str, datetime]()
     for agent, name in _KEPT.items():
         with suppress(OSError):
@@ -166,9 +162,11 @@ def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
 
 
 async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
-    """Tell what was told, and make the agent the active one again."""
-    if session.last_ticket != ticket.slug:  # else it was told in this one
-        with suppress(CddError):  # what is damaged, the agent says
+    """Show the earlier transcript, and make the agent active again."""
+    # The transcript of this session has the last ticket already.
+    if session.last_ticket != ticket.slug:
+        # The agent reports damaged files.
+        with suppress(CddError):
             where = in_its_tree(ticket) if agent == "executor" else ticket
             record = _record(session.project, ticket, agent)
             restored = await asyncio.to_thread(_restored, record, agent, where)

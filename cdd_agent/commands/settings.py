@@ -1,5 +1,5 @@
-"""Every setting, with its value, where that comes from, and its words; and changing one
-in the project's file.
+"""All settings with their values, origins and descriptions; and changing one in the
+file of the project.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from cdd_agent.settings.writing import changed_text, with_setting
 from cdd_agent.threads import to_its_end
 
 _SECRET = ("request.headers", "request.body", "models", "fallbacks")
-"""Settings that may hold a key: only whether they are set is shown, and they are
-changed in the file alone.
+"""Settings that may hold a key. Their values are not shown, and the user changes them
+in the file.
 """
 
 
 class Setting(Struct, frozen=True):
-    """One setting as it is now."""
+    """One setting with its current value."""
 
     name: str
     """With its section: `budget.usd`."""
     value: str
-    """As a settings file has it; of what may hold secrets only that it is set."""
+    """The value as in a settings file. A value that may be secret is not shown."""
     origin: str
-    """`default`, `user`, `project`, a variable's name; `session`: a flag, or `/model`;
-    `untrusted`: the project's file has it, and it is left out.
+    """`default`, `user`, `project`, the name of a variable, `session` (a flag or
+    `/model`), or `untrusted` (in the project's file, but not used).
     """
     words: str
-    """Its purpose and its possible values."""
+    """The purpose and the possible values."""
     can_be_changed: bool = True
 
 
 def settings_of(project: Project) -> list[Setting]:
-    """All of them, in the order of the settings file. Reads files; raises `BadInput`
-    where one cannot be read.
+    """Return all settings in the order of the settings file. Raises `BadInput` if a
+    file cannot be read.
     """
     stored = stored_config(project)
     user_file = existing_user_file()
@@ -92,9 +92,9 @@ def settings_of(project: Project) -> list[Setting]:
 
 
 async def change(session: Session, name: str, typed: str) -> str:
-    """Set a setting in the project's file to what is typed, as YAML has it, and use it
-    from now on; nothing means its default. Returns a remark for the user, or nothing.
-    Raises `BadInput`, which says what is allowed; nothing is changed then.
+    """Set a setting in the project's file and use it from now on. `typed` is YAML;
+    empty means the default. Return a remark for the user, or nothing. Raises `BadInput`
+    with the allowed values, and then changes nothing.
     """
     value = _plain(_value(Config(), name))
     if typed.strip():
@@ -116,12 +116,12 @@ async def change(session: Session, name: str, typed: str) -> str:
     if name == "approval":
         session.change_approval(changed.approval)
     if name == "tickets_dir":
-        return "It holds from the next start on."
+        return "Restart cdd to use it."
     if name == "model" and "api_base" in changes:
-        return f"`api_base` is unset: {now.api_base} was for {now.model}."
+        return f"Removed `api_base`: {now.api_base} was the server of {now.model}."
     variable = find_variable(name)
     return (
-        f"{variable} is set in the environment and goes before the file at the next"
+        f"{variable} is set in the environment and overrides the file at the next"
         " start."
         if variable
         else ""
@@ -129,8 +129,8 @@ async def change(session: Session, name: str, typed: str) -> str:
 
 
 def _changed(now: Config, name: str, value: Any) -> tuple[Config, dict[str, Any]]:
-    """Return the settings with another value for one, and what changes in the file. A
-    model that is not asked at the present server leaves its address.
+    """Return the changed settings, and the changes in the file. A model of another
+    server drops the address.
     """
     changed = with_setting(now, name, value)
     if name != "model" or changed.model is None:
@@ -152,5 +152,5 @@ def _value(config: Config, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """As YAML and JSON have it."""
+    """Return a value as YAML and JSON have it."""
     return to_builtins(value)

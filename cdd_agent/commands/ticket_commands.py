@@ -1,6 +1,4 @@
-"""Commands that list, show and make tickets, in the shell and after `cdd`: generators
-of events.
-"""
+"""Commands that list, show and create tickets, in both faces: generators of events."""
 
 from __future__ import annotations
 
@@ -35,15 +33,13 @@ def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
 
 
 def list_tickets(project: Project, *words: str) -> Iterator[Event]:
-    """List the project's tickets and how far each is; with a type, a state or both,
-    those alone.
-    """
+    """List the tickets and their states. TYPE or STATE filters them."""
     yield listed(project.tickets, words)
 
 
 def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Event]:
-    """Make a ticket: feature, bug, enhancement, spike or refactor; or a page:
-    `/new documentation guide NAME`. `--slug` sets the name of the ticket's folder.
+    """Create a ticket of a TYPE: feature, bug, enhancement, spike or refactor. `/new
+    documentation guide NAME` creates a page.
     """
     if kind.lower() == DOCUMENTATION:
         if len(words) != 2 or slug:

@@ -12,15 +12,13 @@ from cdd_agent.trust import ProjectSetting
 from cdd_agent.trust_store import TrustStore
 from cdd_agent.trust_words import described
 
-_NEXT_START = "An open shell uses them from its next start."
+_NEXT_START = "Restart an open shell to use them there."
 
 
 def trust_events(
     project: Project, *, give: bool = False, revoke: bool = False
 ) -> Iterator[Event]:
-    """Show the project's settings that need your trust; `--give` trusts them,
-    `--revoke` forgets your answers.
-    """
+    """Show the project's settings that need your trust, and whether they have it."""
     if give and revoke:
         raise WrongUsage("trust [--give] [--revoke]", hint="Choose one of the two.")
     if revoke:
@@ -37,7 +35,7 @@ def trust_events(
         return
     yield from _describe_state(project, settings, untrusted)
     if untrusted:
-        yield Notice("Add `--give` to trust them.", Tone.QUIET)
+        yield Notice("To trust them, add `--give`.", Tone.QUIET)
     if give:
         yield Notice(_NEXT_START, Tone.QUIET)
 
@@ -45,7 +43,7 @@ def trust_events(
 def _revoke(project: Project) -> Notice:
     text = "No setting of this project was trusted."
     if TrustStore.open().revoke(project.root):
-        text = "The settings of this project are not trusted any more."
+        text = "The settings of this project are no longer trusted."
     return Notice(text, kind=NoticeKind.TRUST)
 
 
@@ -59,9 +57,9 @@ def _describe_state(
     left_out = [s for s in untrusted if s.digest not in accepted]
     for title, tone, group in (
         ("These settings of the project are trusted:", Tone.PLAIN, trusted),
-        ("These settings are accepted for this run alone:", Tone.PLAIN, once),
+        ("These settings are accepted for this run only:", Tone.PLAIN, once),
         (
-            "These settings of the project are not trusted, and are left out:",
+            "These settings of the project are not trusted and not used:",
             Tone.WARNING,
             left_out,
         ),

@@ -63,7 +63,7 @@ class OutsideOutcome(Struct, frozen=True):
     def notices(self, undo: str) -> Iterator[Notice]:
         """Say how to undo it. `undo` is the command."""
         if self.files:
-            yield Notice(f"`{undo}` takes it back.", kind=NoticeKind.WHAT_NEXT)
+            yield Notice(f"Undo it with `{undo}`.", kind=NoticeKind.WHAT_NEXT)
         if self.others:
             text = f"Changed by commands too, and kept by `undo`: {named(self.others)}"
             yield Notice(text, kind=NoticeKind.LEFT_AS_IS)

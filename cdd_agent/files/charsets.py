@@ -123,7 +123,7 @@ class _Setting(Struct, frozen=True):
     """A setting of `.editorconfig` that matters here."""
 
     pattern: str
-    """Of its section; empty above the first one."""
+    """The pattern of its section; empty above the first section."""
     key: str
     value: str
 

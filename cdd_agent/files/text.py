@@ -91,7 +91,7 @@ _KNOWN = frozenset(
 )
 """Encodings that a file or a project may name."""
 _NO_TEXT = "\ufffd"
-"""What a byte that is no text is shown as."""
+"""The character that is shown for a byte that is not text."""
 _ENDLESS = 200
 """Accents in a row."""
 _LINE = re.compile(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
@@ -107,7 +107,7 @@ class TextNotHeld(CddError):
 
 
 class Origin(Enum):
-    """How the encoding of a file is known."""
+    """The evidence for the encoding of a file."""
 
     MARK = "by its byte order mark"
     CODING_LINE = "by its coding line"
@@ -422,7 +422,7 @@ def _guess(data: bytes, *, is_cut: bool) -> FileText:
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """Whether more of the characters beyond ASCII are UTF-8 than are not."""
+    """True if most of the characters beyond ASCII are UTF-8."""
     bad = len(re.findall("[\ud800-\udfff]", text))
     good = len(re.findall("[^\x00-\x7f\ud800-\udfff]", text))
     return good > bad
@@ -514,7 +514,7 @@ def _holds(codec: str, char: str) -> bool:
 
 
 def _agree(char: str, codec: str, other: str) -> bool:
-    """Whether two encodings have the same bytes for a character of the first."""
+    """True if two encodings have the same bytes for a character of the first."""
     return char.encode(codec) == char.encode(other, "replace")
 
 

@@ -25,7 +25,7 @@ class AnswerLine(
     settings: tuple[str, ...] = ()
     """The digests of the settings to trust, with the choice `some`."""
     tokens_left: int | None = None
-    """What remains of the budget, with the answer to a `call`."""
+    """The rest of the budget, with the answer to a `call`."""
     usd_left: float | None = None
 
     @property

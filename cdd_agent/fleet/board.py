@@ -83,13 +83,13 @@ class Row(Struct, frozen=True):
     labels: Mapping[int, str] = field(default_factory=dict)
     """The steps' numbers, as the plan writes them."""
     wait: str = ""
-    """What the run waits for, if it does."""
+    """The reason why the run waits, if it does."""
     tests: tuple[int, int] | None = None
     """Passed and failed tests of the last check that reported them."""
     why: str = ""
     """Why the run stopped."""
     question: str = ""
-    """What the user must approve for the run to continue."""
+    """The question that the user must answer before the run continues."""
     costs: Mapping[int, Cost] = field(default_factory=dict)
     """By step; 0 has those of steps that are no longer in the plan."""
     unsaved: Mapping[int, Cost] = field(default_factory=dict)
@@ -259,7 +259,7 @@ _UPDATES: Mapping[str, Callable[[Row, EventFields], Row]] = {
     "run_finished": _finish_run,
     "notice": _note,
 }
-"""What the events change in a row. No other event changes it."""
+"""The changes of a row by events. Other events do not change it."""
 
 
 class Board(Struct, frozen=True):

@@ -37,7 +37,7 @@ class RunStatusLine(Struct, frozen=True):
     why: str
     """Why it stopped."""
     question: str
-    """What the user must approve."""
+    """The question that the user must answer."""
     tally: StepTally
     """The steps of the plan by their outcomes."""
 

@@ -1,4 +1,4 @@
-"""Which run it is, and how it ended."""
+"""The identity of a run, and its end."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from cdd_agent.errors import ExitCode
 
 
 class TicketJob(Struct, frozen=True):
-    """One run of a ticket, in a tree of its own."""
+    """One run of a ticket, in a separate worktree."""
 
     slug: str
     variant: str = ""
-    """Which of several runs of the ticket this is; empty for the ticket's own."""
+    """The name of a variant of the ticket's run; empty for the run itself."""
     model: str | None = None
     """The model of a variant, which replaces all models of the settings."""
     base: str | None = None
@@ -32,7 +32,7 @@ class Ending(Struct, frozen=True):
     """The end of a run."""
 
     exit_code: ExitCode
-    """That of `cdd exec`."""
+    """The exit code of `cdd exec`."""
     words: str = ""
     """The reason, for users, if no event had it."""
     budget_used_up: bool = False

@@ -140,8 +140,8 @@ def find_planned(
     root: Path, tickets: Iterable[Ticket], folder: Path, prefix: str
 ) -> list[Ticket]:
     """Return the tickets whose plan is not carried out, or is being carried out in a
-    tree of its own. If the same command was stopped before, also those of its tickets
-    that are done by now, until all of them are.
+    separate worktree. If the same command was stopped before, also its tickets that are
+    done, until all are done.
     """
 
     def is_done(ticket: Ticket) -> bool:
@@ -188,8 +188,8 @@ def load_board(folder: Path) -> Board | None:
 
 def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
     """Return the runs of this project on this machine: those that are carried out
-    together, by the board of their coordinator, and all others that are under way or
-    have a tree of their own.
+    together, by the board of their coordinator, and all others that are running or have
+    a worktree.
     """
     rows = dict[str, Row]()
     for folder in (folder_of(root), folder_of(root, COMPARING)):
@@ -219,7 +219,7 @@ def _prefix_of(root: Path) -> str:
 
 
 def _row_here(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Row | None:
-    """Return the row of a run that is under way or has a tree of its own. Raises
+    """Return the row of a run that is running or has a worktree. Raises
     `CddError`.
     """
     found = record_of(root, prefix, job, ticket)

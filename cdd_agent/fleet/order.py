@@ -23,7 +23,7 @@ class RunOrder(Struct, frozen=True):
     """The slug, or what the user typed for it."""
     own_tree: bool = False
     variant: str = ""
-    """Which of several runs of the ticket this is; empty for the ticket's own."""
+    """The name of a variant of the ticket's run; empty for the run itself."""
     base: str | None = None
     """The commit at which the tree begins; None for that of the user's branch."""
     model: str | None = None

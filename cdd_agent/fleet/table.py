@@ -28,7 +28,7 @@ _SIGNS = {
     RunState.STOPPED: ("–", Tone.WARNING),
 }
 _LEAST_WORDS = 24
-"""Columns for what a run does; with less they have a line of their own."""
+"""Columns for the activity of a run; with less room it is on a second line."""
 _TOKENS_FROM = 60
 """Columns of the whole table from which on there is room for tokens."""
 
@@ -179,8 +179,8 @@ def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> lis
 
 
 def _name(row: Row, width: int) -> str:
-    """Return the name of a run. Of a long one the middle is left out: the end tells the
-    runs of a ticket apart.
+    """Return the name of a run. A long name loses its middle, because its end
+    distinguishes the runs of a ticket.
     """
     name = row.job.name
     if len(name) <= width or not name.isascii():
@@ -190,8 +190,8 @@ def _name(row: Row, width: int) -> str:
 
 
 def _chosen(board: Board, blocks: Mapping[str, Sequence[Line]], most: int) -> set[str]:
-    """Return the runs that fit into so many lines, one of which says how many others
-    there are.
+    """Return the runs that fit into this number of lines, one of which counts the
+    others.
     """
     if sum(map(len, blocks.values())) <= most:
         return set(blocks)

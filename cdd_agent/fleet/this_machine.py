@@ -26,7 +26,7 @@ from cdd_agent.process.child import BadChild, Child, ChildEnd
 
 
 class ThisMachine(Struct, frozen=True):
-    """Carries out runs in trees of their own in this project."""
+    """Carries out runs in separate worktrees of this project."""
 
     purse: Purse
     """The budget of all runs."""
@@ -43,7 +43,7 @@ class ThisMachine(Struct, frozen=True):
 
 
 class _Conversation(Struct, dict=True):
-    """What this process and a run's process say to each other."""
+    """The messages between this process and a run's process."""
 
     purse: Purse
     accepted: tuple[str, ...]
@@ -122,7 +122,7 @@ class _Conversation(Struct, dict=True):
         await asyncio.gather(*self._calls.values(), return_exceptions=True)
 
     def ending(self, end: ChildEnd) -> Ending:
-        """How the run ended, by the end of its process."""
+        """Return the end of the run by the end of its process."""
         if end.exit_code < 0:
             words = "Its process was killed. Run the same command again to resume it."
             return Ending(ExitCode.FAILED, words)

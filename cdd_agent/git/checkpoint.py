@@ -80,7 +80,7 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     also: tuple[str, ...] = ()
     """Ignored files that were asked for, whether or not they existed."""
     saved: dict[str, TreeEntry] = field(default_factory=dict)
-    """Those of them that existed. Their contents never enter git."""
+    """The paths that existed. Their contents never enter git."""
     inner: dict[str, str] = field(default_factory=dict)
     """The trees of the repositories below, by folder."""
 
@@ -190,7 +190,7 @@ class Checkpoints(Struct, frozen=True):
     """The checkpoints of one ticket."""
 
     snapshots: Snapshots
-    """Of the project's own repository."""
+    """The snapshot of the project's own repository."""
     prefix: str
     inner: InnerRepositories
     _in_between: set[str] = field(default_factory=set)
@@ -208,9 +208,8 @@ class Checkpoints(Struct, frozen=True):
         repository: Repository | None = None,
     ) -> Checkpoints:
         """`folder` is for what they need, `prefix` keeps their names apart from those
-        of other tickets. No one else may use them meanwhile.
-
-        `repository` is that of the project, if the caller knows it. Repositories below
+        of other tickets. No other process may use them at the same time. `repository`
+        is that of the project, if the caller knows it. Repositories below
         are found now, so that `uncovered` can be reported before the first checkpoint.
         Raises `GitUnusable`, or `BadInput` if the folder cannot be written. For
         `leave_out` see `Snapshots.open`.
@@ -254,16 +253,16 @@ class Checkpoints(Struct, frozen=True):
         await to_its_end(partial(remove_folder, folder), name="notes")
 
     async def rename(self, prefix: str) -> None:
-        """Keep all of them under another prefix. These cannot be used any more. No one
-        else may use checkpoints under either prefix meanwhile.
+        """Keep all of them under another prefix. These cannot be used any more. No
+        other process may use checkpoints under either prefix at the same time.
         """
         for part in self.inner.all_parts.values():
             await part.remove_locks(prefix)
             await part.move_references(self.prefix, part, prefix)
 
     async def move(self, target: Checkpoints) -> None:
-        """Move all of them to the checkpoints of another tree of the same repository.
-        Those of repositories below stay.
+        """Move all checkpoints to another tree of the same repository. Checkpoints of
+        repositories below stay.
         """
         for name in await self.snapshots.names(self.prefix):
             if (known := self._load(name)) is not None:

@@ -60,7 +60,8 @@ async def commit_files(
     message: CommitMessage,
     declares: Declares = _declares_none,
 ) -> CommittedFiles:
-    """Commit these files (created, changed, deleted) as they are now, on the branch
+    """Commit the current version of these files (created, changed, deleted) on the
+    branch
     that is checked out, or on a detached HEAD.
 
     `paths` are relative to `root`, which may be a folder inside the repository, and are
@@ -395,8 +396,8 @@ def _expect_not_staged(
 
 
 def _expect_no_flag(repository: _StepRepository, paths: Collection[str]) -> None:
-    """Raise `CommitRefused` if the user has told git not to compare one of the files:
-    it may have changes that they want to keep out of commits.
+    """Raise `CommitRefused` if git is set not to compare one of the files: it may have
+    changes that the user wants to keep out of commits.
     """
     for path in paths:
         if repository.has_flag(path) and repository.is_on_disk(path):

@@ -70,8 +70,8 @@ class CommitDraft(Struct, frozen=True):
         pointers: Mapping[str, str],
         staged: Mapping[str, Change],
     ) -> list[Change]:
-        """Put the files, as they are now, and the commits of submodules into the
-        private index. Return the differences from the last commit. Files that git
+        """Put the current files and the commits of submodules into the private index.
+        Return the differences from the last commit. Files that git
         ignores and does not track are left out.
         """
         await self._ask("read-tree", self.tree)

@@ -1,4 +1,4 @@
-"""A commit's message, written so that no part of it can be taken for another.
+"""A commit's message, written so that no part of it can be mistaken for another.
 
 Subject and body may hold a model's words. The trailer is ours: by it a commit is found
 again.
@@ -39,7 +39,7 @@ class CommitMessage(Struct, frozen=True):
 
     @property
     def first_line(self) -> str:
-        """The subject as it is written: one line, never empty, and nothing but
+        """Return the subject in the form of a message: one line, never empty, only
         words.
         """
         line = _one_line(self.subject) or "(no title)"
@@ -70,8 +70,8 @@ class CommitMessage(Struct, frozen=True):
 
 
 def carries(text: str, trailer: str) -> bool:
-    """Whether the last paragraph of a commit's message has this trailer, be it among
-    others that were added.
+    """True if the last paragraph of a commit's message has this trailer, also among
+    others.
     """
     _, gap, last = text.strip("\n").rpartition("\n\n")
     return bool(gap) and _one_line(trailer) in last.split("\n")

@@ -1,6 +1,4 @@
-"""Which files differ between two trees, or a tree and an index, and what each was and
-is.
-"""
+"""Files that differ between two trees, or a tree and an index, with both versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The files that git ignores, to tell what a command made of them. No checkpoint has
+"""The files that git ignores, to detect what a command changed in them. No checkpoint
+has
 their contents.
 """
 

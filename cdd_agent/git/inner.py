@@ -41,7 +41,7 @@ class InnerRepositories(Struct):
     """The snapshots of the repositories below a project, by folder."""
 
     outer: Snapshots
-    """Of the project's own repository."""
+    """The project's own repository."""
     allowed: Sequence[Path]
     """Folders that the data of a repository may be in."""
     parts: dict[str, Snapshots] = field(default_factory=dict)

@@ -37,11 +37,9 @@ async def new_commit(
     *,
     afresh: bool,
 ) -> str:
-    """Make it; `afresh`: it has nothing but the entries, else what its first parent
-    has, too.
-
-    Nothing refers to it but a reference of the private repository that `git` means;
-    `folder` is for what git is told.
+    """Make the commit. `afresh`: only with the entries; otherwise also with the files
+    of its first parent. Only a reference of the private repository of `git` leads to
+    it; `folder` is for git's input.
 
     Raises `BadInput` when the disk refuses, `GitUnusable` where a parent is not there.
     """

@@ -19,7 +19,7 @@ _IN_REPOSITORY = ("--exclude-standard", "-z")
 
 
 class ProjectFiles(Struct, frozen=True):
-    """What is in a folder and in the repositories below it. Paths are relative to the
+    """The files of a folder and of the repositories below it. Paths are relative to the
     folder.
     """
 

@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 _LONGEST_NAME = 200
 """Bytes of the name of a saved file, so that a number fits behind it."""
 USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
-"""Permissions that need no note, because git can tell them apart."""
+"""Permissions that need no note, because git distinguishes them."""
 
 
 class CheckpointGone(CddError):
@@ -58,7 +58,7 @@ UNKNOWN = TreeEntry("", "")
 
 
 class RestoreResult(Struct, frozen=True):
-    """What happened to the files of some changes, by path."""
+    """The results for the files of some changes, by path."""
 
     restored: tuple[str, ...] = ()
     """Files that have their earlier content again."""
@@ -126,8 +126,9 @@ def has_content(entry: TreeEntry, content: bytes) -> bool:
 
 
 def entry_now(root: Path, path: str, like: TreeEntry | None = None) -> TreeEntry | None:
-    """Return what a path holds now, with unusual permissions; None for nothing or a
-    folder, `UNKNOWN` for what cannot be read. `like` tells how contents are named.
+    """Return the current content of a path, with unusual permissions; None for nothing
+    or a folder, `UNKNOWN` for an unreadable file. `like` determines how contents are
+    named.
     """
     entry = _look(root, path, like or TreeEntry(PLAIN, "0" * 40))
     if entry is None or entry.mode in ("", LINK):
@@ -140,7 +141,7 @@ def entry_now(root: Path, path: str, like: TreeEntry | None = None) -> TreeEntry
 
 
 def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
-    """Whether a path holds just this now; None: nothing."""
+    """True if a path holds exactly this content; None means no file."""
     return _look(root, path, entry) == entry
 
 
@@ -375,8 +376,8 @@ def _remove_empty_parents(root: Path, place: Path) -> None:
 
 
 def _permissions(place: Path, entry: TreeEntry) -> int:
-    """Those of the checkpoint. Usual ones are those of the file that is there, but for
-    whether it can be run.
+    """The permissions in the checkpoint. If they are usual ones, those of the current
+    file, with the executable bit of the checkpoint.
     """
     if entry.permissions is not None:
         return entry.permissions
@@ -394,8 +395,8 @@ def _permissions(place: Path, entry: TreeEntry) -> int:
 
 
 def _is_reached(root: Path, folder: Path) -> bool:
-    """Whether a file can be made in a folder: neither it nor one above it is a link, or
-    anything else but a folder.
+    """True if a file can be created in a folder: the folder and all above it are
+    folders, not links or other files.
     """
     inside = [
         place
@@ -410,7 +411,7 @@ def _is_folder(place: Path) -> bool:
 
 
 def _is_hollow(folder: Path) -> bool:
-    """Whether there is nothing in a folder but empty folders."""
+    """True if a folder contains only empty folders."""
     with os.scandir(folder) as items:
         return all(
             item.is_dir(follow_symlinks=False) and _is_hollow(Path(item))
@@ -439,10 +440,8 @@ def _make_room(root: Path, path: str) -> bool:
 
 
 def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
-    """The file that is there now, as a checkpoint would hold it; None for nothing, or
-    for a folder, which none holds.
-
-    `like` tells how contents are named.
+    """Return the current file in the form of a checkpoint; None for nothing or a
+    folder. `like` determines how contents are named.
     """
     place = root / path
     try:

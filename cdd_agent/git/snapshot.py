@@ -107,7 +107,7 @@ _NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
 
 
 class Snapshot(Struct, frozen=True):
-    """What the files of one repository were. Paths are relative to its folder."""
+    """The files of one repository at one moment. Paths are relative to its folder."""
 
     tree: str
     """The tree of the files, as git names it."""
@@ -118,7 +118,7 @@ class Snapshot(Struct, frozen=True):
     also: frozenset[str] = frozenset()
     """Ignored files that were asked for, whether or not they existed."""
     saved: Mapping[str, TreeEntry] = {}
-    """Those of them that existed. Their contents are in the store of contents."""
+    """The paths that existed. Their contents are in the store of contents."""
 
 
 class Snapshots(Struct):
@@ -135,7 +135,9 @@ class Snapshots(Struct):
     references: Git
     namespace: str
     prefix: str
-    """Of the project in the repository, with a slash at its end; empty at its top."""
+    """The path of the project in the repository, with a slash at its end; empty at its
+    top.
+    """
     leave_out: tuple[str, ...]
     store: ContentStore
     """Contents of ignored files."""
@@ -169,9 +171,8 @@ class Snapshots(Struct):
         name: str = "",
     ) -> Snapshots:
         """Prepare snapshots of `root`, with `folder` for what they need. No other
-        process may use that folder meanwhile.
-
-        `root` is a resolved path. `leave_out` are patterns of files that are no part of
+        process may use that folder at the same time. `root` is a resolved path.
+        `leave_out` are patterns of files that are no part of
         the snapshots, relative to `root`, as in git's `:(glob)`; `folder` never is a
         part. `name` keeps the references apart from others in the repository. Raises
         `GitUnusable`, or `BadInput` if the folder cannot be written.
@@ -683,7 +684,7 @@ def _fresh_index(folder: Path) -> Path:
     """An index of this process alone: a killed process's git may still have the last
     one.
 
-    It goes on from that one, moved and not copied: git compares its time with the
+    The last index is moved, not copied: git compares its time with the
     files', to know what may have changed in the moment it was written.
     """
     fresh = folder / f"index-{secrets.token_hex(4)}"
@@ -744,7 +745,7 @@ def _read_errors(stderr: str) -> _Errors:
 
 
 def _is_own_file(root: Path, path: str) -> bool:
-    """Whether it is a file or link that can be read, neither behind a link nor in a
+    """True if it is a readable file or link that is neither behind a link nor in a
     repository within the project.
     """
     place = root / path

@@ -37,7 +37,7 @@ class BadChild(CddError):
 
 
 class ChildEnd(Struct, frozen=True):
-    """How a child ended."""
+    """The end of a child process."""
 
     exit_code: int
     """Below 0 after a signal."""

@@ -1,6 +1,4 @@
-"""The person's own editor: which one it is, how it is told a line, and copies of files
-for it.
-"""
+"""The user's editor: which one, how to open a line, and copies of files for it."""
 
 import os
 import shlex
@@ -38,7 +36,7 @@ NAME_ONE = "Set $VISUAL or $EDITOR to an installed program."
 
 
 def editor_argv(environment: Mapping[str, str]) -> list[str]:
-    """How the editor is called: by $VISUAL, $EDITOR, or one that is there. Raises
+    """Return the command of the editor: $VISUAL, $EDITOR, or an installed one. Raises
     `BadInput`.
     """
     for name in ("VISUAL", "EDITOR"):
@@ -78,8 +76,8 @@ def words_of(command: str, *, posix: bool) -> list[str]:
 
 
 def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
-    """The arguments that open a file at a line, as far as it is known how the program
-    is told that.
+    """Return the arguments that open a file at a line, if cdd knows them for this
+    program.
     """
     name = Path(program).name.removesuffix(".exe")
     if name in _PLUS_LINE:
@@ -91,7 +89,7 @@ def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
 
 @contextmanager
 def copies(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Path]]:
-    """Files by their paths, in a folder of their own that is gone afterwards."""
+    """Yield copies of files by their paths, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
         places = {name: Path(folder, name) for name in files}
         for name, place in places.items():

@@ -1,4 +1,4 @@
-"""The hidden files that a command could show, as far as its text tells.
+"""The hidden files that a command could show, judged by its text.
 
 Each part of a word that names a hidden file counts, whatever the option around it.
 Programs that only print names are let through. For programs that read whole folders
@@ -58,7 +58,7 @@ _SEARCHES = {
 }
 """Programs that search files, and the option by which they list files instead."""
 _READ_THEIR_FOLDER = frozenset(("rg", "ag", "ack"))
-"""Those that search the current folder if they are given none."""
+"""Programs that search the current folder if no folder is given."""
 _QUIET = re.compile(
     r"-[abEFGHhiInoPrRsTUvVwxyzZ]*[qlLc][A-Za-z]*|--(?:quiet|silent|count|files-with.*)"
 )
@@ -568,9 +568,7 @@ def _select_read(segment: Segment) -> list[Word]:
 
 
 def _reads_folders(segment: Segment, *, has_folders: bool) -> bool:
-    """True if a program reads all files of a folder; `has_folders` tells whether its
-    words name one.
-    """
+    """True if a program reads all files of a folder. `has_folders`: it names one."""
     program, arguments = segment.program, segment.arguments
     if program in ("find", "fd"):
         return _runs_programs(arguments)

@@ -394,7 +394,7 @@ class CommandRunner(Struct, frozen=True):
         file. Nothing is listed if the user is asked anyway.
         """
         if command.objection and self.asks():
-            # not known to be harmless, whichever mode the user chooses meanwhile
+            # not known to be harmless, even if the user changes the mode now
             return replace(
                 command,
                 is_always_asked=command.is_always_asked or bool(command.listings),

@@ -203,7 +203,7 @@ def entries(
 
 
 def repo_tree(root: Path) -> str:
-    """Draw the project's files as a tree, as many levels as fit."""
+    """Draw the project's files as a tree, with all levels that fit."""
     return _draw(root, entries(root))
 
 

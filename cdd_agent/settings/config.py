@@ -46,7 +46,7 @@ VariableName = Annotated[
     str,
     Meta(
         pattern=r"\A[^=\s\0]+\Z",
-        title="the name of a variable, in which `*` and `?` may stand for others",
+        title="the name of a variable, perhaps with `*` and `?` as wildcards",
     ),
 ]
 HeaderName = Annotated[
@@ -71,25 +71,22 @@ class Commands(Section, frozen=True):
     mode: Annotated[
         Literal["safe", "ask", "unsafe"],
         Meta(
-            description="safe: refuse what is not on the list | ask | unsafe: a real"
-            " shell"
+            description="safe: only programs on the list | ask: ask about others |"
+            " unsafe: a real shell"
         ),
     ] = "safe"
     allow: Annotated[
         tuple[ProgramName, ...],
-        Meta(description="programs beside ls, cat, python, pytest, ruff, make, ..."),
+        Meta(description="programs to add to the list (ls, cat, python, pytest, ...)"),
     ] = ()
-    timeout: Annotated[Seconds, Meta(description="seconds")] = 60
+    timeout: Annotated[Seconds, Meta(description="seconds until a command ends")] = 60
     hide_env: Annotated[
         tuple[VariableName, ...],
-        Meta(
-            description="variables that no command sees, beside those that look like"
-            " secrets"
-        ),
+        Meta(description="more variables to hide from commands, as secrets are"),
     ] = ()
     pass_env: Annotated[
         tuple[VariableName, ...],
-        Meta(description="variables that commands see although they look like secrets"),
+        Meta(description="variables to show to commands although they look secret"),
     ] = ()
 
     def __post_init__(self) -> None:
@@ -97,33 +94,32 @@ class Commands(Section, frozen=True):
             if runs_others(name):
                 raise RuleBroken(
                     "allow",
-                    f"`{name}` runs any command, so everything would be allowed; use"
-                    " `commands.mode: ask`",
+                    f"`{name}` runs the command in its arguments, so every command"
+                    " would be allowed; use `commands.mode: ask`",
                 )
 
 
 class Web(Section, frozen=True):
     private: Annotated[
         bool,
-        Meta(description="true: pages of this machine and its network may be read"),
+        Meta(
+            description="true: models may read pages of this computer and its network"
+        ),
     ] = False
 
 
 class Notifications(Section, frozen=True):
-    bell: Annotated[bool, Meta(description="the terminal's bell rings")] = True
+    bell: Annotated[bool, Meta(description="true: ring the terminal's bell")] = True
     desktop: Annotated[
         Literal["auto", "osc9", "osc777", "off"],
-        Meta(
-            description="auto: where the terminal is known to show them | osc9 | osc777"
-            " | off"
-        ),
+        Meta(description="auto: if the terminal supports them | osc9 | osc777 | off"),
     ] = "auto"
     title: Annotated[
-        bool, Meta(description="the terminal's title shows the progress of a run")
+        bool, Meta(description="true: show the progress in the title of the terminal")
     ] = True
     progress: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description="the taskbar shows it, too: auto | on | off"),
+        Meta(description="show the progress in the taskbar: auto | on | off"),
     ] = "auto"
 
 
@@ -132,11 +128,11 @@ class Budget(Section, frozen=True):
 
     usd: Annotated[
         Annotated[float, Meta(gt=0, le=1_000_000_000)] | None,
-        Meta(description="dollars, where the model's price is known"),
+        Meta(description="dollars; needs a model with a known price"),
     ] = None
     tokens: Annotated[
         Annotated[int, Meta(gt=0)] | None,
-        Meta(description="tokens of all prompts and replies"),
+        Meta(description="tokens of all prompts and replies together"),
     ] = None
 
 
@@ -147,10 +143,11 @@ class OwnRequest(Section, frozen=True):
 
     body: Annotated[
         dict[str, Any],
-        Meta(description="fields of the JSON; they replace those of the same name"),
+        Meta(description="JSON fields to add to each request, or to replace in it"),
     ] = field(default_factory=dict)
     headers: Annotated[
-        dict[HeaderName, HeaderValue], Meta(description="HTTP headers")
+        dict[HeaderName, HeaderValue],
+        Meta(description="HTTP headers to add to each request"),
     ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,13 +155,13 @@ class OwnRequest(Section, frozen=True):
         if content:
             raise RuleBroken(
                 "body",
-                f"cdd sets {', '.join(content)} itself; use other fields of the"
+                f"cdd writes {', '.join(content)} itself; set only other fields of the"
                 " provider",
             )
         try:
             json.dumps(self.body, allow_nan=False)
         except (TypeError, ValueError) as error:
-            reason = f"use values that JSON allows ({error})"
+            reason = f"the value must be JSON ({error})"
             raise RuleBroken("body", reason) from error
 
 
@@ -219,40 +216,35 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class Config(Section, frozen=True):
-    """The descriptions are shown by `/settings`, and in the file that `/init` makes."""
+    """All settings. `/settings` and the file of `/init` show their descriptions."""
 
     model: Annotated[
         Written | None,
         Meta(
-            description="any litellm model string",
+            description="a litellm model string",
             examples=["anthropic/claude-sonnet-4-5"],
         ),
     ] = None
     """Also `script:FILE` for a scripted model, and `replay:FILE` for a recorded one."""
     api_base: Annotated[
         str | None,
-        Meta(description="a server of your own, e.g. http://127.0.0.1:8080/v1"),
+        Meta(description="your own server, e.g. http://127.0.0.1:8080/v1"),
     ] = None
     model_adapter: Annotated[
         Literal["auto", "litellm", "direct"],
-        Meta(
-            description="auto: directly where the protocol is spoken | direct | litellm"
-        ),
+        Meta(description="auto: direct if cdd speaks the protocol | direct | litellm"),
     ] = "auto"
     tool_calls: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description="auto: to models that are known to call tools | on | off"),
+        Meta(description="auto: if the model is known to call tools | on | off"),
     ] = "auto"
     context_window: Annotated[
         Window | None,
-        Meta(description="tokens of the model's window; null: what is known of it"),
+        Meta(description="size of the context window in tokens; null: look it up"),
     ] = None
     pictures: Annotated[
         bool | None,
-        Meta(
-            description="true, false: whether the model takes pictures; null: what is"
-            " known of it"
-        ),
+        Meta(description="true: the model accepts pictures | false; null: look it up"),
     ] = None
     effort: Annotated[
         Effort | None,
@@ -267,46 +259,40 @@ class Config(Section, frozen=True):
     ] = None
     max_output_tokens: Annotated[
         ReplyLimit | None,
-        Meta(
-            description="the longest reply, thoughts included; null: the model's own"
-            " limit"
-        ),
+        Meta(description="longest reply in tokens, with thoughts; null: the model's"),
     ] = None
     request: Annotated[
         OwnRequest,
-        Meta(description="additions to every request, as the provider calls them"),
+        Meta(description="extra fields and headers that your provider needs"),
     ] = OwnRequest()
     models: Annotated[
         Models,
-        Meta(
-            description="by role: planner, executor, chat, socrates; a model, or a"
-            " mapping of the above"
-        ),
+        Meta(description="other models for planner, executor, chat or socrates"),
     ] = Models()
     fallbacks: Annotated[
         tuple[ModelSettings, ...],
-        Meta(
-            description="models to ask where the provider is down, or has no quota left"
-        ),
+        Meta(description="models to use when the provider is down or out of quota"),
     ] = ()
     tickets_dir: Annotated[
-        str, Meta(description="the folder of tickets, inside the project")
+        str, Meta(description="folder of the tickets, inside the project")
     ] = "tickets"
     test_command: Annotated[
-        str | None, Meta(description="null: found by the project's files")
+        str | None, Meta(description="command that runs the tests; null: detect it")
     ] = None
-    test_timeout: Annotated[Seconds, Meta(description="seconds")] = 300
+    test_timeout: Annotated[
+        Seconds, Meta(description="seconds until a test command ends")
+    ] = 300
     max_attempts: Annotated[
         int,
         Meta(
             ge=1,
             le=100,
-            description="model attempts a step without a screen, the first included",
+            description="attempts for each step, unless you are asked",
         ),
     ] = 3
     jobs: Annotated[
         int,
-        Meta(ge=1, le=64, description="steps that run at once, where they can"),
+        Meta(ge=1, le=64, description="independent steps that may run at once"),
     ] = 1
     approval: Annotated[
         Approval,
@@ -317,54 +303,46 @@ class Config(Section, frozen=True):
     ] = "edits"
     require: Annotated[
         Literal["off", "checked", "verified"],
-        Meta(
-            description="verified: a step fails unless its tests passed | checked:"
-            " unless it was checked | off"
-        ),
+        Meta(description="verified: a step needs passed tests | checked | off"),
     ] = "off"
     strength: Annotated[
         Annotated[int, Meta(ge=0, le=100)] | None,
-        Meta(
-            description="a percentage: `cdd verify --strength` calls a lower score weak"
-        ),
+        Meta(description="percent; `cdd verify --strength` calls a lower score weak"),
     ] = None
     strength_faults: Annotated[
         int,
         Meta(
             ge=1,
             le=1_000,
-            description="small faults that it tries for a step, at most",
+            description="at most this many small faults for each step",
         ),
     ] = 30
     strength_seconds: Annotated[
-        Seconds, Meta(description="and the time for a step")
+        Seconds, Meta(description="seconds of `cdd verify --strength` for each step")
     ] = 300
     commit: Annotated[
         Literal["off", "step"],
-        Meta(
-            description="step: one git commit for each completed step, of its files"
-            " alone"
-        ),
+        Meta(description="step: commit the files of each completed step | off"),
     ] = "off"
     budget: Annotated[
         Budget,
-        Meta(description="of a run: it stops before the call that could pass it"),
+        Meta(description="limits of a run, which stops before it would pass one"),
     ] = Budget()
     record: Annotated[
         str | None,
-        Meta(description="a file that keeps what the model is asked and answers"),
+        Meta(description="file that records all prompts and replies, for replay:FILE"),
     ] = None
     commands: Commands = Commands()
     web: Web = Web()
     notifications: Annotated[
         Notifications,
-        Meta(description="while the terminal of the shell is not in focus"),
+        Meta(description="while the terminal does not have the focus"),
     ] = Notifications()
 
     def __post_init__(self) -> None:
         structs.force_setattr(self, "api_base", _checked_address(self.api_base))
         if not all(choice.model for choice in self.fallbacks):
-            raise RuleBroken("fallbacks", "each of them names a `model`")
+            raise RuleBroken("fallbacks", "each fallback needs a `model`")
 
 
 def with_values(config: Config, given: Mapping[str, Any]) -> Config:

@@ -53,7 +53,7 @@ def remark_on(outcome: StepOutcome, evidence: Evidence | None = None) -> str:
     if outcome is StepOutcome.MAY_FAIL and evidence is not None:
         return excused_in_words(evidence)
     if _failed_before(outcome, evidence):
-        return "its check failed before, too"
+        return "its check also failed before"
     return OUTCOME_WORDS[outcome].remark
 
 
@@ -127,7 +127,7 @@ def steps_by_outcome(unproven: Sequence[Unproven]) -> dict[str, list[Unproven]]:
 
 
 def proof_in_words(unproven: Sequence[Unproven]) -> str:
-    """Return what is shown about the steps of a run that are all checked. `unproven`
+    """Return the sentence about the steps of a run that are all checked. `unproven`
     are those without passed tests.
     """
     if not unproven:
@@ -161,13 +161,13 @@ def steps_in_words(labels: Sequence[str]) -> str:
 def step_proof_in_words(
     verification: Verification, evidence: Evidence | None = None
 ) -> str:
-    """Return what is shown about a completed step, in a sentence."""
+    """Return the sentence about a completed step."""
     outcome = StepOutcome.from_verification(verification, evidence)
     proof = _STEP_PROOFS[outcome]
     if evidence is None:
         return f"{proof}."
     if _failed_before(outcome, evidence):
-        return f"Checked; it failed before, too: {evidence.reason.rstrip('.')}."
+        return f"Checked; it also failed before: {evidence.reason.rstrip('.')}."
     return f"{proof}: {evidence_in_words(evidence).rstrip('.')}."
 
 
@@ -175,7 +175,7 @@ _STEP_PROOFS = {
     StepOutcome.PASSED: "Verified by tests",
     StepOutcome.EXIT_CODE: "Checked by exit code; no test is known to have run",
     StepOutcome.OLD_FAILURES: "Checked; old failures remain",
-    StepOutcome.MAY_FAIL: "Checked; tests fail that may fail, as the plan says",
+    StepOutcome.MAY_FAIL: "Checked; only tests fail that the plan allows to fail",
     StepOutcome.UNVERIFIED: "Not verified",
 }
 
@@ -199,7 +199,7 @@ def evidence_in_words(evidence: Evidence) -> str:
     if evidence.excused:
         parts.append(excused_in_words(evidence))
     if evidence.old_failures:
-        parts.append(f"{_tests(evidence.old_failures)} failed before, too")
+        parts.append(f"{_tests(evidence.old_failures)} also failed before")
     return ", ".join(parts) or "no test passed"
 
 

@@ -463,7 +463,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
                 "\n".join(
                     f"{source}:{error.line}: {error.text}" for error in self.errors
                 ),
-                hint=f"Fix {source} by hand, or let `/plan` change it.",
+                hint=f"Fix {source} by hand, or with `/plan`.",
             )
 
     @cached_property

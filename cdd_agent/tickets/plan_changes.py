@@ -220,7 +220,7 @@ def merge_plans(
         ours = getattr(wanted, name)
         theirs = getattr(current, name)
         if before not in (ours, theirs):
-            reasons.append(f"the {words} was edited meanwhile")
+            reasons.append(f"the {words} was edited after the proposal")
         values[name] = theirs if ours == before else ours
     if reasons:
         raise ChangeRefused("\n".join(reasons))
@@ -328,7 +328,7 @@ def _reasons_against_steps(
     for number in sorted({*drafted, *changes.removed}):
         if labels.get(number) in fixed.completed:
             reasons.append(
-                f"step {number} is done and stays unchanged; put what is missing into a"
+                f"step {number} is done and stays unchanged; put missing work into a"
                 " new step"
             )
     seen: set[int] = set()
@@ -337,7 +337,7 @@ def _reasons_against_steps(
         is_new = number not in labels
         if is_new and draft.after and draft.after not in remaining:
             reasons.append(
-                f"step {number} is to follow step {draft.after}, which is not in the"
+                f"step {number} must follow step {draft.after}, which is not in the"
                 " plan"
             )
         if number in seen:

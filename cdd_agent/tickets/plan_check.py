@@ -158,7 +158,7 @@ def _criteria_problems(
     count = len(criteria)
     for step in plan.steps:
         served = served_digests(step, state, criteria)
-        # The words of a step that is over may be gone, and the step stays as it is.
+        # The criterion of a finished step may be gone; the step does not change.
         is_over = state is not None and state.step(step.number).status.is_over
         for ref in step.serves:
             if str(ref) in served:
@@ -170,8 +170,8 @@ def _criteria_problems(
                 )
             else:
                 text = (
-                    f"serves {quote(ref)}, which is no acceptance criterion of the"
-                    " spec; write the words or the number of one"
+                    f"serves {quote(ref)}, which is not an acceptance criterion of the"
+                    " spec; write the text or the number of one"
                 )
             yield step_problem(step, "unknown_criterion", text, is_warning=is_over)
     if plan.steps:
@@ -353,7 +353,7 @@ class _FileChecker:
             )
             return step_problem(step, "edited_before_created", text)
         text = (
-            f"affects `{path}`, which does not exist; write `(new)` behind it if the"
+            f"affects `{path}`, which does not exist; write `(new)` after it if the"
             " step creates it"
         )
         return step_problem(step, "missing_file", text, is_warning=True)

@@ -26,7 +26,8 @@ class PlanTextLost(BadInput):
     def __init__(self) -> None:
         super().__init__(
             "This change would lose text that you wrote in the plan",
-            hint="Change it by hand, or `regenerate` it, which keeps the current plan.",
+            hint="Change it by hand, or make a new plan with `regenerate`; the current"
+            " plan is kept.",
         )
 
 
@@ -127,7 +128,7 @@ def _check_order(current: ImplementationPlan, wanted: ImplementationPlan) -> Non
     staying = [step.label for step in wanted.steps if step.label in labels]
     if staying != [label for label in labels if label in staying]:
         raise BadInput(
-            "The steps would change places, with the text that you wrote around them",
+            "This change would move steps and the text that you wrote around them",
             hint=(
                 "Their order comes from `**Dependencies:**`. Move sections of plan.md"
                 " by hand."
@@ -234,7 +235,7 @@ def _only_step(parsed: ParsedPlan, number: int) -> ParsedStep:
     ]
     if len(steps) != 1:
         reason = f"appears {len(steps)} times" if steps else "is no longer"
-        raise BadInput(f"Step {number} {reason} in the plan", hint="Look at plan.md.")
+        raise BadInput(f"Step {number} {reason} in the plan", hint="Check plan.md.")
     return steps[0]
 
 

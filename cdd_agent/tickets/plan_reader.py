@@ -545,7 +545,7 @@ class _PlanReader(Struct):
 
     def _report_lost_step(self, number: int, text: str) -> None:
         text = (
-            f"{quote(text)} resembles a step, but is none; write a heading such as"
+            f"{quote(text)} looks like a step but is not one; write a heading such as"
             " `### Step 1: …`, or leave out the number"
         )
         self._report_line("unread_step", number, text)

@@ -43,7 +43,7 @@ def write_plan(plan: ImplementationPlan) -> str:
 _PLAIN_WORDS = re.compile(
     r"(?:\w|`[\w ./-]+`)(?:[\w ,.'()/-]|`[\w ./-]+`)*(?<=[\w)…`])"
 )
-"""Words that Markdown and the reader take as they are."""
+"""Words that Markdown and the reader do not change."""
 
 
 def step_labels(plan: ImplementationPlan) -> dict[int, str]:

@@ -95,7 +95,7 @@ def judge_run(
     require: Require | None = None,
     missing: Sequence[MissingWork] = (),
 ) -> RunOutcome:
-    """Judge a run by the criteria of the spec as it is now, and by the rule `require`.
+    """Judge a run by the current criteria of the spec and by the rule `require`.
     `missing` is the work that the project's tree does not have.
     """
     unproven = unproven_steps(plan, state)

@@ -22,7 +22,7 @@ from cdd_agent.tickets.status import (
 
 
 class CriterionStanding(Struct, frozen=True):
-    """A criterion of the spec as it is now, in the light of the run."""
+    """A criterion of the current spec, with the evidence of the run."""
 
     place: int
     """From 1."""
@@ -225,7 +225,7 @@ def _pending_serves(
 ) -> dict[str, str | None]:
     """Return what a step is to serve. Its numbers follow the words that they meant
     first, while the spec has these words. When the plan gives it other numbers, all of
-    them are places in the spec as it is now.
+    them are places in the current spec.
     """
     serves = _find_digests(step, criteria)
     noted = entry.serves or {}

@@ -41,8 +41,8 @@ def to_kebab(name: str) -> str:
     words = re.sub("-+", "-", unicodedata.normalize("NFC", words)).strip("-")
     if not words:
         raise BadInput(
-            f"{shorten(name)} leaves no letters for a name.",
-            hint="Use some letters or digits, as user-auth.",
+            f"{shorten(name)} has no letters or digits.",
+            hint="Use letters or digits, such as user-auth.",
         )
     if len(words) > _MAX_LENGTH or len(words.encode()) > _MAX_BYTES:
         raise BadInput(
@@ -76,8 +76,8 @@ def to_file_stem(name: str) -> str:
     words = to_kebab(name)
     if _RESERVED.fullmatch(words):
         raise BadInput(
-            f"{shorten(name)} is a name that Windows keeps for itself.",
-            hint="Add a word, as con-guide.",
+            f"{shorten(name)} is a reserved name on Windows.",
+            hint="Add a word, such as con-guide.",
         )
     return words
 

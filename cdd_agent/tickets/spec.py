@@ -228,9 +228,7 @@ def _pop_type(entries: dict[object, YamlEntry], source: str, slug: str) -> Ticke
         return TicketType.from_slug(slug)
     if entry and word not in set(TicketType):
         allowed = f"Allowed: {', '.join(TicketType)}."
-        raise BadInput(
-            f"{entry.at(source)}: the type {word[:40]!r} is not known.", hint=allowed
-        )
+        raise BadInput(f"{entry.at(source)}: unknown type {word[:40]!r}.", hint=allowed)
     return TicketType(word)
 
 

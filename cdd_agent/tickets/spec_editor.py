@@ -29,8 +29,8 @@ class SpecNotWritable(BadInput):
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(
-            f"{source} is written in a way in which it cannot be changed safely:"
-            f" {reason.rstrip('.')}. It stays as it is",
+            f"{source} cannot be changed safely: {reason.rstrip('.')}. It was not"
+            " changed",
             hint=(
                 "Write it as plain `key: value` lines, as `/new` does, then try again."
             ),
@@ -130,11 +130,11 @@ class SpecText(Struct, frozen=True):
         for name in FIELDS:
             if getattr(read, name) != getattr(spec, name):
                 raise SpecNotWritable(
-                    self.source, f"{name} would read otherwise than it was meant"
+                    self.source, f"{name} would be read differently than intended"
                 )
         if self._unknown_keys() != after._unknown_keys():
             raise SpecNotWritable(
-                self.source, "it would change a key that is not the program's"
+                self.source, "it would change a key that cdd does not use"
             )
         if self._comment_counts() - after._comment_counts():
             raise SpecNotWritable(self.source, "a comment would be lost")

@@ -19,11 +19,11 @@ class SpecTooLarge(BadInput):
 
     def __init__(self, shown: str, size: int) -> None:
         super().__init__(
-            f"{shown} has {size:,} bytes; up to {MAX_BYTES:,} can be worked on, "
-            "as a model gets all of it in every turn",
+            f"{shown} has {size:,} bytes. The limit is {MAX_BYTES:,}, because each turn"
+            " sends all of it to the model",
             hint=(
-                "Move logs and data into files of their own beside it, and name these"
-                " in the spec."
+                "Move logs and data into separate files next to it, and name them in"
+                " the spec."
             ),
         )
         self.size = size
@@ -84,7 +84,7 @@ class SpecFile(Struct, frozen=True):
             new = f"{comments}\n{spec.to_yaml()}" if comments else spec.to_yaml()
         if read_bytes(path) != previous.data:
             raise SpecChanged(
-                f"{self.shown} was changed meanwhile; nothing was written"
+                f"{self.shown} was changed by another program; nothing was written"
             )
         data = new.encode()
         if data == previous.data:
@@ -98,7 +98,7 @@ class SpecFile(Struct, frozen=True):
             create_exclusive(path, data)
         except FileExistsError as error:
             raise SpecChanged(
-                f"{self.shown} was made meanwhile; nothing was written"
+                f"{self.shown} was created by another program; nothing was written"
             ) from error
         return True
 

@@ -107,9 +107,7 @@ class _SpecReader:
             return
         meant = _similar_field(key.value, value, others)
         if meant:
-            text = (
-                f"the key {_shorten(key.value)} is not known; did you mean `{meant}`?"
-            )
+            text = f"unknown key {_shorten(key.value)}; did you mean `{meant}`?"
             self._warn("unknown_key", key, text)
 
     def _check_level(self, key: yaml.Node, value: yaml.Node) -> None:
@@ -234,7 +232,7 @@ class _SpecReader:
             return ""
         words = comment[2].rstrip()
         is_column = bool(node.value) and len(comment[1]) > 1
-        # Comments in a column of their own are written so, text is not.
+        # Comments in a separate column are written so, text is not.
         return "" if is_column and not _TIGHT.match(words) else words
 
     def _comment_below(self, node: yaml.ScalarNode, place: _Place) -> str:
@@ -425,7 +423,7 @@ def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
         if letters in _OTHER_NAMES.get(known, ()):
             return known
     for known in free:
-        # `types` is another word, and a spec may leave out its type.
+        # `types` is a different word, and a spec may leave out its type.
         is_possible = known != "type" or _is_ticket_type(value)
         if is_possible and _is_misspelt(letters, _letters(known)):
             return known

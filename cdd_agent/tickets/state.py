@@ -61,7 +61,7 @@ class StateUnreadable(BadInput):
 
 
 class StateIsNewer(BadInput):
-    """The file is of a newer version of the program. It is never set aside."""
+    """The file is of a newer version of the program. It is never renamed."""
 
 
 class Files(Struct, frozen=True):
@@ -586,7 +586,7 @@ class ExecutionState(Struct, frozen=True):
             _expect_known_verifications(content, source)
             # The status is computed from the steps, so its value does not matter.
             if not isinstance(content["status"], str):
-                raise ValueError("its `status` is no text")
+                raise ValueError("its `status` is not text")
             state = convert(content, cls, str_keys=True)
             for key in ("step_executions", "former_steps"):
                 for number, step in content.get(key, {}).items():
@@ -600,8 +600,8 @@ class ExecutionState(Struct, frozen=True):
             raise StateUnreadable(
                 f"{source} is not a readable execution state: {error}",
                 hint=(
-                    "`cdd exec` sets it aside, and rebuilds it from the run's record"
-                    " where there is one."
+                    "`cdd exec` renames it, and rebuilds it from the run's record if"
+                    " there is one."
                 ),
             ) from error
         return state

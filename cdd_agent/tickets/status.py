@@ -81,7 +81,8 @@ class Evidence(Struct, frozen=True):
 
 
 class StepOutcome(StrEnum):
-    """How far a step is, and what shows that it is done. The values of completed steps
+    """The progress of a step, and the evidence that it is done. The values of completed
+    steps
     are those of `Verification`.
     """
 

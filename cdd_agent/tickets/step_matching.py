@@ -16,15 +16,11 @@ from cdd_agent.files.atomic import digest
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 
 _START_OVER = (
-    "With `--start-over` the plan is carried out from its first step; the old run's"
-    " record is kept."
+    "To run the plan from its first step, use `--start-over`; the old run's record is"
+    " kept."
 )
-_RENUMBERED = (
-    "The steps in plan.md were renumbered, and it cannot be told which are done"
-)
-_RESTORE = (
-    f"Leave title and text of done steps as they were, or their numbers. {_START_OVER}"
-)
+_RENUMBERED = "The steps in plan.md were renumbered, and cdd cannot tell which are done"
+_RESTORE = f"Restore the title and text of done steps, or their numbers. {_START_OVER}"
 
 
 class StepIdentity(Struct, frozen=True):
@@ -113,8 +109,8 @@ def _find_edited(
                 candidates.append(f"step {step.label}")
         if candidates:
             ambiguous.append(
-                f"step {number} ({identity.title!r}) was carried out, and could be"
-                f" {' and '.join(candidates)} now"
+                f"step {number} ({identity.title!r}) is done, and could now be"
+                f" {' or '.join(candidates)}"
             )
         for step in plan.steps:
             is_free = number not in numbers.values() and not identity.is_other(step)
@@ -140,7 +136,7 @@ def _check_replaced(
             replaced.append(f"step {step.number} was {begun[step.number].title!r}")
     if replaced and len(replaced) == len(completed):
         raise BadInput(
-            f"The state is that of another plan: {'; '.join(replaced)}",
+            f"The saved state belongs to another plan: {'; '.join(replaced)}",
             hint=_START_OVER,
         )
 
@@ -174,7 +170,7 @@ def _check_edited(
     is_same = any(begun[number].is_same(step) for number, step in edited.items())
     if edited and not has_matches and not is_same:
         raise BadInput(
-            f"The state is that of another plan: {changes}", hint=_START_OVER
+            f"The saved state belongs to another plan: {changes}", hint=_START_OVER
         )
     if len({begun[number].title is None for number in edited}) == 2:
         why = "Titles in plan.md have changed, and the state lacks some former titles"

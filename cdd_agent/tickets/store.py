@@ -63,7 +63,7 @@ class StateOrigin(Enum):
     COPIED = auto()
     """Another ticket, from whose folder it was copied."""
     FOREIGN = auto()
-    """No ticket that is known here, while this one has a run of its own."""
+    """Not a ticket that is known here, but this one has a separate run."""
 
 
 class _BegunStep(Struct, frozen=True):
@@ -108,7 +108,7 @@ class Ticket(Struct, frozen=True):
 
     @property
     def record(self) -> Path:
-        """The folder of the run's record. It exists once a run was begun. Until a
+        """The folder of the run's record. It exists once a run has begun. Until a
         renamed ticket is run again, it has the ticket's former name.
         """
         own = Path(self.root, ".cdd", "runs", self.slug)
@@ -152,7 +152,7 @@ class Ticket(Struct, frozen=True):
 
     def _has_run_of_another_ticket(self) -> bool:
         """True if a ticket that has its own name in its state has begun a step of this
-        ticket's state: of two copies, the run went on with that one.
+        ticket's state: of two copies, that one has the run.
         """
         begun = _begun_steps(self.state_path)
         for other in TicketStore(self.root, self.tickets_dir).list():
@@ -229,11 +229,10 @@ class Ticket(Struct, frozen=True):
         """
         path = self.find_spec()
         hint = (
-            f"Write {self.shown(path)}, or let Socrates ask: `/socrates {self.slug}` in"
-            " the shell."
+            f"Write {self.shown(path)}, or type `/socrates {self.slug}` in the shell."
         )
         if not self.plan_path.exists():
-            # A ticket has one of them, so the folder was renamed or moved meanwhile.
+            # A ticket has one of them, so the folder was renamed or moved.
             hint = (
                 "It has no plan.md either. If you renamed its folder, use the new name:"
                 " `cdd list` shows it."
@@ -280,7 +279,7 @@ class Ticket(Struct, frozen=True):
         """
         progress = "no plan yet"
         if self.state_path.exists():
-            progress = "a run was begun"
+            progress = "a run has begun"
         elif self.plan_path.exists():
             progress = "planned"
         match = _TITLE.search(read_small(self.spec_path, 2_000))
@@ -472,15 +471,15 @@ class TicketStore:
             raise BadInput(
                 f"There is no ticket type {shorten(ticket_type)}.",
                 hint=(
-                    f"Allowed: {', '.join(TicketType)}; and `documentation guide NAME`"
-                    " makes a page."
+                    f"Allowed: {', '.join(TicketType)}, and `documentation guide NAME`"
+                    " for a page."
                 ),
             )
         words = to_kebab(slug or name).removeprefix(f"{kind}-")
         if words == kind:
             raise BadInput(
-                f"{shorten(slug or name)} says only the type.",
-                hint=f"Say what it is about, as {kind}-user-auth.",
+                f"{shorten(slug or name)} is only a type.",
+                hint=f"Add what it is about, such as {kind}-user-auth.",
             )
         ticket = self.new_ticket(f"{kind}-{words}")
         for existing in self.list():
@@ -628,6 +627,6 @@ def _title_of(name: str, slug: str) -> str:
 
 def _already_exists(ticket: Ticket) -> BadInput:
     return BadInput(
-        f"The ticket {ticket.slug} is there already.",
+        f"The ticket {ticket.slug} already exists.",
         hint=f"It is in {ticket.shown(ticket.folder)}.",
     )

@@ -66,7 +66,7 @@ def create_page(root: Path, kind: str, name: str) -> Path:
     """
     if kind.lower() not in set(PageKind):
         raise BadInput(
-            f"There is no kind of documentation {shorten(kind)}.",
+            f"Unknown kind of documentation: {shorten(kind)}.",
             hint=f"Allowed: {', '.join(PageKind)}.",
         )
     page = PageKind(kind.lower())
@@ -83,7 +83,7 @@ def create_page(root: Path, kind: str, name: str) -> Path:
         create_exclusive(root / path, text.encode())
     except FileExistsError as error:
         raise BadInput(
-            f"{path} is there already.",
+            f"{path} already exists.",
             hint="Choose another name, or change that page.",
         ) from error
     return root / path
@@ -112,7 +112,7 @@ def _read_template(root: Path, name: str) -> str:
     data = read_bytes(path)
     if data is None:
         raise BadInput(
-            f"{source} is a link that leads nowhere.",
+            f"{source} is a broken link.",
             hint="Fix it, or remove it to use the bundled one.",
         )
     return decode(data, source)

@@ -1,10 +1,7 @@
-"""A run that arrives: read like any other input, from whoever can write to the remote,
-and put in its place.
-
-All of it is first read into a folder of its own and judged there: names, sizes, kinds
-of files, and every file by the reader that will read it later. Only then does it go to
-its place, the files of the run last; a pull that is killed meanwhile is begun again
-from the start.
+"""An arriving run: validated as untrusted input from the remote, then installed. The
+whole run is first read into a separate folder and validated there: names, sizes, kinds
+of files, and every file by the reader that will read it later. Then it is installed,
+the files of the run last. A killed pull starts again from the beginning.
 """
 
 from __future__ import annotations
@@ -63,7 +60,7 @@ _PERMISSIONS = range(0o1000)
 
 
 class Arrival(Struct, frozen=True):
-    """The content of a commit, as it was judged to be a run."""
+    """The content of a commit that has been validated as a run."""
 
     tip: str
     manifest: Manifest
@@ -102,8 +99,8 @@ class Arrival(Struct, frozen=True):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def install_record(self, record: RunRecord) -> None:
-        """Put its files into the record, where those of the run as it was before go.
-        What only this copy has stays. Raises `BadInput`.
+        """Replace the record's files of the run by the arrived ones. Files that only
+        this copy has stay. Raises `BadInput`.
         """
         source = self.folder / "record"
         new = {
@@ -172,7 +169,7 @@ class Arrival(Struct, frozen=True):
             attempt = Attempt(self.folder, folder)
             expect_readable(attempt, self.manifest.checkpoints)
             expect_inside(attempt.shown.all_files if attempt.shown else ())
-            # Those that nothing more has to be known of than that they can be read.
+            # Structs that must only be readable, without further checks.
             _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
 
         for name in ("step-*/ledger.jsonl", "step-*/attempt-*/beside.jsonl"):

@@ -31,8 +31,8 @@ FOUND = "travel/found"
 
 
 class RunHere(Struct, frozen=True):
-    """A ticket's run in one copy of a project, with checkpoints that nobody else uses
-    meanwhile.
+    """A ticket's run in one copy of a project, with checkpoints that no other process
+    uses.
     """
 
     ticket: Ticket
@@ -40,8 +40,9 @@ class RunHere(Struct, frozen=True):
     checkpoints: Checkpoints
 
     async def pack(self, head: str, parent: str | None) -> tuple[str, str]:
-        """A commit with the run as it is, on top of `parent`; and the tree of all files
-        here, also of those that do not travel. `head` is the commit that the project is
+        """Return a commit with the current run on top of `parent`, and the tree of all
+        files here, including those that are not sent. `head` is the commit that the
+        project is
         at. Raises `CddError`, such as where secrets would travel.
         """
         project = await self.checkpoints.take(PROJECT)
@@ -58,8 +59,8 @@ class RunHere(Struct, frozen=True):
         return tip, project.id
 
     async def put_in_place(self, arrival: Arrival) -> None:
-        """Make this the run that has arrived, where the project is at its commit
-        already: files, checkpoints, record, ticket. What never travels stays as it is.
+        """Install the arrived run in a project at the same commit: files, checkpoints,
+        record, ticket. Files that are never sent do not change.
         Raises `CddError`.
         """
         manifest, checkpoints = arrival.manifest, self.checkpoints
@@ -102,8 +103,8 @@ class RunHere(Struct, frozen=True):
 
 
 async def bundle(git: Git, have: Sequence[str], target: Path) -> None:
-    """Write what the commit at `OUT` needs beside what is known on the other side.
-    `git` is that of a private repository. Raises `GitUnusable`.
+    """Write the objects of the commit at `OUT` that the other side lacks. `git` belongs
+    to a private repository. Raises `GitUnusable`.
     """
     await git(
         "bundle",

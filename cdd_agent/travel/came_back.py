@@ -1,9 +1,7 @@
-"""A run's way back into its own tree from another machine, which has carried it out:
-kept first, and then put there.
-
-What came back is kept as a commit in the repository, whatever happens to this process;
-the file beside the tree says so. It is put into the tree when the run is over, or is to
-stop, or by whatever next wants to use the tree.
+"""Bringing a run back into its worktree from the machine that carried it out. The
+result is first kept as a commit in the repository, so that it survives the end of this
+process; a file next to the tree names it. It is installed when the run ends or stops,
+or by the next process that uses the tree.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from cdd_agent.travel.travelling import utc_now
 
 
 class CameBack(JsonFile, frozen=True):
-    """What came back of a run, as far as its own tree does not have it yet."""
+    """The result of a run that its worktree does not have yet."""
 
     attempt: int = 0
     """The number of the last machine that took the run."""
@@ -46,8 +44,8 @@ class CameBack(JsonFile, frozen=True):
 
     @classmethod
     def of(cls, record: Path) -> CameBack:
-        """Of the run with its record in this folder, in the person's own tree. Raises
-        `Damaged`.
+        """Load the result for the run whose record is in this folder of the user's
+        tree. Raises `Damaged`.
         """
         return cls.load(record / CAME_BACK) or cls()
 
@@ -61,7 +59,7 @@ def reference_of(own: OwnTree) -> str:
 
 
 async def opened(own: OwnTree, bundle: Path) -> RunReference:
-    """For bundles that come to one place. Raises `CddError`."""
+    """Make a reference for bundles that arrive at one place. Raises `CddError`."""
     root = own.record.root
     where = root, own.record.folder, own.ticket.slug, str(bundle)
     return await RunReference.open(*where, utc_now, await repository_of(root))
@@ -78,8 +76,8 @@ async def in_its_own_tree(own: OwnTree, leave_out: Sequence[str]) -> RunHere:
 
 
 async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
-    """Put it into the run's own tree, if there is something. Raises `CddError`, also
-    where somebody works on it.
+    """Install the result, if there is one, in the run's worktree. Raises `CddError`,
+    also if another process works on the run.
     """
     if CameBack.of(own.record.folder).tip is None:
         return
@@ -110,7 +108,7 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
         is_ahead = (
             await git("merge-base", "--is-ancestor", base, head, codes=(0, 1, 128))
         ).return_code == 0
-        # Where it was begun before, files are of both kinds, and may be edited: what is
+        # If an earlier attempt was killed, files are mixed and may be edited: what is
         # there stays in a checkpoint.
         found = await here.checkpoints.take(
             f"{FOUND}-{stamp()}" if known.arriving else FOUND

@@ -1,6 +1,4 @@
-"""Keeping the lease of a run while it goes on: looked at once a minute, and renewed in
-time.
-"""
+"""Keeping the lease during a run: it is checked once a minute and renewed in time."""
 
 from __future__ import annotations
 
@@ -45,12 +43,10 @@ async def lease_kept(
     now: Callable[[], datetime] = _utc_now,
     every: float | None = None,
 ) -> AsyncIterator[None]:
-    """Around the work on a run, which is cancelled when the run is no longer this
-    copy's, and then ends with `RunElsewhere`. For a run that never travelled nothing is
-    done.
-
-    Raises `RunElsewhere` where it is not here. Without an answer from the remote it
-    goes on while the lease lasts.
+    """Cancel the work on a run when this copy loses it; the work then ends with
+    `RunElsewhere`. A run that was never pushed needs no lease. Raises `RunElsewhere` if
+    another copy holds the run. If the remote does not answer, the work continues until
+    the lease ends.
     """
     every = every or _LOOK
     known = load_whereabouts(record.folder)
@@ -100,7 +96,7 @@ async def lease_kept(
         """A remote that hangs makes the lease no longer, nor does a machine that was
         asleep.
         """
-        # time goes by without anybody who could tell
+        # no one else can notice that time passes
         while not is_over():  # noqa: ASYNC110
             await asyncio.sleep(min(every, _TICK))
         raise over(f"The lease of {record.slug} was not renewed in time")

@@ -55,7 +55,7 @@ _STAYS = ("lock", "holder.json", STORE)
 
 
 class Landing(Struct, frozen=True):
-    """Of a run whose steps are done."""
+    """Prepare the landing of a run whose steps are done."""
 
     own: OwnTree
     record: RunRecord
@@ -70,8 +70,8 @@ class Landing(Struct, frozen=True):
     emit: Emit
 
     async def land(self, *, rebase: bool) -> None:
-        """Move the person's branch on to a commit with the run's work. Raises
-        `CddError`; then it is where it was.
+        """Move the user's branch to a commit with the run's work. Raises `CddError` and
+        leaves the branch unchanged if that fails.
         """
         own = self.own
         if load_own_tree(own.record.folder) is None:
@@ -155,7 +155,7 @@ class Landing(Struct, frozen=True):
         await self._finish(result)
 
     async def _finish(self, result: str) -> None:
-        """The rest, when the person's branch is there."""
+        """Finish after the user's branch has moved."""
         await self._bring_record()
         await self._remove_tree()
         ticket = self.own.ticket
@@ -168,7 +168,7 @@ class Landing(Struct, frozen=True):
         self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
 
     def _is_work(self, path: str) -> bool:
-        """Whether a file in the run's tree is somebody's, and not the program's."""
+        """True if a file in the run's tree belongs to the user and not to cdd."""
         own = self.own
         place, source = own.place / path, own.trees.top / path
         if place.is_symlink() and place.readlink() == source:
@@ -231,8 +231,8 @@ class Landing(Struct, frozen=True):
             self.emit(Notice(f"On the result: {result.reason}.", tone))
 
     async def _bring_record(self) -> None:
-        """The run's record, checkpoints and state become those of the person's own
-        tree. To do it again is harmless.
+        """Move the run's record, checkpoints and state to the user's tree. A repetition
+        is harmless.
         """
         own, target = self.own, self.own.record.folder
         if self.record.folder.exists():
@@ -249,7 +249,7 @@ class Landing(Struct, frozen=True):
             write_atomic(own.ticket.state_path, state)
 
     async def _remove_tree(self) -> None:
-        """Files in it that nobody committed are kept aside, with all of it."""
+        """Keep a renamed copy of the tree if it has uncommitted files."""
         own = self.own
         if (own.place / ".git").exists():
             untracked = await own.trees.changed(own.place, untracked=True)

@@ -1,14 +1,14 @@
-"""Who holds a run that travels: the protocol, without git, network or disk.
+"""The protocol of who holds a run, without git, network or disk. All copies of a
+project see one reference, whose commits hold the run and perhaps a
+lease, and which changes only by compare-and-swap. After a push, no copy holds the run.
+A pull adds a commit with a lease, and the holder renews the lease in the same way.
+Another copy can take the run over after the lease has ended, or when the user confirms
+it.
 
-All copies of a project see one reference, whose commits hold the run and perhaps a
-lease, and which changes only by compare-and-swap. Nobody holds a run that was pushed.
-Who pulls it, puts a commit with their lease on top; who holds it renews the lease in
-the same way. A lease is taken over when it is over, or by a person's word.
-
-A copy goes on only while its own lease lasts, by its own clock, less a margin; another
-one takes a lease over only when it ended a margin ago. So two go on at once only if
-their clocks differ by two margins, or because a person has said that the other one is
-dead: then that one finds out when it next looks, and cannot push what it did meanwhile.
+A copy works only until a margin before its lease ends, by its clock; another copy takes
+over only when the lease ended a margin ago. So two copies work at once only if their
+clocks differ by two margins, or if the user has confirmed that the other one is dead.
+That one notices at its next check, and cannot push its work.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Claim(Struct):
     duration: timedelta = DURATION
 
     async def take(self, tip: str, *, by_word: bool = False) -> tuple[str, Lease]:
-        """Take the run as it is in this commit. `by_word`: also from somebody whose
-        lease lasts. The new tip.
+        """Take the run of this commit and return the new tip. `by_word`: even if the
+        lease of another copy has not ended.
 
         Raises `RunElsewhere`.
         """
@@ -144,8 +144,8 @@ class Claim(Struct):
         raise Moved(self.slug)
 
     async def expect_free(self) -> None:
-        """Raises `RunElsewhere` where somebody else holds it, `GitUnusable` where the
-        remote cannot be asked.
+        """Raises `RunElsewhere` if another copy holds it, `GitUnusable` if the remote
+        cannot be reached.
         """
         tip = await self.shared.tip()
         found = await self.shared.lease(tip) if tip else None
@@ -160,13 +160,11 @@ class Claim(Struct):
         *,
         by_word: bool = False,
     ) -> Whereabouts:
-        """Push: from here on nobody holds the run. `known` is what this copy knew of it
-        before; `content` makes the commit, on top of the one that is there, and
-        `leaving` says then what this copy knows of it.
-
-        From before the push until its end is known, the run is `leaving`: it goes on
-        nowhere. Raises `RunElsewhere`, and `PushRefused` by a remote that does not take
-        it; then all is as it was.
+        """Push the run, so that no copy holds it. `known` is this copy's knowledge
+        before; `content` makes the commit on top of the current one, and `leaving`
+        returns the knowledge after it. Until the push is known to have ended, the run
+        is `leaving` and cannot continue in any copy. Raises `RunElsewhere`, and
+        `PushRefused` if the remote refuses it; then nothing has changed.
         """
         tip = await self.shared.tip()
         if tip is not None and not by_word and not await self._may_replace(known, tip):
@@ -187,8 +185,8 @@ class Claim(Struct):
         return pushed
 
     async def _may_replace(self, known: Whereabouts | None, tip: str) -> bool:
-        """Whether nobody went on from what this copy knows: it is there still, or what
-        this copy sent, or a lease of its own of which it had no answer.
+        """True if no other copy has continued: the remote still has the commit that
+        this copy knows, sent, or made as a lease without receiving an answer.
         """
         if (
             known is not None

@@ -1,9 +1,7 @@
-"""A tree of its own for a run: a git worktree on a branch `cdd/SLUG`, which leaves the
-person's files alone.
-
-It is in `.cdd/runs/SLUG/tree`, and is a project as any other: the run's record and
-state are in it until it has landed. What tests need and git does not have is found
-there too: `.venv`, `node_modules` and the like are links to the user's.
+"""A separate git worktree for a run, on a branch `cdd/SLUG`, so that the user's files
+do not change. It is in `.cdd/runs/SLUG/tree` and is an ordinary project: the run's
+record and state are in it until it has landed. Folders that tests need and git does not
+have, such as `.venv` and `node_modules`, are links to the user's.
 """
 
 from __future__ import annotations
@@ -32,10 +30,10 @@ from cdd_agent.tickets.store import Ticket
 
 
 class OwnTree(Struct, frozen=True):
-    """Of one ticket's run."""
+    """The worktree of one ticket's run."""
 
     record: RunRecord
-    """In the person's own tree."""
+    """In the user's tree."""
     ticket: Ticket
     trees: Trees
     prefix: str
@@ -78,9 +76,9 @@ class OwnTree(Struct, frozen=True):
         return self.ticket.at(self.root)
 
     async def prepare(self, emit: Emit, base: str | None = None) -> Mapping[str, str]:
-        """Make it ready for the run to begin or go on in it; the variables that
-        commands there need. Raises `BadInput`, also when another process is at work on
-        the ticket.
+        """Prepare the tree for a run to begin or resume; return the variables that
+        commands there need. Raises `BadInput`, also if another process works on the
+        ticket.
         """
         self.record.prepare()
         with locked(self.record.folder, self.record.slug, emit):
@@ -88,14 +86,14 @@ class OwnTree(Struct, frozen=True):
             return await self.expect_own_packages(self.place, emit)
 
     async def make(self, emit: Emit, base: str | None = None) -> None:
-        """Make it, from this commit or where the person's branch is, or see that it is
-        as it has to be. Raises `BadInput`.
+        """Create the tree from this commit or the user's branch, or check the existing
+        one. Raises `BadInput`.
         """
         made = load_own_tree(self.record.folder)
         if made is None or not made.is_made or not self.place.exists():
             await self._make_afresh(made, emit, base)
         await self.equip(self.place)
-        # the person's own are what counts
+        # the user's spec and plan count
         old_spec = self.ticket_in_it.spec_path
         if old_spec.name != self.ticket.spec_path.name:
             remove(old_spec)
@@ -147,7 +145,7 @@ class OwnTree(Struct, frozen=True):
         making = OwnTreeMade(branch=self.branch, base=head, prefix=self.prefix)
         making.keep(self.record.folder)
         await self.trees.add(self.place, head, self.branch)
-        if self.is_variant:  # what the person has committed of their own run is not its
+        if self.is_variant:  # the state that the user committed belongs to another run
             remove(self.ticket_in_it.state_path)
         replace(making, is_made=True).keep(self.record.folder)
         text = (

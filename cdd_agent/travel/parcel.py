@@ -1,8 +1,8 @@
-"""The parts of a run that travel: its ticket, state and record, its checkpoints, the
-project's files as they are.
+"""The parts of a run that are sent: its ticket, state and record, its checkpoints, and
+the project's current files.
 
     run.json                     what is in it, see `Manifest`
-    lease.json                   who holds it, see `lease.py`; nobody, if there is none
+    lease.json                   who holds it, see `lease.py`; without it, no copy
     ticket/                      spec.yaml (or .yml)  plan.md  execution-state.json
     record/                      events.jsonl  report.json  state.json …
                                  step-01/ledger.jsonl  versions/…
@@ -10,12 +10,12 @@ project's files as they are.
     checkpoints/step-01/…        the files of each, see `git/checkpoint.py`
     project/                     the files of the project at the time
 
-What does not: the lock and what belongs to this machine, what was set aside, the
-conversations with Socrates and the Planner; files that hold secrets, by their names or
+Not sent: the lock and files of this machine, renamed leftovers, the conversations with
+Socrates and the Planner; files that hold secrets, by their names or
 by what redaction finds in them, unless they are in the commit that the project is at;
 and in texts that are only looked at, the path of the project and of the home folder.
-What is used again word for word, such as replies, travels as it is or not at all.
-Contents of ignored files, and of files in repositories below, stay where they are.
+Texts that are used again word for word, such as replies, are sent unchanged or not at
+all. Contents of ignored files, and of files in repositories below, are not sent.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _FOR_READING = re.compile(
 _LARGEST_SEARCHED = 5_000_000
 """Bytes of a file in which secrets are looked for."""
 PROJECT = "travel/project"
-"""The name of the checkpoint that is taken for it."""
+"""The name of the checkpoint that cdd makes for it."""
 
 
 class Manifest(JsonFile, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ class Manifest(JsonFile, frozen=True, kw_only=True):
 
 
 class Parcel(Struct):
-    """A run as it is to travel."""
+    """A run that is ready to be sent."""
 
     ticket: Ticket
     record: RunRecord

@@ -33,7 +33,7 @@ class NotARun(BadInput):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"The remote does not hold a valid cdd run: {why}",
+            f"The remote does not hold a valid run: {why}",
             hint="Nothing was pulled.",
         )
 
@@ -44,7 +44,7 @@ class RunReference(Struct):
     slug: str
     remote: Remote
     folder: Path
-    """Private: for what git is told and says."""
+    """A private folder for git's input and output."""
     now: Callable[[], datetime]
     head: str | None = None
     """The commit that the project is at."""
@@ -65,8 +65,9 @@ class RunReference(Struct):
         now: Callable[[], datetime],
         repository: Repository | None,
     ) -> Self:
-        """Of the run with its record in this folder, where nobody else speaks for it
-        meanwhile; `remote` is as a person names it. Raises `BadInput`, `GitUnusable`.
+        """Open the reference of the run whose record is in this folder; no other
+        process may use it at the same time. `remote` is a name or an address. Raises
+        `BadInput`, `GitUnusable`.
         """
         address = await address_of(repository, remote)
         folder = record / "travel.git"
@@ -112,7 +113,7 @@ class RunReference(Struct):
         return await self.remote.tip(self.name)
 
     async def fetch(self) -> str | None:
-        """Bring what is there now; its commit, or None where there is none."""
+        """Fetch the current commit of the reference and return it, or None."""
         self.fetched = None
         self.fetched = await self.remote.fetch(self.name, self.have, MOST_BYTES)
         return self.fetched

@@ -1,10 +1,8 @@
-"""Pushing and pulling a run: what is done in which order, so that a kill at any moment
-loses nothing.
-
-A push first writes down that the run is leaving, then moves the reference. A pull first
-reads and judges all, then takes the lease, then writes down that the run is arriving,
-and puts it in its place: the project's files, the checkpoints, the record, the ticket.
-The same command goes on from each of these.
+"""Pushing and pulling a run, in an order in which a kill at any moment loses nothing. A
+push first records that the run is leaving, then moves the reference. A pull first
+validates the whole run, then takes the lease, records that the run is arriving, and
+installs it: the project's files, the checkpoints, the record, the ticket. The same
+command resumes from each of these points.
 """
 
 from __future__ import annotations
@@ -108,9 +106,7 @@ class Travel(Struct):
         )
 
     async def push(self, remote: str | None, *, by_word: bool = False) -> Whereabouts:
-        """Send it to a remote, where from then on nobody holds it. Raises
-        `CddError`.
-        """
+        """Send the run to a remote; afterwards, no copy holds it. Raises `CddError`."""
         if not self.ticket.spec_path.exists() and not self.ticket.plan_path.exists():
             raise BadInput(
                 f"{self.ticket.slug} has neither a spec nor a plan, so there is"
@@ -206,10 +202,10 @@ class Travel(Struct):
     async def pull(
         self, remote: str | None, *, by_word: bool = False, replace: bool = False
     ) -> Whereabouts:
-        """Take it from a remote: from then on this copy holds it. `by_word`: also from
-        somebody whose lease lasts; `replace`: what is here of another run of the ticket
-        is set aside. Raises `CddError`; then nothing was changed, or the same is to be
-        done once more.
+        """Fetch the run from a remote; afterwards, this copy holds it. `by_word`: even
+        if the lease of another copy has not ended; `replace`: rename the record of
+        another run of the ticket. Raises `CddError`; then nothing was changed, or the
+        pull must be repeated.
         """
         with self._locked() as known:
             name = remote or (known.remote if known else "origin")
@@ -352,7 +348,7 @@ class Travel(Struct):
     async def _is_here(
         self, known: Whereabouts | None, reference: RunReference, tip: str
     ) -> bool:
-        """Whether what a commit has is what is here, or what is here came from it."""
+        """True if this copy has the content of a commit, or a later one."""
         if known is None or known.phase is Phase.ARRIVING:
             return False
         there = await read_manifest(reference, tip)
@@ -415,11 +411,9 @@ class Travel(Struct):
         known: Whereabouts | None,
         head: str | None,
     ) -> tuple[Change, ...]:
-        """The changes to the project's files after which they are as they were where
-        the run comes from.
-
-        Raises `BadInput` where one of them is neither as it was there, nor as in the
-        commit there or travelled last.
+        """Return the changes that give the project's files the content of the copy that
+        pushed. Raises `BadInput` for a file that equals neither that content, nor the
+        commit, nor the last push or pull.
         """
         only_here = frozenset(known.left_out if known else ())
         changes = [
@@ -441,8 +435,8 @@ class Travel(Struct):
         prefix = checkpoints.snapshots.prefix.removesuffix("/")
 
         async def unlike(tree: str) -> set[str] | None:
-            """The files that are others in a tree than here; None where it is not
-            here.
+            """Return the files that differ between a tree and this copy; None if the
+            tree is unknown here.
             """
             words, listed = (
                 ("-r", "-z", "--no-renames", "--name-only"),
@@ -493,8 +487,8 @@ class Travel(Struct):
     async def _expect_same_ticket(
         self, arrival: Arrival, known: Whereabouts | None
     ) -> None:
-        """Raises `BadInput` for a spec or plan that is neither as it was there, nor as
-        in the commit there or travelled last.
+        """Raises `BadInput` for a spec or plan that equals neither the pushed one, nor
+        the commit, nor the last push or pull.
         """
         for name in TICKET_TEXTS:
             here, there = (
@@ -578,8 +572,8 @@ class Travel(Struct):
     async def _taken(
         self, name: str, repository: Repository | None
     ) -> AsyncIterator[Taken]:
-        """The run's checkpoints, and one of the project as it is now: it is taken while
-        the remote is spoken to.
+        """The run's checkpoints, and one of the current project, which is made while
+        the remote answers.
         """
 
         async def take() -> tuple[Checkpoints, Checkpoint]:
@@ -591,7 +585,7 @@ class Travel(Struct):
         taking = asyncio.ensure_future(take())
         try:
             yield taking
-            await taking  # an error of it is told in any case
+            await taking  # its error is reported in any case
         finally:
             taking.cancel()
             await asyncio.gather(taking, return_exceptions=True)
@@ -608,8 +602,8 @@ class Travel(Struct):
 
     @contextmanager
     def _locked(self) -> Iterator[Whereabouts | None]:
-        """The ticket is this process's meanwhile; what is known of where its run is.
-        What a refused pull of a run that was never here has made, is removed.
+        """Lock the ticket, and yield what is known of where its run is. Files that a
+        refused pull of an unknown run created are removed.
         """
         new = self.record.prepare()
         since = self.now().replace(microsecond=0).isoformat()

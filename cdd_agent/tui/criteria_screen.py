@@ -43,7 +43,6 @@ _NARROW = 100
 """Cells from which on there is a frame around the screen."""
 _LEAST_TEXT = 24
 """Cells of a criterion's words, beside which there is more."""
-_KEYS = "↑↓ criterion · Ctrl+↑↓ change · Enter: open · Esc: close"
 
 
 class CriteriaScreen(GuardedWidget, ModalScreen[None]):
@@ -70,14 +69,22 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
     CriteriaScreen.-narrow > #criteria { width: 100%; height: 100%; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,f3", "dismiss", show=False),
-        Binding("pageup", "scroll('page_up')", show=False, priority=True),
-        Binding("pagedown", "scroll('page_down')", show=False, priority=True),
-        Binding("ctrl+up", "choose_block(-1)", show=False, priority=True),
-        Binding("ctrl+down", "choose_block(1)", show=False, priority=True),
-        Binding("up", "walk('cursor_up')", show=False),
-        Binding("down", "walk('cursor_down')", show=False),
+        Binding("escape,q,f3", "dismiss", "Close", show=False),
+        Binding("pageup", "scroll('page_up')", "Page up", show=False, priority=True),
+        Binding(
+            "pagedown", "scroll('page_down')", "Page down", show=False, priority=True
+        ),
+        Binding(
+            "ctrl+up", "choose_block(-1)", "Change above", show=False, priority=True
+        ),
+        Binding(
+            "ctrl+down", "choose_block(1)", "Change below", show=False, priority=True
+        ),
+        Binding("up", "walk('cursor_up')", "Criterion above", show=False),
+        Binding("down", "walk('cursor_down')", "Criterion below", show=False),
     ]
+
+    KEYS: ClassVar[str] = "↑↓ criterion · Ctrl+↑↓ change · Enter: open · Esc: close"
 
     def __init__(
         self, shown: CriteriaShown, look_at: Callable[[int], StepDetails]
@@ -90,7 +97,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
         seen = sum(criterion.is_seen for criterion in self._shown.criteria)
         title = (
             f"{self._shown.title or self._shown.ticket_slug}: {seen} of"
-            f" {len(self._shown.criteria)} criteria seen"
+            f" {len(self._shown.criteria)} criteria verified"
         )
         with Widget(id="criteria"):
             yield Static(sanitize_for_display(title), id="heading", markup=False)
@@ -98,7 +105,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             transcript = Transcript(follows=False)
             transcript.can_focus = bool(self._shown.criteria)
             yield transcript
-            yield Static(_KEYS, id="keys", markup=False)
+            yield Static(self.KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
@@ -170,7 +177,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             if view.status.is_over and view.evidence is not None:
                 transcript.add(
                     BlockKind.WARNING if remark else BlockKind.GOOD,
-                    f"Seen: {evidence_in_words(view.evidence)}",
+                    f"Evidence: {evidence_in_words(view.evidence)}",
                 )
             last = details.attempts[-1] if details.attempts else None
             tests = [

@@ -8,6 +8,7 @@ from cdd_agent.tui.keys import IN_THE_PROMPT, IN_THE_TRANSCRIPT, Key, keys_of
 from cdd_agent.tui.screens.chooser import Chooser
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt_area import PromptArea
@@ -46,5 +47,6 @@ def on_screens() -> dict[str, tuple[Key, ...]]:
         "The plan": keys(StepList.BINDINGS),
         "A step": keys(StepScreen.BINDINGS),
         "The criteria": keys(CriteriaScreen.BINDINGS),
+        "The timeline": keys(TimelineScreen.BINDINGS),
         "Lists: commands, tickets, settings": keys(Chooser.BINDINGS, Overlay.BINDINGS),
     }

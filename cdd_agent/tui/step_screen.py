@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
     from cdd_agent.events.step_summary import StepSummary
 
-_KEYS = "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc"
 _SHOWN_TESTS = 500
 """Tests that passed before, too, and are listed."""
 
@@ -89,18 +88,28 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     StepScreen.-narrow > #step { width: 100%; height: 100%; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,f2", "close", show=False),
-        Binding("right,tab", "turn(1)", show=False, priority=True),
-        Binding("left,shift+tab", "turn(-1)", show=False, priority=True),
-        Binding("right_square_bracket", "attempt(1)", show=False),
-        Binding("left_square_bracket", "attempt(-1)", show=False),
-        Binding("n", "step(1)", show=False),
-        Binding("p", "step(-1)", show=False),
-        Binding("e", "edit", show=False),
-        Binding("r", "say('retry')", show=False),
-        Binding("s", "say('skip')", show=False),
-        Binding("u", "say('undo')", show=False),
+        Binding("escape,q,f2", "close", "Close", show=False),
+        Binding("right,tab", "turn(1)", "Next part", show=False, priority=True),
+        Binding(
+            "left,shift+tab", "turn(-1)", "Previous part", show=False, priority=True
+        ),
+        Binding("right_square_bracket", "attempt(1)", "Next attempt", show=False),
+        Binding("left_square_bracket", "attempt(-1)", "Previous attempt", show=False),
+        Binding("n", "step(1)", "Next step", show=False),
+        Binding("p", "step(-1)", "Previous step", show=False),
+        Binding("e", "edit", "Edit the step in plan.md", show=False),
+        Binding("r", "say('retry')", "Type `retry` into the prompt", show=False),
+        Binding("s", "say('skip')", "Type `skip` into the prompt", show=False),
+        Binding("u", "say('undo')", "Type `undo` into the prompt", show=False),
     ]
+
+    KEYS: ClassVar[str] = (
+        "←→ part · n p step · e edit · r retry · s skip · u undo · Esc: close"
+    )
+    KEYS_OF_ATTEMPTS: ClassVar[str] = (
+        "←→ part · [ ] attempt · n p step · e edit · r retry · s skip · u undo · Esc"
+    )
+    """For a step with more than one attempt."""
 
     class EditAsked(Message):
         """The person wants to edit the step's text in plan.md."""
@@ -128,7 +137,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
             yield Static(id="heading", markup=False)
             yield _Tabs(self.PARTS)
             yield Transcript(follows=False)
-            yield Static(_KEYS, id="keys", markup=False)
+            yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).focus()
@@ -160,6 +169,8 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     def _fill(self) -> None:
         details, attempts = self._details, self._details.attempts
         self.query_one("#heading", Static).update(_heading(details, self._attempt))
+        keys = self.KEYS_OF_ATTEMPTS if len(attempts) > 1 else self.KEYS
+        self.query_one("#keys", Static).update(keys)
         transcript = self.query_one(Transcript)
         transcript.clear()
         attempt = attempts[self._attempt] if attempts else None
@@ -264,10 +275,12 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
     if view.status is StepStatus.COMPLETED and view.evidence is not None:
         yield (
             BlockKind.WARNING if step_remark(view) else BlockKind.GOOD,
-            f"Seen: {evidence_in_words(view.evidence)}",
+            f"Evidence: {evidence_in_words(view.evidence)}",
         )
+    error = ""
     if view.error and view.status is StepStatus.FAILED:
-        yield BlockKind.ERROR, view.error
+        error = view.error
+        yield BlockKind.ERROR, error
     if view.reason and view.status is StepStatus.SKIPPED:
         yield BlockKind.WARNING, f"Skipped: {view.reason}"
     if view.changed:
@@ -277,8 +290,11 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
         )
     if attempt and attempt.guidance:
         yield BlockKind.NOTE, f"Guidance: {attempt.guidance}"
-    if attempt and attempt.failure and attempt.failure != view.error:
-        yield BlockKind.OUTPUT, attempt.failure
+    if attempt and attempt.failure:
+        # the failure begins with the error, which is shown above
+        more = attempt.failure.removeprefix(error).strip()
+        if more:
+            yield BlockKind.OUTPUT, more
     files = "\n".join(f"- `{file.place}`" for file in step.files_affected)
     depends = ", ".join(details.depends_on) or "none"
     verify = "the project's check"

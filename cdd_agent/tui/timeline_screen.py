@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from cdd_agent.events.step_events import UndoPreview
     from cdd_agent.events.step_summary import StepSummary
 
-_KEYS = "←→ point · PgUp PgDn scroll · Enter: go there · Esc: close"
-
 
 class _Row(GuardedWidget, Widget):
     """The points: the start, one after each step, and those that were undone."""
@@ -94,13 +92,17 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
     TimelineScreen.-narrow > #timeline { width: 100%; height: 100%; border: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,f7", "close", show=False),
-        Binding("right", "walk(1)", show=False, priority=True),
-        Binding("left", "walk(-1)", show=False, priority=True),
-        Binding("home", "walk(-1000000)", show=False, priority=True),
-        Binding("end", "walk(1000000)", show=False, priority=True),
-        Binding("enter", "go", show=False, priority=True),
+        Binding("escape,q,f7", "close", "Close", show=False),
+        Binding("right", "walk(1)", "Next point", show=False, priority=True),
+        Binding("left", "walk(-1)", "Previous point", show=False, priority=True),
+        Binding("home", "walk(-1000000)", "Start", show=False, priority=True),
+        Binding("end", "walk(1000000)", "Last point", show=False, priority=True),
+        Binding(
+            "enter", "go", "Type the command into the prompt", show=False, priority=True
+        ),
     ]
+
+    KEYS: ClassVar[str] = "←→ point · PgUp PgDn scroll · Enter: go there · Esc: close"
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         with Widget(id="timeline"):
             yield _Row(self._steps, len(self._undone))
             yield Transcript(follows=False)
-            yield Static(_KEYS, id="keys", markup=False)
+            yield Static(self.KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).focus()
@@ -178,7 +180,9 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         step = self._steps[place - 1]
         transcript.add(BlockKind.HEADING, f"After step {step.label}: {step.title}")
         if step.evidence is not None:
-            transcript.add(BlockKind.NOTE, f"Seen: {evidence_in_words(step.evidence)}")
+            transcript.add(
+                BlockKind.NOTE, f"Evidence: {evidence_in_words(step.evidence)}"
+            )
         diff = next(
             (attempt.diff for attempt in reversed(details.attempts) if attempt.diff), ""
         )
@@ -198,11 +202,11 @@ def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
         " the prompt.",
     )
     for label, paths, kind in (
-        ("restored:", preview.restored, BlockKind.OUTPUT),
+        ("Reverted:", preview.restored, BlockKind.OUTPUT),
         ("merged with your edits:", preview.merged, BlockKind.NOTE),
-        ("kept, with your later edits:", preview.kept, BlockKind.WARNING),
+        ("edited since, left unchanged:", preview.kept, BlockKind.WARNING),
         (
-            "restored with your edits from between the steps:",
+            "restored with the edits made between the steps:",
             preview.edited,
             BlockKind.WARNING,
         ),

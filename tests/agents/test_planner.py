@@ -375,7 +375,7 @@ async def test_a_plan_that_no_longer_fits_the_spec_says_so_and_the_model_hears_w
 
     await say(session, WISH)
     misfits = ticket.prompt().partition("# Where the plan does not fit the spec")[2]
-    assert "serves “a.txt says good”, which is no acceptance criterion" in misfits
+    assert "serves “a.txt says good”, which is not an acceptance criterion" in misfits
     assert "(a.txt says better)" in misfits
     assert "(c.txt says good)" in misfits
     await say(session, "approve")

@@ -486,7 +486,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
 @each_row(
     ("arguments", "words"),
     [
-        (["init", "-C", "/etc"], "/etc is no place for a project"),
+        (["init", "-C", "/etc"], "/etc cannot be a project"),
         (
             ["new", "feature", "a", "b"],
             (
@@ -500,7 +500,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
         ),
         (["new", "documentation", "recipe", "x"], "Allowed: guide, feature."),
         (["new", "bug", "🚀"], "leaves no letters"),
-        (["list", "bug", "finished"], "no type and no state 'finished'"),
+        (["list", "bug", "finished"], "'finished' is neither a type nor a state"),
         (["list", "bug", "done", "failed"], "one state"),
     ],
 )

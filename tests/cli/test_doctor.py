@@ -41,7 +41,7 @@ def test_doctor_says_what_is_missing(
     ("variable", "value", "words"),
     [
         ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml is not there"),
-        ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester is not there"),
+        ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester was not found"),
         ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
         ("CDD_MAX_ATTEMPTS", "many", "a whole number (at least 1, at most 100)"),
         ("CDD_API_BASE", "localhost:1234", "begins with http:// or https://"),

@@ -120,7 +120,7 @@ def test_a_basic_plan_needs_no_model(
     ticket: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cdd(ticket, "plan", SLUG) == 2
-    assert "`/model" in capsys.readouterr().err
+    assert "`cdd model" in capsys.readouterr().err
     assert cdd(ticket, "plan", SLUG, "--basic") == 0
     assert "Basic plan" in written(ticket).overview
     assert cdd(ticket, "plan", "check", SLUG) == 0
@@ -138,7 +138,7 @@ def test_checking_writes_nothing(ticket: Sandbox) -> None:
     [
         (["plan", "nope"], "no ticket"),
         (["plan", "shwo", SLUG], "There is no `cdd plan shwo`"),
-        (["plan", "show", SLUG, "--basic"], "for making a plan"),
+        (["plan", "show", SLUG, "--basic"], "`cdd plan show` does not take"),
         (["plan", SLUG, "--basic"], "is not complete"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_saved_reply(root: Path) -> None:
     reply.write_text("```text:new.txt\nhi\n```\n")
     done = ran("apply", str(reply), cwd=root)
     assert (done.returncode, done.stdout) == (0, "")
-    assert "`cdd undo` takes it back." in done.stderr
+    assert "Undo it with `cdd undo`." in done.stderr
     assert "`cdd apply" in undo(root)
     assert not (root / "new.txt").exists()
 

@@ -223,7 +223,7 @@ async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
         ("/", "no command /", "/help"),
         ("/doctor", "no command /doctor", "`!cdd doctor`"),
         ("/help nobody", "no help on 'nobody'", "`/help`"),
-        ("/exec", "Usage: /exec SLUG", "Carry out"),
+        ("/exec", "Usage: /exec SLUG", "Example: `/exec feature-user-auth`"),
         ("/exec a --again", "/exec has no flag '--again'", "Usage: /exec SLUG"),
         ("/exec a b c", "Usage: /exec SLUG", ""),
         ("/undo", "Which ticket?", ""),

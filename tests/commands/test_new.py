@@ -149,7 +149,7 @@ def test_the_command_line_takes_a_slug(
 async def test_a_page_has_no_name_that_windows_forbids(
     sandbox: Sandbox, name: str
 ) -> None:
-    with pytest.raises(BadInput, match="Windows keeps for itself"):
+    with pytest.raises(BadInput, match="reserved name on Windows"):
         await say(sandbox, f"/new documentation guide {name}")
     # with the type before it, it is a name like any other
     assert "bug-" in await say(sandbox, f"/new bug {name}")
@@ -160,7 +160,7 @@ async def test_a_page_has_no_name_that_windows_forbids(
     [
         (
             b"title: x\ntitle: y\n",
-            ".cdd/templates/bug.yaml:2:1: the key title is there twice",
+            ".cdd/templates/bug.yaml:2:1: the key title appears twice",
         ),
         (b"title: [\n", ".cdd/templates/bug.yaml:2:1: not YAML"),
         (
@@ -173,7 +173,7 @@ async def test_a_page_has_no_name_that_windows_forbids(
         ),
         (
             b"title: x\ntype: story\n",
-            ".cdd/templates/bug.yaml:2: the type 'story' is not known",
+            ".cdd/templates/bug.yaml:2: unknown type 'story'",
         ),
         (b"", ".cdd/templates/bug.yaml: the file is empty"),
         (b"\xff", ".cdd/templates/bug.yaml is not UTF-8 text"),

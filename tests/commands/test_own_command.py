@@ -125,7 +125,7 @@ async def test_cancelling_ends_the_command_and_the_model_learns_it(
         one.cmdline() for one in psutil.Process().children(recursive=True)
     ]
     told = await last_message(sandbox, session)
-    assert "ended by" in told
+    assert "The user stopped it" in told
     assert "begun\n" in told
 
 

@@ -76,7 +76,7 @@ async def test_an_unreadable_spec_is_an_error_with_its_line(
 ) -> None:
     spec(sandbox, "title: x\ntype: story\n")
     with pytest.raises(
-        BadInput, match=rf"tickets/{SLUG}/spec.yaml:2: the type 'story'"
+        BadInput, match=rf"tickets/{SLUG}/spec.yaml:2: unknown type 'story'"
     ):
         await status(sandbox, SLUG)
 

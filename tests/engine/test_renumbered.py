@@ -310,9 +310,7 @@ async def test_what_cannot_be_told_is_refused_with_the_steps_and_nothing_is_chan
     done.write(A, NEW, *others, C)
     with pytest.raises(
         BadInput,
-        match=(
-            r"step 2 .'Make b.txt'. was carried out, and could be step 3 and step 4 now"
-        ),
+        match=(r"step 2 .'Make b.txt'. is done, and could now be step 3 or step 4"),
     ):
         done.engine()
     assert done.state() == before

@@ -376,7 +376,7 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
         (
             "commands:\n  allow: [bash]\n",
             2,
-            "so everything would be allowed; use `commands.mode: ask`",
+            "so every command would be allowed; use `commands.mode: ask`",
         ),
         ("commands:\n  hide_env: SEAL\n", 2, "the name of a variable"),
         ("commands:\n  pass_env: ['A=1']\n", 2, "the name of a variable"),
@@ -411,9 +411,9 @@ def test_ordinary_programs_may_be_on_the_list(tmp_path: Path, name: str) -> None
             "`request.bodies` is unknown; allowed are `body`, `headers`",
         ),
         ("request:\n  body: 3\n", 2, "`request.body` is not an object"),
-        ("request:\n  body: {messages: []}\n", 2, "cdd sets messages itself"),
-        ("request:\n  body: {day: 2026-11-22}\n", 2, "values that JSON allows"),
-        ("request:\n  body: {top_p: .inf}\n", 2, "values that JSON allows"),
+        ("request:\n  body: {messages: []}\n", 2, "cdd writes messages itself"),
+        ("request:\n  body: {day: 2026-11-22}\n", 2, "the value must be JSON"),
+        ("request:\n  body: {top_p: .inf}\n", 2, "the value must be JSON"),
         (
             "request:\n  headers: {X-Team: 3}\n",
             2,

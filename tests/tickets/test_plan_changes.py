@@ -253,7 +253,7 @@ def test_what_could_only_be_lost_is_refused() -> None:
             "### Step 1: A\n### Step 1: B\n", ImplementationPlan(steps=(PlanStep(1),))
         )
     plan = read_plan(BY_HAND)
-    with pytest.raises(BadInput, match="change places"):
+    with pytest.raises(BadInput, match="would move steps"):
         edit_plan(BY_HAND, replace(plan, steps=plan.steps[::-1]))
 
 
@@ -297,7 +297,7 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
             {"steps": [draft(7)]},
             "number 7 was another step's: new steps are numbered from 10 on",
         ),
-        ({"steps": [draft(10), draft(10)]}, "step 10 is there twice"),
+        ({"steps": [draft(10), draft(10)]}, "step 10 appears twice"),
         ({"removed": [5]}, "there is no step 5 to remove"),
         ({"steps": [draft(2)], "removed": [2]}, "step 2 is both changed and removed"),
         ({"steps": [draft(10, after=5)]}, "follow step 5, which is not in the plan"),
@@ -377,7 +377,7 @@ def test_a_change_is_carried_over_to_a_plan_that_was_edited_meanwhile() -> None:
     ("edit", "reason"),
     [
         (("Mail it.", "Send it."), "step 3 has been edited"),
-        (("Short.", "Brief."), "the overview was edited meanwhile"),
+        (("Short.", "Brief."), "the overview was edited after the proposal"),
         (
             ("## Appendix", "## Step 4: Mine\n\n## Appendix"),
             "step 4 has been added",

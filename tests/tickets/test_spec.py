@@ -228,7 +228,7 @@ def test_a_type_that_is_not_said_comes_from_the_slug(slug: str, kind: str) -> No
         ("# only a comment\n", "s.yaml: the file is empty"),
         ("- a\n", "s.yaml:1: a spec is a mapping"),
         ("title: x\nb: [1, 2\nc: 3\n", "s.yaml:3:"),
-        ("title: x\ntype: story\n", "s.yaml:2: the type 'story' is not known"),
+        ("title: x\ntype: story\n", "s.yaml:2: unknown type 'story'"),
         ("title: [x]\n", "s.yaml:1: title must be text, not a list"),
         ("title: x\ntitle: y\n", "s.yaml:2:1: the key title appears twice"),
         ("2024-13-45: x\n", "s.yaml:1: a value cannot be read"),

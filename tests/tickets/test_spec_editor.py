@@ -237,8 +237,8 @@ def test_a_criterion_of_which_not_all_was_read_is_not_replaced(criterion: str) -
     ("new", "reason"),
     [
         ("title: [\n", "flow node"),
-        ("title: other\nowner: Ada # why\n", "title would read otherwise"),
-        ("title: good\nowner: Bob # why\n", "a key that is not the program's"),
+        ("title: other\nowner: Ada # why\n", "title would be read differently"),
+        ("title: good\nowner: Bob # why\n", "a key that cdd does not use"),
         ("title: good\nowner: Ada\n", "a comment would be lost"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_file_that_came_meanwhile_is_not_overwritten(file: SpecFile) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"x" * (MAX_BYTES + 1), "200,001 bytes; up to 200,000"),
+        (b"x" * (MAX_BYTES + 1), "200,001 bytes. The limit is 200,000"),
         (b"title: Gr\xf6\xdfe", "is not UTF-8 text"),
         (b"title: x\nb: [\n", r"spec\.yaml:3"),
     ],

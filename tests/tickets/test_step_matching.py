@@ -200,7 +200,7 @@ def test_steps_are_recognised_by_their_words(
     ("now", "done", "said"),
     [
         pytest.param(
-            "x t t", {1: "t"}, ["step 1 ('t')", "step 2 and step 3"], id="could be two"
+            "x t t", {1: "t"}, ["step 1 ('t')", "step 2 or step 3"], id="could be two"
         ),
         pytest.param(
             "x t",

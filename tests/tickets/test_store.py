@@ -208,7 +208,7 @@ def test_an_unknown_type_names_those_allowed(tmp_path: Path) -> None:
 
 
 def test_a_ticket_that_is_there_is_not_touched(store: TicketStore) -> None:
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="already exists"):
         store.create("bug", "login")
 
     assert store.find("bug-login").spec_path.read_text(encoding="utf-8") == "title: x\n"
@@ -219,7 +219,7 @@ def test_of_two_that_make_the_same_ticket_one_does(store: TicketStore) -> None:
         try:
             return store.create("spike", "same").slug == "spike-same"
         except BadInput as error:
-            return "is there already" not in error.message
+            return "already exists" not in error.message
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(make, range(8))) == 1

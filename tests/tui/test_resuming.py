@@ -127,5 +127,5 @@ async def test_the_names_of_sessions_are_completed_with_what_they_are(
 ) -> None:
     async with person_at(worked, size=(120, 30)) as person:
         person.prompt.area.insert("/resume ")
-        await person.until(lambda: "a run was begun" in person.screen)
+        await person.until(lambda: "a run has begun" in person.screen)
         assert "the earlier sessions" in person.screen

@@ -46,7 +46,7 @@ async def test_undo_and_redo_from_the_timeline_are_put_into_the_prompt(
 
         await person.press("left")
         await person.until(lambda: "After step 1" in shown(person))
-        assert "kept, with your later edits: b.txt" in shown(person)
+        assert "edited since, left unchanged: b.txt" in shown(person)
         await person.press("home")
         await person.until(lambda: "Reverted: a.txt" in shown(person))
         await person.press("right", "enter")

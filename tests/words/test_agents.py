@@ -71,9 +71,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         .session(),
         (
             "/resume",
-            [
-                "No run was left before its end, and there is no earlier conversation to go back to."
-            ],
+            ["Nothing to resume: no unfinished run and no earlier conversation."],
         ),
         ("/undo", ["Which ticket? Usage: /undo [SLUG] [STEP] [--list]"]),
         (
@@ -182,23 +180,26 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         ),
         (
             "/exec nothing",
-            ["There is no ticket 'nothing'.", "`cdd list` shows the tickets."],
+            ["There is no ticket 'nothing'.", "List the tickets: `cdd list`."],
         ),
         (
             "/plan",
             [
                 "Usage: /plan SLUG",
-                "Turn a ticket's spec into a plan, or change the plan that is there; nothing is written before you approve.",
+                "Open the Planner on a ticket. It proposes a plan, or changes the existing one; nothing is written before you approve. Example: `/plan feature-user-auth`",
             ],
         ),
         (
             "/new bug",
             [
                 "Usage: /new TYPE [KIND] NAME [--slug=SLUG]",
-                "Make a ticket: feature, bug, enhancement, spike or refactor; or a page: `/new documentation guide NAME`. `--slug` sets the name of the ticket's folder.",
+                "Create a ticket of a TYPE: feature, bug, enhancement, spike or refactor. `/new documentation guide NAME` creates a page. Example: `/new feature user-auth`",
             ],
         ),
-        ("/nothing", ["There is no command /nothing", "/help lists them."]),
+        (
+            "/nothing",
+            ["There is no command /nothing", "Type `/help` for the commands."],
+        ),
     )
 
 
@@ -403,18 +404,18 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
             "/init",
             [
                 f"The project is {sandbox.root}.",
-                "Made .cdd/.gitignore",
-                "Made .cdd/config.yaml",
-                "Made tickets/.gitkeep",
-                "Made AGENTS.md",
-                "AGENTS.md describes the project to coding agents and newcomers. Replace each <…>: models do not see lines that have one.",
+                "Created .cdd/.gitignore",
+                "Created .cdd/config.yaml",
+                "Created tickets/.gitkeep",
+                "Created AGENTS.md",
+                "Fill in the <…> placeholders in AGENTS.md. Until you do, those lines are left out of prompts.",
             ],
         ),
         (
             "/init",
             [
                 f"The project is {sandbox.root}.",
-                "It was set up already; nothing was changed.",
+                "Already set up; nothing was changed.",
             ],
         ),
         (
@@ -428,23 +429,23 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
         (
             "/new bug x",
             [
-                "Made tickets/bug-x/spec.yaml. `/socrates bug-x` fills it in with you, or you do by hand; then `/plan bug-x` makes the plan."
+                "Created tickets/bug-x/spec.yaml. Complete it with `/socrates bug-x` or in your editor, then run `/plan bug-x`."
             ],
         ),
         (
             "/new bug x",
-            ["The ticket bug-x is there already.", "It is in tickets/bug-x."],
+            ["The ticket bug-x already exists.", "It is in tickets/bug-x."],
         ),
-        ("/new documentation guide x", ["Made docs/guides/x.md: fill it in."]),
+        ("/new documentation guide x", ["Created docs/guides/x.md. Fill it in."]),
         (
             "/new documentation recipe y",
-            ["There is no kind of documentation 'recipe'.", "Allowed: guide, feature."],
+            ["Unknown kind of documentation: 'recipe'.", "Allowed: guide, feature."],
         ),
         (
             "/new epic y",
             [
                 "There is no ticket type 'epic'.",
-                "Allowed: feature, bug, enhancement, spike, refactor; and `documentation guide NAME` makes a page.",
+                "Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page.",
             ],
         ),
     )

@@ -70,7 +70,7 @@ def test_from_an_empty_folder_to_a_ticket(
             "new bug login",
             2,
             [
-                "✗ cdd: The ticket bug-login is there already.",
+                "✗ cdd: The ticket bug-login already exists.",
                 "✗ It is in tickets/bug-login.",
             ],
         ),
@@ -79,7 +79,7 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: There is no ticket type 'epic'.",
-                "✗ Allowed: feature, bug, enhancement, spike, refactor; and `documentation guide NAME` makes a page.",
+                "✗ Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page.",
             ],
         ),
         ("list", 0, ["bug-login  empty"]),
@@ -264,7 +264,7 @@ def test_a_run_and_the_way_back(
             f"plan {SLUG}",
             0,
             [
-                "tickets/feature-words/plan.md is there, and stays. `--regenerate` makes another one."
+                "Kept the existing tickets/feature-words/plan.md. Add `--regenerate` to replace it."
             ],
         ),
     ):
@@ -302,7 +302,7 @@ def test_a_saved_reply_and_the_way_back(
     reply = sandbox.root / "reply.md"
     reply.write_text(says("a.txt", "good"))
     code, lines = cdd(sandbox, capsys, f"apply {reply}")
-    undo = "`cdd undo -C ROOT` takes it back."
+    undo = "Undo it with `cdd undo -C ROOT`."
     assert (code, lines) == (0, ["✗ created a.txt", f"✗ {undo}"])
     code, lines = cdd(sandbox, capsys, "undo")
     assert code == 0
@@ -329,11 +329,11 @@ def test_a_saved_reply_and_the_way_back(
     )
     assert cdd(sandbox, capsys, "undo --step 2") == (
         2,
-        ["✗ cdd: `--step` is about a ticket's step", "✗ Name the ticket too."],
+        ["✗ cdd: `--step` needs a ticket", "✗ Name the ticket, too."],
     )
     assert cdd(sandbox, capsys, "undo x --list")[1] == [
-        "✗ cdd: `--list` shows changes outside of tickets",
-        "✗ `cdd status x` shows the steps of the ticket.",
+        "✗ cdd: `--list` lists changes outside of tickets",
+        "✗ List the steps of the ticket with `cdd status x`.",
     ]
 
 
@@ -346,9 +346,9 @@ def test_a_plan_that_no_longer_fits_its_spec(
         1,
         [
             f"✗ {plan}:1: no step serves acceptance criterion 1 (a.txt says good); add a step, or name it in a `**Serves:**`",
-            f"✗ {plan}:7: step 1 serves “a file”, which is no acceptance criterion of the spec; write the words or the number of one",
+            f"✗ {plan}:7: step 1 serves “a file”, which is not an acceptance criterion of the spec; write the text or the number of one",
             "✗ Plan check failed: 2 problems.",
-            f"! {plan} is there, and stays, but it does not fit the spec any more. `cdd plan {SLUG} --regenerate` makes another one, in which done steps stay; `/plan {SLUG}` in the shell changes this one.",
+            f"! Kept the existing {plan}, but it no longer fits the spec. Change it with `/plan {SLUG}` in the shell, or make a new one with `cdd plan {SLUG} --regenerate`; completed steps stay.",
         ],
     )
 
@@ -386,7 +386,7 @@ def test_a_plan_that_has_to_be_mended(
             f"✗ {plan}:7: step 1 changes `a.txt` before step 2 creates it; add step 2 to its dependencies, or create the file here",
             f"✗ {plan}:15: step 2 serves acceptance criterion 2, but the spec has 1",
             f"! {plan}:15: warning: step 2 names no check; write a command in `**Verify:**`",
-            f"! {plan}:15: warning: step 2 affects `b.txt`, which does not exist; write `(new)` behind it if the step creates it",
+            f"! {plan}:15: warning: step 2 affects `b.txt`, which does not exist; write `(new)` after it if the step creates it",
             "✗ Plan check failed: 3 problems.",
         ],
     )

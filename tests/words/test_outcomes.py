@@ -94,7 +94,7 @@ def test_tests_that_may_fail_are_no_old_failures() -> None:
 
 def test_a_check_that_failed_before_without_a_failed_test_is_called_so() -> None:
     remark = remark_on(StepOutcome.OLD_FAILURES, Evidence("x", 9))
-    assert remark == "its check failed before, too"
+    assert remark == "its check also failed before"
 
 
 @each_row(
@@ -141,17 +141,17 @@ def test_what_is_shown_about_checked_steps(
         (
             Verification.BASELINE,
             Evidence("x", 44, failed=2, old_failures=2),
-            "Checked; old failures remain: 44 stayed green, 2 tests failed before, too.",
+            "Checked; old failures remain: 44 stayed green, 2 tests also failed before.",
         ),
         (
             Verification.BASELINE,
             Evidence("`pytest` ended with exit code 1, as before step 1: 60 %", 9),
-            "Checked; it failed before, too: `pytest` ended with exit code 1, as before step 1: 60 %.",
+            "Checked; it also failed before: `pytest` ended with exit code 1, as before step 1: 60 %.",
         ),
         (
             Verification.BASELINE,
             EXCUSED,
-            "Checked; tests fail that may fail, as the plan says: 1 new test passed, 2 tests may fail until step 3.",
+            "Checked; only tests fail that the plan allows to fail: 1 new test passed, 2 tests may fail until step 3.",
         ),
         (
             Verification.NONE,

@@ -118,9 +118,7 @@ EDITED = (
         ),
         (
             TicketsListed(()),
-            [
-                "No tickets yet. Make one: `/new feature NAME`, or `cdd new feature NAME` in a terminal."
-            ],
+            ["No tickets yet. Create one: `cdd new feature NAME`."],
         ),
         (
             TicketsListed((), state="done", type="bug"),
@@ -174,7 +172,7 @@ EDITED = (
                 "! tickets/bug-login/spec.yaml is not complete. Open:",
                 "  no check yet: It is fast",
                 "  open: How many seconds?",
-                "Next: answer them with `/socrates bug-login` in the shell, or plan without the answers: `/plan bug-login`.",
+                "Next: answer them with `/socrates bug-login` in the shell, or plan without the answers: `cdd plan bug-login`.",
             ],
         ),
         (
@@ -613,8 +611,8 @@ EDITED = (
                 "LM Studio is running on this computer but has no model yet.",
                 "Models on this computer:",
                 "  1  llama3.2  Ollama",
-                "  and 2 more: type `/model` to list them",
-                "Type `/model 1 --save` to use the first one for this project.",
+                "  and 2 more: type `cdd model` to list them",
+                "Type `cdd model 1 --save` to use the first one for this project.",
             ],
         ),
         (

@@ -222,8 +222,8 @@ async def test_what_is_found(
         (
             (Step("x.txt", check("x.txt")), SECOND),
             (
-                "The state is that of another plan: step 1 was 'Make a.txt', and is 'Make x.txt' in plan.md",
-                "With `--start-over` the plan is carried out from its first step; the old run's record is kept.",
+                "The saved state belongs to another plan: step 1 was 'Make a.txt', and is 'Make x.txt' in plan.md",
+                "To run the plan from its first step, use `--start-over`; the old run's record is kept.",
             ),
         ),
         (
@@ -244,7 +244,7 @@ async def test_what_is_found(
             (Step("a.txt", depends="Step 2"), Step("b.txt", depends="Step 1")),
             (
                 "tickets/feature-words/plan.md:7: dependency cycle: 1 → 2 → 1",
-                "Fix tickets/feature-words/plan.md by hand, or let `/plan` change it.",
+                "Fix tickets/feature-words/plan.md by hand, or with `/plan`.",
             ),
         ),
     ],

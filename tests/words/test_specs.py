@@ -72,7 +72,7 @@ CRITERIA = "acceptance_criteria"
             "x:\n  a: b\n  a: c",
             "the key a appears twice, first in line 2, whose value is not read; rename one of them",
         ),
-        ("Title: x", "the key Title is not known; did you mean `title`?"),
+        ("Title: x", "unknown key Title; did you mean `title`?"),
         (
             "story: {title: x}",
             "the fields below story are not the ticket's; remove the line story: and the spaces before them",

@@ -74,7 +74,7 @@ def test_the_shell_and_the_doctor_name_what_is_left_out(
     )
     _, printed = cdd(sandbox, capsys, "doctor")
     assert (
-        "! trust    not trusted and ignored: model, api_base; `cdd trust` shows them"
+        "! trust    not trusted and ignored: model, api_base. Review them with `cdd trust`"
     ) in printed
 
 
@@ -90,17 +90,17 @@ def test_a_refusal_names_the_flag_and_the_command(
                 "✗ cdd: ROOT has settings that need your trust. Trust them only if you trust its authors.",
                 '✗ .cdd/config.yaml:1: commit: "step"',
                 "✗     cdd makes git commits",
-                "✗ Look at them first. `--trust` or CDD_TRUST=1 accepts them for one run, `cdd trust --give` from now on.",
+                "✗ Review them first with `cdd trust`. To accept them, add `--trust` or set CDD_TRUST=1 for one run, or run `cdd trust --give` for all.",
             ],
         ),
         (
             "trust",
             0,
             [
-                "! These settings of the project are not trusted, and are left out:",
+                "! These settings of the project are not trusted and not used:",
                 '.cdd/config.yaml:1: commit: "step"',
                 "    cdd makes git commits",
-                "Add `--give` to trust them.",
+                "To trust them, add `--give`.",
             ],
         ),
         (
@@ -110,13 +110,13 @@ def test_a_refusal_names_the_flag_and_the_command(
                 "These settings of the project are trusted:",
                 '.cdd/config.yaml:1: commit: "step"',
                 "    cdd makes git commits",
-                "An open shell uses them from its next start.",
+                "Restart an open shell to use them there.",
             ],
         ),
         (
             "trust --revoke",
             0,
-            ["The settings of this project are not trusted any more."],
+            ["The settings of this project are no longer trusted."],
         ),
         ("trust --revoke", 0, ["No setting of this project was trusted."]),
     ):

@@ -28,11 +28,11 @@ from tests.support.verdicts import judge_all, judge_one, run_of
         (Evidence("x", 44), "44 stayed green"),
         (
             Evidence("x", 44, failed=2, old_failures=2),
-            "44 stayed green, 2 tests failed before, too",
+            "44 stayed green, 2 tests also failed before",
         ),
         (
             Evidence("x", 40, failed=3, old_failures=1),
-            "40 stayed green, 2 tests failed, 1 test failed before, too",
+            "40 stayed green, 2 tests failed, 1 test also failed before",
         ),
         (Evidence("x", 0), "no test passed"),
         (
@@ -42,7 +42,7 @@ from tests.support.verdicts import judge_all, judge_one, run_of
         (Evidence("x", 0, failed=1, excused=1), "1 test may fail by the plan"),
         (
             Evidence("x", 5, failed=4, old_failures=1, excused=2, excused_until="2b"),
-            "5 stayed green, 1 test failed, 2 tests may fail until step 2b, 1 test failed before, too",
+            "5 stayed green, 1 test failed, 2 tests may fail until step 2b, 1 test also failed before",
         ),
     ],
 )

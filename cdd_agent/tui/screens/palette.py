@@ -37,8 +37,8 @@ class Palette(Chooser):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+p", "close", "Close", show=False)
     ]
-    KEYS = "type to find · Enter: to the prompt · Esc: close"
-    PROMPT = "describe a command, a ticket or a key"
+    KEYS = "Enter: to the prompt · Esc: close"
+    PROMPT = "type to find a command, a ticket or a key"
 
     def __init__(self, project: Project) -> None:
         super().__init__("Commands, tickets, screens, themes, keys")

@@ -23,7 +23,7 @@ _SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
 class SessionsScreen(Chooser):
     """Closed with the line that goes on with what was chosen."""
 
-    KEYS = "Enter: resume · type to filter · Esc: close"
+    KEYS = "Enter: resume · Esc: close"
     NOTHING = "No session matches."
 
     def __init__(self, sessions: Sequence[SessionView]) -> None:

@@ -33,7 +33,7 @@ class SettingsScreen(Chooser):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "close", "Close", show=False)
     ]
-    KEYS = "type to filter · Enter: change · Esc: close"
+    KEYS = "Enter: change · Esc: close"
     NOTHING = "No setting matches."
 
     def __init__(self, session: Session) -> None:

@@ -40,7 +40,7 @@ class TicketsScreen(Chooser):
         Binding("ctrl+n", "new", "New ticket", show=False),
         Binding("f4", "close", "Close", show=False),
     ]
-    KEYS = "Enter: continue · type to filter · Ctrl+N: new · Esc: close"
+    KEYS = "Enter: continue · Ctrl+N: new ticket · Esc: close"
     NOTHING = "No ticket matches."
 
     def __init__(self, project: Project) -> None:

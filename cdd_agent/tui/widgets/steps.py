@@ -68,11 +68,11 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "walk(-1)", show=False),
-        Binding("down", "walk(1)", show=False),
-        Binding("home", "walk(-1000000)", show=False),
-        Binding("end", "walk(1000000)", show=False),
-        Binding("enter", "open", show=False),
+        Binding("up", "walk(-1)", "Step above", show=False),
+        Binding("down", "walk(1)", "Step below", show=False),
+        Binding("home", "walk(-1000000)", "First step", show=False),
+        Binding("end", "walk(1000000)", "Last step", show=False),
+        Binding("enter", "open", "Open the step", show=False),
     ]
 
     class StepChosen(Message):

@@ -7,21 +7,30 @@ from pathlib import Path
 import pytest
 from textual import events
 from textual.binding import Binding
+from textual.widget import Widget
 
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.key_help import all_of_the_shell
+from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.key_help import all_of_the_shell, on_screens
 from cdd_agent.tui.keys import shown
+from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.chooser import Chooser
 from cdd_agent.tui.screens.first_run import Wish
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.screens.palette import Palette
+from cdd_agent.tui.screens.sessions import SessionsScreen
 from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
+from cdd_agent.tui.screens.trust_screen import TrustScreen
+from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt_area import PromptArea
+from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import Sandbox, Step
+from tests.support.tables import each_row
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 
@@ -47,14 +56,76 @@ def test_every_binding_has_a_description() -> None:
         TicketsScreen,
         SettingsScreen,
         Wish,
+        BoardScreen,
+        TrustScreen,
+        StepScreen,
+        CriteriaScreen,
+        TimelineScreen,
         PromptArea,
         Transcript,
+        StepList,
         FindBar,
     )
     for kind in kinds:
         for binding in kind.BINDINGS:
             assert isinstance(binding, Binding)
             assert binding.description.strip(), binding
+
+
+def _bound(*kinds: type[Widget]) -> set[str]:
+    """The keys that a screen, or what has the focus on it, handles."""
+    keys = set()
+    for kind in kinds:
+        for ancestor in kind.__mro__:
+            for binding in vars(ancestor).get("BINDINGS", ()):
+                keys.update(shown(key) for key in binding.key.split(","))
+    return keys
+
+
+def _keys_in(footer: str) -> Iterator[str]:
+    """Yield the keys that a line of keys names, before what they do."""
+    for part in footer.split(" · "):
+        keys, colon, _ = part.partition(": ")
+        for word in keys.split():
+            if colon or NAME_OF_KEY.fullmatch(word):
+                modifier, plus, arrows = word.rpartition("+")
+                both = len(arrows) == 2 and arrows in ("↑↓", "←→")
+                for key in arrows if both else (arrows,):
+                    yield f"{modifier}{plus}{key}".capitalize()
+
+
+NAME_OF_KEY = re.compile(r"(Ctrl\+)?([↑↓←→]{1,2}|\S)|PgUp|PgDn|Home|End|Enter|Esc")
+
+
+@each_row(
+    ("footer", "kinds"),
+    [
+        (Overlay.KEYS, (Overlay,)),
+        (Chooser.KEYS, (Chooser,)),
+        (Palette.KEYS, (Palette,)),
+        (TicketsScreen.KEYS, (TicketsScreen,)),
+        (SessionsScreen.KEYS, (SessionsScreen,)),
+        (SettingsScreen.KEYS, (SettingsScreen,)),
+        (HelpScreen.KEYS, (HelpScreen,)),
+        (BoardScreen.KEYS, (BoardScreen,)),
+        (TrustScreen.KEYS, (TrustScreen,)),
+        (StepScreen.KEYS, (StepScreen,)),
+        (StepScreen.KEYS_OF_ATTEMPTS, (StepScreen,)),
+        (CriteriaScreen.KEYS, (CriteriaScreen, Transcript)),
+        (TimelineScreen.KEYS, (TimelineScreen, Transcript)),
+    ],
+)
+def test_a_line_of_keys_names_only_keys_that_work_there(
+    footer: str, kinds: tuple[type[Widget], ...]
+) -> None:
+    bound = {key.capitalize() for key in _bound(*kinds)}
+    named = list(_keys_in(footer))
+    assert named
+    assert [key for key in named if key not in bound] == []
+
+
+def test_the_help_has_no_empty_table() -> None:
+    assert [title for title, keys in on_screens().items() if not keys] == []
 
 
 def _documented() -> Iterator[tuple[str, str]]:
