@@ -2,11 +2,25 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from enum import Enum, auto
 from typing import NamedTuple
 
 _SHORTEST_TYPO = 3
 """Letters of a text that may have a wrong one."""
 _WORD = re.compile(r"[^\W_]+")
+
+
+class CompletionKind(Enum):
+    """What Enter does with a completion that is highlighted."""
+
+    WORD = auto()
+    """It is inserted."""
+    COMMAND = auto()
+    """A slash command that needs no argument: it is sent."""
+    OPENING = auto()
+    """A slash command that needs an argument: it is inserted, and the argument is
+    offered.
+    """
 
 
 class Completion(NamedTuple):
@@ -15,6 +29,12 @@ class Completion(NamedTuple):
     shown: str
     """The completed word."""
     help: str = ""
+    kind: CompletionKind = CompletionKind.WORD
+
+    @property
+    def is_command(self) -> bool:
+        """True if it is the name of a slash command."""
+        return self.kind is not CompletionKind.WORD
 
 
 class Matches(NamedTuple):

@@ -22,7 +22,7 @@ from cdd_agent.agents.run_lines import (
 )
 from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
-from cdd_agent.agents.words import shell_name
+from cdd_agent.agents.words import LEAVING, shell_name
 from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.engine.lock import TicketLock
@@ -62,9 +62,18 @@ Raises `CddError`.
 
 
 _NAMES = {"executor": "the Executor", "planner": "the Planner", "socrates": "Socrates"}
+NO_AGENT = "No agent is active: this is chat."
 _SHOWN_AT_FIRST = 6
 """Models that the first screen has room for."""
 FindServers = Callable[[], "Awaitable[Sequence[LocalServer]]"]
+
+
+class Completed(Struct, frozen=True):
+    """A ticket that was created, or whose spec, plan or run was completed."""
+
+    ticket_slug: str
+    agent: str | None = None
+    """The agent that completed it; None for a ticket that was created."""
 
 
 class Session(Struct, eq=False, dict=True):
@@ -109,6 +118,7 @@ class Session(Struct, eq=False, dict=True):
     agent: Agent | None = None
     offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, from the last search."""
+    _completed: Completed | None = None
     _worked_on: str | None = None
     _worked_at: str = ""
     """The time of the last work, in the form of `stamp`."""
@@ -165,7 +175,7 @@ class Session(Struct, eq=False, dict=True):
 
     async def first_look(self) -> None:
         """Report an unfinished ticket, and the models found if none is configured."""
-        last = await asyncio.to_thread(self._left_open)
+        last = await asyncio.to_thread(self.left_open)
         # otherwise this session has begun it
         if last is not None and self._remembered is None:
             who = _NAMES[last.agent or ""]
@@ -385,6 +395,7 @@ class Session(Struct, eq=False, dict=True):
             meaning = self.meaning(line)
             await (meaning.act() if meaning is not None else self._chat(line))
             return
+        is_closed = agent.meaning(line).name == "close"
         try:
             await agent.say(line)
         except CddError:
@@ -395,21 +406,28 @@ class Session(Struct, eq=False, dict=True):
             for event in agent.closing():
                 self.emit(event)
             self.leave()
+            if not is_closed:
+                self._completed = Completed(agent.ticket_slug, agent.name)
+
+    def note_created(self, ticket: Ticket) -> None:
+        """A ticket was created in this session."""
+        self._note_work(ticket)
+        self._completed = Completed(ticket.slug)
+
+    def take_completed(self) -> Completed | None:
+        """Return what the last line completed, once."""
+        completed, self._completed = self._completed, None
+        return completed
 
     async def _chat(self, line: str) -> None:
         match line.strip().lower():
             case "":
                 return
-            case word if shell_name(word) == "exit":
-                self.emit(
-                    Notice(
-                        "This is chat; no other agent is active. `/exit` leaves the"
-                        " shell."
-                    )
-                )
-                return
-            case word if (command := shell_name(word)) in ("help", "clear"):
+            case word if (command := shell_name(word)) in ("exit", "help", "clear"):
                 self.emit(Notice(f"Type `/{command}` instead."))
+                return
+            case "close":
+                self.emit(Notice(NO_AGENT))
                 return
             case "approve" | "approve anyway":
                 slug = self.last_ticket or "SLUG"
@@ -482,7 +500,7 @@ class Session(Struct, eq=False, dict=True):
         finally:
             visited.close()
 
-    def _left_open(self) -> LastActive | None:
+    def left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
         last = LastActive.of(self.project.root)
         if last is None or last.ticket is None or last.agent not in _NAMES:
@@ -529,5 +547,7 @@ def _run_status(ticket: Ticket) -> RunStatus | None:
 
 
 def _is_command(line: str) -> bool:
-    """True for a slash command or a command of the user: no agent gets it."""
-    return line.lstrip()[:1] in ("/", "!")
+    """True for a slash command, a command of the user, and a word that leaves the
+    shell: no agent gets it.
+    """
+    return line.lstrip()[:1] in ("/", "!") or line.strip().lower() in LEAVING

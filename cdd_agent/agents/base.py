@@ -183,7 +183,7 @@ class ReadsWords:
     def meaning(self, line: str) -> Meaning:
         text = line.strip()
         name = shell_name(text)
-        own = self.command(text) or (self.command(name) if name == "exit" else None)
+        own = self.command(text)
         if own is not None:
             return own
         if name == "help":
@@ -228,7 +228,7 @@ class ReadsWords:
     def doubt(self, text: str) -> str:
         """Why this may not be meant for the model; nothing, if there is no doubt."""
         meant = command_meant(
-            text, (*self.names, "help"), self.is_command, near=self.NEAR
+            text, (*self.names, "help", "exit"), self.is_command, near=self.NEAR
         )
         return f"Did you mean `{meant}`?" if meant is not None else ""
 

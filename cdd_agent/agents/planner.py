@@ -229,9 +229,9 @@ class PlannerAgent(ReadsWords):
         )
 
     @word(
-        *("exit", "quit"),
-        does="leave; a proposal is saved for next time",
-        hint="Enter: leave; a proposal is saved",
+        "close",
+        does="return to chat; a proposal is saved, `/plan` shows it again",
+        hint="Enter: return to chat; a proposal is saved",
     )
     async def _leave(self) -> None:
         self.done = True

@@ -16,11 +16,11 @@ def _set(words: str) -> frozenset[str]:
 
 
 FOR_THE_MODEL = ">"
+LEAVING = _set("exit quit q q! :q :q! :wq :x")
+"""Words that leave the shell from everywhere."""
 _ELSEWHERE = {
-    **dict.fromkeys(("?", "??", "h", "man"), "help"),
-    **dict.fromkeys(
-        ("quit", "q", "q!", ":q", ":q!", ":wq", ":x", "bye", "logout", "leave"), "exit"
-    ),
+    **dict.fromkeys(("?", "??", "h", "man", ":h", ":help"), "help"),
+    **dict.fromkeys((*LEAVING, "bye", "logout", "leave"), "exit"),
     "cls": "clear",
     "reset": "clear",
     "models": "model",

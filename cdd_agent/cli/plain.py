@@ -33,7 +33,13 @@ from cdd_agent.printer import PlainPrinter
 from cdd_agent.process.signals import handle_signals
 from cdd_agent.reviewing import review_in_words
 from cdd_agent.session import Session
-from cdd_agent.terminal import forget_what_was_typed
+from cdd_agent.terminal import (
+    add_to_paste,
+    forget_what_was_typed,
+    is_paste,
+    paste_notice,
+    read_burst,
+)
 from cdd_agent.threads import in_thread
 from cdd_agent.wording.question_words import answers, question
 
@@ -49,7 +55,8 @@ class PlainShell:
 
     From a terminal, a line that comes during a turn waits for its end, and is sent only
     if it still means what it did when it was typed; it is no answer to a question that
-    it came too early for. A fault of the program itself is told, and the session goes
+    it came too early for. Several lines that come at once are a paste: it is sent with
+    the next line. A fault of the program itself is told, and the session goes
     on. Of a pipe, the next line is read when the one before is carried out, or when a
     question is asked; the first that fails is the last, and a fault ends the program.
     """
@@ -78,6 +85,8 @@ class PlainShell:
         """No more lines will come."""
         self._lines: deque[tuple[str, Meant]] = deque()
         """Those that wait, each with what it meant when it was typed."""
+        self._pasted = ""
+        """A paste that waits for Enter."""
         self._has_come = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
         self._asked_at = inf
@@ -292,10 +301,13 @@ class PlainShell:
                 self._now(),
             )
             self._holds = hold
+            # what was pasted before the question is no part of its answer
+            pasted, self._pasted = self._pasted, ""
             try:
                 return await self._asked
             finally:
                 self._asked, self._holds = None, False
+                self._pasted = pasted
         if line is None:
             raise NotApproved("No answer came")
         return line
@@ -319,12 +331,10 @@ class PlainShell:
         """
 
         def read() -> None:
-            while line := _read_line(self._keyboard):
+            while typed := read_burst(self._keyboard):
                 self._may_read.clear()
                 try:
-                    loop.call_soon_threadsafe(
-                        self._take, _decoded(line.rstrip(b"\n")), self._now()
-                    )
+                    loop.call_soon_threadsafe(self._take_typed, typed, self._now())
                 except RuntimeError:  # the loop is closed
                     return
                 self._may_read.wait()
@@ -332,6 +342,21 @@ class PlainShell:
                 loop.call_soon_threadsafe(self._end)
 
         threading.Thread(target=read, name="lines", daemon=True).start()
+
+    def _take_typed(self, typed: str, at: float) -> None:
+        """Take a line with the paste before it. A paste alone waits for Enter."""
+        text = add_to_paste(self._pasted, typed)
+        if not is_paste(typed):
+            self._pasted = ""
+            self._take(text, at)
+            return
+        self._may_read.set()
+        self._pasted = text
+        self._printer.say(paste_notice(text))
+        if self._asked is not None:
+            self._printer.prompt(self._offered)
+        elif self._turn is None:
+            self._prompt()
 
     def _take(self, line: str, at: float) -> None:
         """A line that was typed, and when it came."""
@@ -376,6 +401,8 @@ class PlainShell:
 
     def _end(self) -> None:
         self._is_over = True
+        if self._pasted:
+            self._printer.say(f"Not sent: {self._pasted}")
         if self._asked is not None and not self._asked.done():
             self._asked.set_exception(NotApproved("No answer came"))
         self._has_come.set()
@@ -385,6 +412,11 @@ class PlainShell:
         if self._turn is not None and not self._turn.done():
             self._turn.cancel()
             return
+        if self._pasted:
+            self._pasted = ""
+            self._printer.say("\n(Paste discarded.)")
+            self._prompt()
+            return
         now = self._now()
         if now - self._interrupted_at < _TWICE:
             self._leaves = True
@@ -393,14 +425,6 @@ class PlainShell:
             self._interrupted_at = now
             self._printer.say("\nCtrl+C again leaves.")
             self._prompt()
-
-
-def _read_line(keyboard: int) -> bytes:
-    """A terminal gives a line at a time; nothing at its end."""
-    try:
-        return os.read(keyboard, 65536)
-    except OSError:  # the terminal is gone
-        return b""
 
 
 def _decoded(line: bytes) -> str:

@@ -29,6 +29,8 @@ from cdd_agent.commands.registry import (
 )
 from cdd_agent.commands.ticket_commands import (
     DOCUMENTATION,
+    create_ticket,
+    describe_created,
     list_tickets,
     new,
     status_events,
@@ -50,7 +52,7 @@ from cdd_agent.fleet.table import in_lines
 from cdd_agent.open_project import Project
 from cdd_agent.project.context import project_context
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
+from cdd_agent.session import NO_AGENT, Session
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan import STEP_LABEL
 
@@ -175,7 +177,19 @@ async def plan(session: Session, slug: str) -> None:
     await session.engage("planner", session.project.tickets.find(slug))
 
 
-project_command("new", lambda: ((*_types_and_states()[0], DOCUMENTATION),))(new)
+async def create(session: Session, kind: str, *words: str, slug: str = "") -> None:
+    if kind.lower() != DOCUMENTATION:
+        ticket = await asyncio.to_thread(
+            create_ticket, session.project, kind, words, slug
+        )
+        session.note_created(ticket)
+        session.emit(describe_created(ticket))
+        return
+    await tell_as_found(session, new(session.project, kind, *words, slug=slug))
+
+
+create.__doc__ = new.__doc__
+command("new", lambda: ((*_types_and_states()[0], DOCUMENTATION),))(create)
 
 
 project_command("trust", any_time=True)(trust_events)
@@ -362,14 +376,19 @@ async def clear(session: Session) -> None:
     session.emit(Cleared())
 
 
-@command("exit")
-async def leave(session: Session) -> None:
-    """Leave the active agent; if none is active, leave the shell."""
+@command("chat")
+async def close_agent(session: Session) -> None:
+    """Return to chat. The agent's work is saved."""
     if session.agent is None:
-        session.emit(ExitRequested())
+        session.emit(Notice(NO_AGENT))
         return
-    await session.say("exit")
-    session.emit(Notice("`/exit` once more leaves the shell."))
+    await session.say("close")
+
+
+@command("exit", any_time=True)
+async def leave(session: Session) -> None:
+    """Leave cdd; all work is saved, and `/resume` continues it."""
+    session.emit(ExitRequested())
 
 
 async def _tell(

@@ -195,7 +195,8 @@ CATALOGUE: dict[str, Entry] = {
     "settings": Entry(Group.SHELL, "Show and change the settings", "", "/settings"),
     "theme": Entry(Group.SHELL, "Choose the colours", "[NAME]", "/theme light"),
     "clear": Entry(Group.SHELL, "Empty the screen and start a new chat", "", "/clear"),
-    "exit": Entry(Group.SHELL, "Leave the agent, or the shell", "", "/exit"),
+    "chat": Entry(Group.SHELL, "Return to chat, and save the work", "", "/chat"),
+    "exit": Entry(Group.SHELL, "Leave cdd, and save all work", "", "/exit"),
     "serve": Entry(Group.SHELL, "Open the shell in a browser"),
 }
 

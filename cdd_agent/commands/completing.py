@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
 from cdd_agent.commands.registry import commands
-from cdd_agent.completion import Completion, find_matches
+from cdd_agent.completion import Completion, CompletionKind, find_matches
 from cdd_agent.llm.known_models import known_model, models_of
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.session import Session
@@ -29,19 +29,9 @@ def complete(
     if not line.startswith("/"):
         return _complete_mention(session, line, ask_again) if "@" in line else []
     name, space, rest = line[1:].partition(" ")
-    known = commands().get(name)
     if not space:
-        names = find_matches(
-            name, [other for other in commands() if other != name]
-        ).best
-        return [
-            Completion(
-                f"/{one}",
-                f"/{one} {commands()[one].required}".rstrip(),
-                commands()[one].summary,
-            )
-            for one in names
-        ]
+        return _complete_command(name)
+    known = commands().get(name)
     if known is None:
         return []
     if groups := known.words():
@@ -61,6 +51,20 @@ def complete(
     if "SLUG" in known.usage:
         return _of_ticket(session, f"/{name} ", rest)
     return _of_model(session, f"/{name} ", rest) if "MODEL" in known.usage else []
+
+
+def _complete_command(typed: str) -> list[Completion]:
+    """The commands that a name so far can become; a whole name is the first of them."""
+    names = find_matches(typed, commands()).best
+    offers = []
+    for name in sorted(names, key=lambda name: name != typed.lower()):
+        known = commands()[name]
+        kind = CompletionKind.COMMAND
+        if known.needs_argument:
+            kind = CompletionKind.OPENING
+        shown = f"/{name} {known.required}".rstrip()
+        offers.append(Completion(f"/{name}", shown, known.summary, kind))
+    return offers
 
 
 def _complete_mention(

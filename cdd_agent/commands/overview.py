@@ -41,9 +41,29 @@ def overviews(project: Project) -> Iterator[TicketOverview]:
     yield from sorted(found, key=lambda ticket: ticket.touched or oldest, reverse=True)
 
 
-def next_line(ticket: Ticket, seen: TicketView) -> str:
-    """Return the command that continues a ticket."""
+def next_command(ticket: Ticket, seen: TicketView | None = None) -> str:
+    """Return the command that continues a ticket. Reads files: call it in a thread."""
+    seen, where = seen or view(ticket), _find_tree(ticket)
+    line = _next_by_state(ticket, seen)
+    if where != ticket and seen.is_over:
+        return f"/land {ticket.slug}"
+    if where != ticket and seen.state != "spec changed":
+        return f"{line} --worktree"
+    return line
+
+
+def _find_tree(ticket: Ticket) -> Ticket:
+    try:
+        return in_its_tree(ticket)
+    except CddError:  # the view reports it
+        return ticket
+
+
+def _next_by_state(ticket: Ticket, seen: TicketView) -> str:
+    """Return the command that continues a ticket whose run is in the project."""
     match seen.state:
+        case "done" | "completed":
+            return f"/diff {ticket.slug}"
         case "planned" | "in progress" | "failed":
             return f"/exec {ticket.slug}"
         case "spec" if _is_complete(ticket):
@@ -66,11 +86,7 @@ def _is_complete(ticket: Ticket) -> bool:
 
 def _overview(ticket: Ticket) -> TicketOverview:
     seen = view(ticket, type_of(ticket))
-    try:
-        where = in_its_tree(ticket)
-    except CddError:
-        # The view reports it.
-        where = ticket
+    where = _find_tree(ticket)
     times = []
     for path in (ticket.spec_path, ticket.plan_path, where.state_path):
         try:
@@ -78,12 +94,8 @@ def _overview(ticket: Ticket) -> TicketOverview:
         except OSError:
             continue
     touched = datetime.fromtimestamp(max(times), UTC) if times else None
-    line, record = next_line(ticket, seen), where.record
-    if where != ticket and seen.is_over:
-        line = f"/land {ticket.slug}"
-    elif where != ticket and seen.state != "spec changed":
-        line = f"{line} --worktree"
-    return TicketOverview(seen, line, touched, _money(record))
+    line = next_command(ticket, seen)
+    return TicketOverview(seen, line, touched, _money(where.record))
 
 
 def _money(folder: Path) -> float | None:

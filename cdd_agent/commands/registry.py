@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple
 
+from cdd_agent.agents.words import LEAVING, shell_name
 from cdd_agent.commands.catalogue import CATALOGUE, in_groups
 from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.completion import find_matches
@@ -66,6 +67,10 @@ class SlashCommand(NamedTuple):
     def synopsis(self) -> str:
         return f"/{self.name} {self.usage}".rstrip()
 
+    @property
+    def needs_argument(self) -> bool:
+        return bool(self.required)
+
 
 class WrongUsage(BadInput):
     """A command got the wrong arguments. `usage` is its name with the right ones."""
@@ -75,7 +80,7 @@ class WrongUsage(BadInput):
         self.usage = usage
 
 
-_OTHER_NAMES = {"quit": "exit"}
+_OTHER_NAMES = {"quit": "exit", "q": "exit"}
 """Aliases that work and are not offered."""
 _registered: dict[str, SlashCommand] = {}
 
@@ -133,9 +138,29 @@ async def tell_as_found(session: Session, events: Iterator[Event]) -> None:
         session.emit(event)
 
 
+def leaves(line: str) -> bool:
+    """True if the line leaves the shell, whoever is active and whatever runs."""
+    return _as_command(line).strip().lower() == "/exit"
+
+
+def asks_for_help(line: str) -> bool:
+    """True if the line is the word `help`, or what other programs call it, or `/help`
+    alone.
+    """
+    return _as_command(line).strip().lower() == "/help"
+
+
+def _as_command(line: str) -> str:
+    """Return a line that is one word for leaving or for help as the slash command."""
+    text = line.strip().lower()
+    if text in LEAVING or text in ("/quit", "/q"):
+        return "/exit"
+    return "/help" if shell_name(text) == "help" else line
+
+
 def can_run_now(line: str) -> bool:
     """True if a line may run while something else runs."""
-    name = line.strip().partition(" ")[0]
+    name = _as_command(line).strip().partition(" ")[0]
     known = find_command(name[1:]) if name.startswith("/") else None
     return known is not None and known.any_time
 
@@ -146,6 +171,9 @@ async def handle(session: Session, line: str) -> None:
 
     Raises `CddError`.
     """
+    # an agent answers `help` with what it understands
+    if leaves(line) or (session.agent is None and asks_for_help(line)):
+        line = _as_command(line)
     match line.lstrip()[:1]:
         case "/":
             await _parse_call(line).run(session)
@@ -159,20 +187,24 @@ async def handle(session: Session, line: str) -> None:
 
 
 def hint_for(line: str, tickets: TicketStore | None = None) -> str:
-    """Return the effect of Enter on a slash command or a shell command in words; empty
-    for other lines. With `tickets`, the hint names the ticket that an argument means.
+    """Return the effect of Enter on a slash command, on a word that is one, or on a
+    shell command; empty for other lines. With `tickets`, the hint names the ticket that
+    an argument means.
     """
+    line = _as_command(line)
     if line.lstrip().startswith("!"):
-        return "Enter runs this shell command"
-    if not line.lstrip().startswith("/") or line.strip() == "/":
+        return "Enter: run this shell command"
+    if line.strip() == "/":
+        return "Type the name of a command"
+    if not line.lstrip().startswith("/"):
         return ""
     try:
         call = _parse_call(line)
         ticket = None if tickets is None else call.find_ticket(tickets)
     except WrongUsage as error:
-        return f"Enter does nothing. {error.message}"
+        return f"Enter does nothing · {error.message}"
     except BadInput as error:
-        return f"Enter does nothing. {error.in_a_line}"
+        return f"Enter does nothing · {error.in_a_line}"
     summary = call.command.summary
     effect = f"{summary[:1].lower()}{summary[1:]}"
     if ticket is None or ticket.slug in call.arguments:

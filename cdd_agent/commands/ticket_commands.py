@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cdd_agent.commands.listing import listed, opened, whereabouts
 from cdd_agent.commands.registry import WrongUsage
@@ -12,6 +12,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.open_project import Project
 from cdd_agent.tickets.run_outcome import how_to_serve
+from cdd_agent.tickets.store import Ticket
 from cdd_agent.tickets.templates import create_page
 
 DOCUMENTATION = "documentation"
@@ -51,11 +52,21 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
             kind=NoticeKind.CREATED,
         )
         return
+    yield describe_created(create_ticket(project, kind, words, slug))
+
+
+def create_ticket(
+    project: Project, kind: str, words: Sequence[str], slug: str
+) -> Ticket:
+    """Raises `BadInput`."""
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=_QUOTE)
-    ticket = project.tickets.create(kind, words[0], slug)
+    return project.tickets.create(kind, words[0], slug)
+
+
+def describe_created(ticket: Ticket) -> Notice:
     text = (
         f"Created {ticket.shown(ticket.spec_path)}. Complete it with `/socrates"
         f" {ticket.slug}` or in your editor, then run `/plan {ticket.slug}`."
     )
-    yield Notice(text, Tone.GOOD, kind=NoticeKind.CREATED)
+    return Notice(text, Tone.GOOD, kind=NoticeKind.CREATED)

@@ -16,7 +16,7 @@ from textual.geometry import Region
 from textual.widgets import Static
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
-from cdd_agent.commands.registry import can_run_now, handle
+from cdd_agent.commands.registry import asks_for_help, can_run_now, handle, leaves
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
 from cdd_agent.events.notices import Notice, Tone
@@ -33,13 +33,14 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
-from cdd_agent.tui.background import ask_for_background, asking
 from cdd_agent.tui.bindings import SHELL_BINDINGS
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
+from cdd_agent.tui.guide import Guide
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
+from cdd_agent.tui.terminal_input.choice import ask_for_background, choose_driver
 from cdd_agent.tui.themes import (
     ThemeChoice,
     by_background,
@@ -67,15 +68,14 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
-    from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
-    from cdd_agent.tui.background_message import BackgroundTold
     from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold, InputEnded
+    from cdd_agent.tui.widgets.welcome import Welcome
 
     Opened = tuple[Session, tuple[Notice, ...]]
-    Meant = tuple[Agent | None, Meaning | None]
 
 _QUIET = 0.1
 """Seconds after the first screen in which imports do not compete with the first keys.
@@ -120,6 +120,8 @@ class Shell(Sparing, Guarded, App[CddError]):
     ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = SHELL_BINDINGS
+    driver: Driver | None = None
+    """The way to the terminal, or to the page in a browser; None without a screen."""
 
     def __init__(
         self,
@@ -131,16 +133,15 @@ class Shell(Sparing, Guarded, App[CddError]):
         helps_to_begin: bool = False,
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by
-        `clock`. Where the shell `helps_to_begin`, who has no model is offered what
-        there is.
+        `clock`. Where the shell `helps_to_begin`, its first screen offers what the
+        user most likely wants.
         """
         # else Textual makes greys of colours
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
-        self.home = Home(root)
+        self.home = Home(root, clock, has_welcome=helps_to_begin)
         self._root = root
         self._open_session = open_session
         self._first = first
-        self._opened = asyncio.Event()
         self.asking = Asking(self.home, clock)
         self.attention = Attention(
             self._tell_terminal, TerminalKind.of(os.environ), root.name
@@ -157,10 +158,6 @@ class Shell(Sparing, Guarded, App[CddError]):
         """The turn that runs, or the last one: a line that was sent meanwhile counts on
         it.
         """
-        self._in_prompt = ""
-        """The text that stood there last."""
-        self._typed: tuple[str, Meant] = ("", (None, None))
-        """The text that stood in the prompt last, and its meaning when it was typed."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self._is_ready = False
@@ -177,12 +174,18 @@ class Shell(Sparing, Guarded, App[CddError]):
         """Shows again what a hint stands in place of."""
         self.after_turn: Callable[[], None] | None = None
         """Done after each turn that went well, when no line waits."""
+        self.guide = Guide()
+        self._next_line: str | None = None
+        """The line that the guide suggests after the turn."""
         self._transcript_at = Region(), 0
         """Its place on the screen, and the row that is its first there."""
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
-        return asking(super().get_driver_class())
+        return choose_driver(super().get_driver_class(), self._use_driver)
+
+    def _use_driver(self, driver: Driver) -> None:
+        self.driver = driver
 
     def get_default_screen(self) -> Screen[None]:
         """It has the classes of its size from the beginning: with the first resize all
@@ -235,7 +238,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         terminal.
         """
         if not remembered().is_chosen:
-            ask_for_background(self._driver)
+            ask_for_background(self.driver)
 
     def on_background_told(self, event: BackgroundTold) -> None:
         fitting, now = by_background(event.colour), remembered()
@@ -271,11 +274,13 @@ class Shell(Sparing, Guarded, App[CddError]):
             session.project.config.notifications, lambda: session.tally.spent
         )
         for notice in notices:
-            self.show(notice)
-        self._opened.set()
+            self.home.show_opening(notice)
+        self.home.say_what_enter_does()
         self.look_around()
         if self._first:
             self.on_prompt_submitted(Prompt.Submitted(self._first))
+        else:
+            self._send_queued()
 
     def ask_for_trust(self, question: TrustQuestion) -> TrustAnswer:
         """Ask the user on a screen. Called by the thread that opens the session."""
@@ -304,12 +309,19 @@ class Shell(Sparing, Guarded, App[CddError]):
         anybody from typing.
         """
         assert self.session is not None
-        await self.session.first_look()
-        if self._helps_to_begin and self.session.project.config.model is None:
-            # late: screens are imported when one is opened
-            from cdd_agent.tui.screens.opening import offer_first_steps  # noqa: PLC0415
+        if not self._helps_to_begin:
+            await self.session.first_look()
+            return
+        # late: the first screen shows sooner
+        from cdd_agent.tui.screens.beginning import show_beginning  # noqa: PLC0415
 
-            offer_first_steps(self)
+        await show_beginning(self)
+
+    def on_welcome_started(self, event: Welcome.Started) -> None:
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.screens.beginning import start_row  # noqa: PLC0415
+
+        start_row(self, event.row)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual's way to end the program. Once there is a session, what failed is
@@ -323,6 +335,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
+            self.home.end_welcome()
             with beside_the_turn():
                 self.home.transcript.add(BlockKind.ERROR, told)
         # it may be the transcript itself that fails
@@ -343,12 +356,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             file is not None and file.isatty()
             for file in (sys.__stdout__, sys.__stderr__)
         )
-        if (
-            is_terminal
-            and self._driver is not None
-            and not (self.is_headless or self.is_web)
-        ):
-            self._driver.write(sequence)
+        if is_terminal and self.driver is not None and not self.is_web:
+            self.driver.write(sequence)
 
     def on_app_blur(self) -> None:
         self.attention.look_away()
@@ -443,7 +452,11 @@ class Shell(Sparing, Guarded, App[CddError]):
                 and event.key not in _LEAVING
             ):
                 if event.is_printable and event.character:
-                    self.home.prompt.area.insert(event.character)
+                    area = self.home.prompt.area
+                    start, end = area.selection
+                    area.replace(
+                        event.character, start, end, maintain_selection_offset=False
+                    )
                 return
         is_typed = is_alone and isinstance(event, events.Key | events.Paste)
         if is_typed and not isinstance(self.focused, FindInput):
@@ -486,44 +499,38 @@ class Shell(Sparing, Guarded, App[CddError]):
     def on_prompt_nothing_done(self, event: Prompt.NothingDone) -> None:
         self._say_that_nothing_is_done(event.key)
 
+    def on_prompt_enter_ignored(self) -> None:
+        self.home.say_that_enter_was_ignored()
+        self._take_hint_back = partial(self.home.say_that_nothing_is_done, "")
+
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        prompt = self.home.prompt
-        is_wanted = (
-            self.home.agent is not None
-            and self._turn is None
-            and self.asking.open is None
-        )
-        if not event.line.strip() and not is_wanted:
+        """Begin a turn with the line, or do with it what can be done meanwhile."""
+        line, prompt = event.line, self.home.prompt
+        question = self.asking.open
+        # `h` and `quit` may be answers
+        is_answer = question is not None and question.knows(line) is not None
+        is_free = self._turn is None and question is None
+        if not line.strip() and not (is_free and self.home.takes_blank):
             self._say_that_nothing_is_done("enter")
-            return
-        if self.asking.open is not None:
-            self.asking.take_line(self.asking.open, event.line)
-            return
-        line = event.line
-        if self.session is not None:
-            line = self.session.save_long_line(line)
-        if self._turn is not None:
-            if can_run_now(line):
-                prompt.accepted(line)
-                self.look(line)
-            else:
-                prompt.hold(line, self._meant_by(event.line))
-                if self.session is not None:
-                    self.session.steer(line, partial(prompt.take_held, line))
-            return
-        if self._meant_by(event.line) != self._meaning(event.line):
-            prompt.bring_back([event.line])
-            # it may stand there again before anybody saw it gone
-            self._typed = (
-                event.line,
-                self._meaning(event.line),
-            )
-            self.notify(
-                "This line now does something else than when you typed it: see the hint"
-                " below. Press Enter to send it."
-            )
-            return
-        prompt.accepted(line)
+        elif not is_free and not is_answer and asks_for_help(line):
+            prompt.accepted(line)
+            self.look("/help")
+        elif question is not None and (is_answer or not leaves(line)):
+            self.asking.take_line(question, line)
+        elif self.session is None:
+            prompt.hold(line, None)
+        elif is_free:
+            self._begin(self.session.save_long_line(line))
+        elif can_run_now(line):
+            prompt.accepted(line)
+            self.look(line)
+        else:
+            saved = self.session.save_long_line(line)
+            prompt.hold(saved, self.home.meaning_of(line))
+            self.session.steer(saved, partial(prompt.take_held, saved))
+
+    def _begin(self, line: str) -> None:
+        self.home.prompt.accepted(line)
         self.home.transcript.follow()
         show_line(self.home.transcript, line)
         self.take_turn(line)
@@ -532,9 +539,9 @@ class Shell(Sparing, Guarded, App[CddError]):
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
         with beside_the_turn():
+            self.home.end_welcome()
             self.home.transcript.follow()
             self.home.transcript.add(BlockKind.USER, line)
-            await self._opened.wait()
             assert self.session is not None
             try:
                 await handle(self.session, line)
@@ -549,13 +556,14 @@ class Shell(Sparing, Guarded, App[CddError]):
     @work(exclusive=True, group="turn")
     async def take_turn(self, line: str) -> None:
         """One line, carried out to its end, shown as it happens."""
-        await self._opened.wait()
         assert self.session is not None
         self._went_well, self._problem = True, ""
+        self._next_line = None
         self.attention.begin()
         self.home.begin()
         try:
             await handle(self.session, line)
+            self._next_line = await self.guide.find_next(self.session)
         except CddError as error:
             self._went_well, self._problem = False, error.message
             self._complain(error)
@@ -595,28 +603,44 @@ class Shell(Sparing, Guarded, App[CddError]):
         )
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
-        elif (waiting := prompt.take_waiting()) is not None:
-            line, meant = waiting
-            if meant == self._meaning(line):
-                self.on_prompt_submitted(Prompt.Submitted(line))
-            else:
-                prompt.bring_back([line], is_typing=is_typing)
-                prompt.give_back(is_typing=is_typing)
-        else:
-            self._go_on_at_rest()
+        elif not self._send_queued(is_typing=is_typing):
+            self._continue_at_rest()
         if self._turn is None:
             self.attention.end(
                 self._problem, stopped=event.state is WorkerState.CANCELLED
             )
             self._say_what_happened()
 
-    def _go_on_at_rest(self) -> None:
-        """Do what comes after the turn, when nobody types any more."""
-        if self.after_turn is not None and self._turn is None:
-            if self.is_busy:
-                self.set_timer(REST, self._go_on_at_rest)
-            else:
-                self.after_turn()
+    def _send_queued(self, *, is_typing: bool = False) -> bool:
+        """Send the oldest queued line, unless it means something else than when it was
+        sent: then all of them come back. False if no line is queued.
+        """
+        prompt = self.home.prompt
+        queued = prompt.take_waiting()
+        if queued is None:
+            return False
+        line, meant = queued
+        # one that was sent before the session was open has no meaning yet
+        if meant is None or meant == self.home.meaning_of(line):
+            self.on_prompt_submitted(Prompt.Submitted(line))
+        else:
+            prompt.bring_back([line], is_typing=is_typing)
+            prompt.give_back(is_typing=is_typing)
+        return True
+
+    def _continue_at_rest(self) -> None:
+        """Once the user has stopped typing, suggest the next line."""
+        if self._turn is not None or not (self.after_turn or self._next_line):
+            return
+        if self.is_busy:
+            self.set_timer(REST, self._continue_at_rest)
+            return
+        if self.after_turn is not None:
+            self.after_turn()
+        line, self._next_line = self._next_line, None
+        if line and self.screen is self.home and not self.home.prompt.text:
+            self.home.prompt.suggest(line)
+            self.home.say_what_enter_does()
 
     def hear(self, event: Event) -> None:
         """The session's events. A fault in showing one is not the fault of whoever
@@ -658,8 +682,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         ):
             self._went_well = False
         if isinstance(event, ExitRequested):
-            self.home.prompt.keep_drafts()
-            self.exit()
+            self._leave()
         elif isinstance(event, CriteriaShown) and self.session is not None:
             # late: screens are imported when one is opened
             from cdd_agent.tui.criteria_screen import CriteriaScreen  # noqa: PLC0415
@@ -684,25 +707,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.on_prompt_submitted(Prompt.Submitted(line))
 
     def on_text_area_changed(self) -> None:
-        before, self._in_prompt = self._in_prompt, self.home.prompt.text
-        if self._in_prompt == before:
-            return  # a key that had nothing to delete
-        if line := self._in_prompt:
-            self._typed = line, self._meaning(line)
         self.asking.show_keys()
         self.home.say_what_enter_does()
-
-    def _meant_by(self, line: str) -> Meant:
-        """The meaning of a line when it was typed, if it was."""
-        typed, meant = self._typed
-        return meant if line and typed == line else self._meaning(line)
-
-    def _meaning(self, line: str) -> Meant:
-        """Who gets a line, and what it does with it; nobody, where it is no plain text
-        for an agent on a ticket.
-        """
-        meaning = self.session.meaning(line) if self.session is not None else None
-        return (self.home.agent, meaning) if meaning is not None else (None, None)
 
     def action_stop(self) -> None:
         """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt;
@@ -711,7 +717,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         prompt, turn, now = self.home.prompt, self._turn, self.clock.now()
         selected = (
             self.screen.get_selected_text()
-            or prompt.area.selected_text
+            or ("" if prompt.is_suggesting else prompt.area.selected_text)
             or self.home.transcript.chosen_text
         )
         if selected:
@@ -725,7 +731,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.action_leave()
         else:
             self._asked_to_leave = now
-            was_typed = "Press ↑ to restore your line. " if prompt.text.strip() else ""
+            was_typed = "Press ↑ to restore your line. "
+            if prompt.is_suggesting or not prompt.text.strip():
+                was_typed = ""
             prompt.put_away()
             self.notify(f"{was_typed}Press Ctrl+C again to quit.", timeout=_TWICE)
 
@@ -798,13 +806,20 @@ class Shell(Sparing, Guarded, App[CddError]):
         finally:
             os._exit(ExitCode.INTERRUPTED)
 
+    def on_input_ended(self, event: InputEnded) -> None:
+        """Nobody can type any more."""
+        if event.is_gone:
+            self.action_vanish()
+        else:
+            self._leave(ExitCode.INTERRUPTED)
+
     async def action_quit(self) -> None:
         """Textual's own way out: Ctrl+Q and the command palette."""
         self.action_leave()
 
     def action_suspend_process(self) -> None:
         """Ctrl+Z."""
-        if os.name != "nt" and self._driver is not None and self._driver.can_suspend:
+        if os.name != "nt" and self.driver is not None and self.driver.can_suspend:
             super().action_suspend_process()
         else:
             self.notify("Cannot suspend the shell: this terminal has no job control.")
@@ -971,7 +986,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.home.steps.follow()
         if line:
             prompt.put_away()
-            prompt.replace(line)
+            prompt.put(line)
+            self.home.say_what_enter_does()
 
     def action_find(self) -> None:
         if not isinstance(self.focused, FindInput):

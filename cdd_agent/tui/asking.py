@@ -143,11 +143,12 @@ class Asking:
         """
         self._home.prompt.area.placeholder = "" if is_shown else "Type your answer …"
         lines_waited, self._home.lines_wait = self._home.lines_wait, False
+        self._home.is_asking = True
         try:
             with self._home.activity.interrupted("Waiting for your answer"):
                 yield
         finally:
-            self._home.lines_wait = lines_waited
+            self._home.lines_wait, self._home.is_asking = lines_waited, False
             if self._home.is_running:
                 self._home.prompt.bring_back_aside()
                 self._home.say_what_to_type()

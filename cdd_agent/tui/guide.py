@@ -1,17 +1,15 @@
-"""The way of a first ticket: after each turn the line that comes next stands in the
-prompt, and Enter alone sends it.
-
-Nothing is sent by itself; what is typed instead, or Escape, is as good.
+"""The line that the prompt suggests after a turn: Enter sends it, the next letter
+replaces it, Escape removes it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.listing import view
-from cdd_agent.commands.overview import next_line
+from cdd_agent.commands.overview import next_command
 from cdd_agent.errors import CddError
 from cdd_agent.tickets.slugs import to_kebab
 
@@ -19,73 +17,76 @@ if TYPE_CHECKING:
     from cdd_agent.session import Session
 
 _WORDS = 6
-"""Of what is wanted, those that name the ticket."""
+"""Of a wish, that name the ticket."""
 _LONGEST = 48
+_COMMANDS = {"socrates": "/socrates", "planner": "/plan", "executor": "/exec"}
 # a list of strings would be a screen long
 _SMALL = frozenset(
     """
     a an and are for i in is it me my of on please should that the to want we with would
     """.split()  # noqa: SIM905
 )
-_HINTS = {
-    "/socrates": "Enter: Socrates asks until the ticket is clear",
-    "/plan": (
-        "Enter: the Planner makes a plan; nothing is written before you approve it"
-    ),
-    "/exec": "Enter: opens the run; its first step waits for another Enter",
-}
 
 
-class Guide:
-    """A person's wish, on its way from their words to a run."""
+class NamedWish:
+    """The user's wish in their own words, of which a ticket is made."""
 
     def __init__(self, words: str) -> None:
-        self._words = " ".join(words.split())
-        kind = (
-            "bug"
-            if re.match(r"(fix|bug|repair)\b", self._words.casefold())
-            else "feature"
-        )
-        self._kind, self._name = kind, _named(self._words)
-        self._offered: set[str] = set()
+        self.words = " ".join(words.split())
+        is_bug = re.match(r"(fix|bug|repair)\b", self.words.casefold())
+        self._kind = "bug" if is_bug else "feature"
+        self._name = _named(self.words)
 
     @property
     def first_line(self) -> str:
-        """The command that makes the ticket."""
+        """The command that creates the ticket."""
         return f"/new {self._kind} {shlex.quote(self._name)}"
 
-    def next(self, session: Session) -> tuple[str, str] | None:
-        """The line that comes next and what Enter does with it; None where there is
-        none, or it was offered before.
-        """
-        slug = f"{self._kind}-{self._name}"
-        if (agent := session.agent) is not None:
-            told = (self._words, "Enter: says it to Socrates")
-            return (
-                self._once(*told)
-                if agent.name == "socrates" and agent.ticket_slug == slug
-                else None
-            )
-        try:
-            ticket = session.project.tickets.find(slug)
-        except CddError:  # it was not made, or is gone
-            return None
-        line = next_line(ticket, view(ticket))
-        return (
-            self._once(line, _HINTS[line.split()[0]])
-            if line.split()[0] in _HINTS
-            else None
-        )
+    @property
+    def ticket_slug(self) -> str:
+        return f"{self._kind}-{self._name}"
 
-    def _once(self, line: str, hint: str) -> tuple[str, str] | None:
-        if line in self._offered:
+
+class Guide:
+    """Finds the line that comes after a turn: the next command of a ticket that was
+    created, or whose spec, plan or run was completed; for Socrates, the user's wish.
+    """
+
+    def __init__(self) -> None:
+        self.wish: NamedWish | None = None
+        """A wish that Socrates has not been told yet."""
+
+    async def find_next(self, session: Session) -> str | None:
+        """Return the line that comes next; None if nothing was completed. Raises
+        nothing.
+        """
+        completed = session.take_completed()
+        if self.wish is not None and self._is_asked_for_wish(session):
+            words, self.wish = self.wish.words, None
+            return words
+        if completed is None or session.agent is not None:
             return None
-        self._offered.add(line)
-        return line, hint
+        try:
+            ticket = session.project.tickets.find(completed.ticket_slug)
+            line = await asyncio.to_thread(next_command, ticket)
+        except CddError:  # the ticket is gone
+            return None
+        # what was just approved although something is missing is not asked for again
+        is_repeated = line.split()[0] == _COMMANDS.get(completed.agent or "")
+        return None if is_repeated else line
+
+    def _is_asked_for_wish(self, session: Session) -> bool:
+        assert self.wish is not None
+        agent = session.agent
+        return (
+            agent is not None
+            and agent.name == "socrates"
+            and agent.ticket_slug == self.wish.ticket_slug
+        )
 
 
 def _named(words: str) -> str:
-    """A name for the ticket, of the words that say something."""
+    """Return a name for the ticket, of the words that carry meaning."""
     # `\w` has no vowel signs, as words of many scripts need them.
     found = re.findall(r"[^\s!-/:-@\[-`{-~]+", words)
     telling = [word for word in found if word.casefold() not in _SMALL]

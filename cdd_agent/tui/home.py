@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.containers import Horizontal, Vertical
-from textual.events import DescendantBlur, DescendantFocus
+from textual.events import DescendantBlur, DescendantFocus, Key
 from textual.screen import Screen
 
 from cdd_agent.commands.registry import can_run_now, hint_for
@@ -27,7 +27,7 @@ from cdd_agent.events.dialogue_events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.events.notices import Answer, Tone
+from cdd_agent.events.notices import Answer, Notice, Tone
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
 from cdd_agent.events.run_events import BaselineStarted
@@ -54,8 +54,10 @@ from cdd_agent.events.ticket_events import PlanOpened, SpecShown, TicketsListed
 from cdd_agent.git.branch import current_branch
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.hints import BETWEEN
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
+from cdd_agent.tui.quiet_enter import EnterGuard
 from cdd_agent.tui.restoring import restore
 from cdd_agent.tui.transcript.actions import (
     Actions,
@@ -72,6 +74,7 @@ from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.tui.widgets.welcome import Welcome
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
 from cdd_agent.wording.faces import Face
@@ -82,16 +85,22 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.completion import Completion
     from cdd_agent.cost import Cost
     from cdd_agent.session import Session
+    from cdd_agent.tui.answering import KeyClock
+
+    Meant = tuple[Agent | None, Meaning | None]
 
 BESIDE = 100
 """Columns from which there is room beside the transcript."""
-_KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
-_IN_CHAT = "Ask, @file, !command, /help ..."
-_AT_WORK = "/status, /diff, /cost ... at once; other lines wait"
+_IDLE = "/: commands · @: files · F1: help · Ctrl+D: leave · Ctrl+R: earlier lines"
+_IN_CHAT = "Ask anything, or type / for commands"
+_AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
+_IN_LIST = "↓: choose"
+_AT_A_COMMAND = "Tab: insert it · Esc: close the list"
+_IN_SUGGESTION = "Esc: clear · type to replace"
 
 
 class Home(GuardedWidget, Screen[None]):
@@ -101,19 +110,19 @@ class Home(GuardedWidget, Screen[None]):
 
     AUTO_FOCUS = "PromptArea"
 
-    def __init__(self, root: Path) -> None:
-        super().__init__()
+    def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
+        super().__init__(classes="-welcome" if has_welcome else "")
+        self._clock = clock
         self.session: Session | None = None
         """None until it is opened."""
-        self.hints: dict[str, str] = {}
-        """Of lines that were put into the prompt for the person, what Enter does with
-        them.
-        """
+        self.enter = EnterGuard(clock)
         self.lines_wait = False
-        """A line that is sent now waits for the end of what runs, unless it only looks.
+        """A line that is sent now is queued until the turn ends, unless it only looks.
         """
         self._is_at_work = False
         """A turn runs; it may wait for an answer."""
+        self.is_asking = False
+        """A question is open: Enter is for its answer."""
         self._root = root
         self._window: int | None = None
         """Tokens that the model takes in which is asked."""
@@ -123,18 +132,25 @@ class Home(GuardedWidget, Screen[None]):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="main"):
+            yield Welcome(self._clock)
             yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
         yield Vertical(id="questions")
-        yield Prompt(self._complete, PromptHistory(self._root), Drafts(self._root))
-        yield ActivityBar(_KEYS)
+        yield Prompt(
+            self._complete,
+            PromptHistory(self._root),
+            Drafts(self._root),
+            self._is_too_soon,
+        )
+        yield ActivityBar(_IDLE)
         with Horizontal(id="status"):
             yield ModeLabel()
             yield StatusLine(self._root.name or str(self._root))
 
     def on_mount(self) -> None:
         self._actions = Actions(self.transcript)
+        self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
         self.bar.branch = current_branch(self._root) or ""
 
@@ -145,6 +161,21 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def transcript(self) -> Transcript:
         return self.query_one(Transcript)
+
+    @property
+    def welcome(self) -> Welcome:
+        return self.query_one(Welcome)
+
+    @property
+    def has_welcome(self) -> bool:
+        """True until the first line is sent, or something happens."""
+        return self.has_class("-welcome")
+
+    def end_welcome(self) -> None:
+        """Give its place to the transcript, for the rest of the session."""
+        if self.has_welcome:
+            self.remove_class("-welcome")
+            self.say_what_enter_does()
 
     @property
     def steps(self) -> StepList:
@@ -174,8 +205,16 @@ class Home(GuardedWidget, Screen[None]):
 
         return complete(self.session, line, self.prompt.offer_again)
 
+    def show_opening(self, notice: Notice) -> None:
+        """Show a notice of the opening: below the welcome, and above the first line."""
+        for text, tone in _lines(notice):
+            if self.has_welcome:
+                self.welcome.add_note(text)
+            self.transcript.add(BLOCKS[tone], text)
+
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
+        self.end_welcome()
         transcript, activity = self.transcript, self.activity
         if self._side.holds_back(event):
             self._show_beside(event)
@@ -367,28 +406,71 @@ class Home(GuardedWidget, Screen[None]):
         self.prompt.area.placeholder = text
         self.say_what_enter_does()
 
+    @property
+    def takes_blank(self) -> bool:
+        """An empty line has an effect: the active agent waits for one."""
+        return self.agent is not None and not self.lines_wait and not self.is_asking
+
+    def meaning_of(self, line: str) -> Meant:
+        """The agent that gets a line, and what it does with it; None for both where the
+        line is for chat or is a command.
+        """
+        meaning = self.session.meaning(line) if self.session is not None else None
+        return (self.agent, meaning) if meaning is not None else (None, None)
+
+    def _note_effect(self) -> None:
+        """Tell the guard what Enter does now."""
+        prompt = self.prompt
+        line = prompt.text
+        effect: Meant | None = self.meaning_of(line)
+        if self.is_asking or not (line.strip() or self.takes_blank):
+            effect = None
+        self.enter.show(line, effect, is_typed=prompt.is_typed)
+
+    def _is_too_soon(self, enter: Key) -> bool:
+        self._note_effect()
+        return self.enter.is_too_soon(enter)
+
     @on(DescendantFocus)
     @on(DescendantBlur)
     @on(Prompt.DoingChanged)
     @on(Transcript.ChoiceChanged)
+    @on(Welcome.HintChanged)
     def say_what_enter_does(self) -> None:
-        line = self.prompt.text
-        meaning = self.session.meaning(line) if self.session is not None else None
-        hint = (
-            meaning.hint
-            if meaning is not None
-            else self._hint_for(line) or self.prompt.about_text
-        )
-        hint = self.hints.get(line) or hint
-        if not line.strip() and meaning is not None:
-            hint = f"{hint} · F1 help"
-        waits = self._what_waits(line) if self.lines_wait and line.strip() else ""
+        self.welcome.watch_prompt(self.prompt.text)
+        self._note_effect()
         elsewhere = self.transcript.doing
         if self.steps.has_focus:
-            elsewhere = "Enter: open the step · ↑↓: select · F2: fold the plan"
+            elsewhere = "Enter: open the step · ↑↓: other steps · F2: fold the plan"
         elif isinstance(self.focused, FindInput):
-            elsewhere = "Enter: next match · ↑: previous · Esc: close"
-        self.activity.tell_meaning(hint, self.prompt.doing or elsewhere or waits)
+            elsewhere = "Enter: next match · ↑: previous match · Esc: close"
+        queued = ""
+        line = self.prompt.line_to_send
+        if line.strip() and (self.lines_wait or self.session is None):
+            queued = self._hint_of_queue(line)
+        self.activity.tell_meaning(
+            self._hint_of_line(line), self.prompt.doing or elsewhere or queued
+        )
+
+    def _hint_of_line(self, line: str) -> str:
+        """What Enter does with the line as it is typed; empty for words to chat."""
+        if self.welcome.hint:
+            return self.welcome.hint
+        _, meaning = self.meaning_of(line)
+        if meaning is None:
+            hint = self._hint_for(line) or self.prompt.about_text
+        else:
+            hint = meaning.hint
+        parts = [hint] if hint else []
+        if self.prompt.is_suggesting:
+            parts.append(_IN_SUGGESTION)
+        elif self.prompt.has_choice:
+            parts.append(_AT_A_COMMAND)
+        elif self.prompt.offers:
+            parts.append(_IN_LIST)
+        elif not line.strip() and meaning is not None:
+            parts.append("F1: help")
+        return BETWEEN.join(parts)
 
     def _hint_for(self, line: str) -> str:
         session = self.session
@@ -397,11 +479,18 @@ class Home(GuardedWidget, Screen[None]):
     def say_that_nothing_is_done(self, key: str) -> None:
         """Below the prompt, until the next key; "" ends it."""
         self.activity.say_once(
-            f"{shown(key)} does nothing here · F1 shows the keys" if key else ""
+            f"{shown(key)} does nothing here · F1: all keys" if key else ""
         )
 
-    def _what_waits(self, line: str) -> str:
+    def say_that_enter_was_ignored(self) -> None:
+        """Below the prompt, until the next key."""
+        hint = self._hint_of_line(self.prompt.line_to_send).partition(BETWEEN)[0]
+        self.activity.say_once(f"Too soon, ignored. Press again. {hint}".rstrip())
+
+    def _hint_of_queue(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""
+        if self.session is None:
+            return "Enter: send as soon as cdd has started"
         if can_run_now(line):
             return self._hint_for(line)
         is_for_a_step = (
@@ -409,14 +498,13 @@ class Home(GuardedWidget, Screen[None]):
             and self.agent.name == "executor"
             and line.lstrip()[:1] not in ("/", "!")
         )
-        return (
-            "Enter:"
-            f" {'for the step that runs, or it waits' if is_for_a_step else 'it waits'}"
-            " · Esc stops what runs"
-        )
+        if is_for_a_step:
+            return "Enter: for the running step, or queue it · Esc: stop"
+        return "Enter: queue it · Esc: stop what runs"
 
     def begin(self) -> None:
         """A turn begins."""
+        self.end_welcome()
         self.lines_wait = self._is_at_work = True
         self.say_what_to_type()
 

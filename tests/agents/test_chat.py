@@ -326,12 +326,9 @@ def seen_output(events: list[Event]) -> str:
 @each_row(
     ("line", "answer"),
     [
-        *(
-            (line, "`/exit` leaves the shell")
-            for line in ("exit", " EXIT ", "quit", ":q", "bye")
-        ),
-        *((line, "`/help` does that") for line in ("help", "?")),
-        ("clear", "`/clear` does that"),
+        *((line, "Type `/exit` instead") for line in ("bye", " Leave ", "logout")),
+        ("close", "this is chat"),
+        ("clear", "Type `/clear` instead"),
     ],
 )
 async def test_words_of_shells_are_not_sent_to_the_model(
@@ -383,7 +380,7 @@ async def test_exit_from_an_agent_returns_to_the_conversation(project: Sandbox) 
     session = (
         project.write(Step("a.txt", check("a.txt"))).replies("One.", "Two.").session()
     )
-    events = await say(session, "first", f"/exec {SLUG}", "exit", "second")
+    events = await say(session, "first", f"/exec {SLUG}", "close", "second")
     assert [event.agent for event in events if isinstance(event, AgentChanged)] == [
         "executor",
         None,
@@ -587,7 +584,7 @@ async def test_resume_restores_the_active_agent_and_its_conversation(
     events = await say(again, "/resume")
     assert Answer("Hello.") in events
     assert AgentChanged("executor", SLUG) in events
-    await say(again, "exit", "and?")
+    await say(again, "close", "and?")
     assert [message.content for message in asked_last(project)[1:]] == [
         "hi",
         "Hello.",
@@ -608,7 +605,7 @@ async def test_resume_skips_an_agent_whose_ticket_is_gone(
     project: Sandbox,
 ) -> None:
     session = project.write(Step("a.txt")).session()
-    await say(session, f"/exec {SLUG}", "exit")
+    await say(session, f"/exec {SLUG}", "close")
     shutil.rmtree(project.ticket)
     assert noticed(await say(project.session(), "/resume")) == [NoticeKind.NOT_DONE]
 
@@ -630,7 +627,7 @@ async def test_resume_returns_to_chat_and_names_the_run(
 ) -> None:
     project.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "bad"), "Hello.")
     session = project.session()
-    await say(session, f"/exec {SLUG}", "c", "exit", "hi")
+    await say(session, f"/exec {SLUG}", "c", "close", "hi")
     again = project.session()
     events = await say(again, "/resume")
     assert again.agent is None

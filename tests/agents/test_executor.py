@@ -294,7 +294,7 @@ async def test_status_shows_the_steps(sandbox: Sandbox) -> None:
 
 async def test_opening_a_failed_ticket_reports_the_failure(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "bad")).session()
-    await say(session, f"/exec {SLUG}", "c", "exit")
+    await say(session, f"/exec {SLUG}", "c", "close")
 
     events = await say(sandbox.session(), f"/exec {SLUG}")
     assert NoticeKind.RESUMED in noticed(events)
@@ -306,7 +306,7 @@ async def test_opening_a_failed_ticket_reports_the_failure(sandbox: Sandbox) -> 
 
 async def test_a_new_session_continues_after_exit(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).replies(says("a.txt", "good")).session()
-    events = await say(session, f"/exec {SLUG}", "c", "exit")
+    events = await say(session, f"/exec {SLUG}", "c", "close")
     assert events[-1] == AgentChanged(None)
 
     again = sandbox.replies(says("b.txt", "good")).session()
@@ -361,8 +361,7 @@ async def test_no_line_runs_anything_after_the_last_step(
         "redo",
         "is it done?",
         "what is left",
-        "quit",
-        "exit",
+        "close",
     ):
         agent = ExecutorAgent(sandbox.engine(), ())
         with suppress(CddError):
@@ -374,7 +373,7 @@ async def test_no_line_runs_anything_after_the_last_step(
 
 async def test_another_exec_releases_the_first_ticket(sandbox: Sandbox) -> None:
     session = sandbox.write(*TWO).session()
-    await say(session, f"/exec {SLUG}", "exit")
+    await say(session, f"/exec {SLUG}", "close")
     await say(session, f"/exec {SLUG}")
     with pytest.raises(BadInput, match="nothing-like-it"):
         await say(session, "/exec nothing-like-it")

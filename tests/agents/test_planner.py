@@ -447,7 +447,7 @@ async def test_completed_steps_are_frozen_and_numbers_are_not_reused(
         spec=SPEC,
     )
     session = ticket.replies(says("a.txt", "good")).session()
-    await say(session, f"/exec {SLUG}", "continue", "exit")
+    await say(session, f"/exec {SLUG}", "continue", "close")
     before = (ticket.ticket / "plan.md").read_text()
 
     ticket.replies(
@@ -494,7 +494,7 @@ async def test_a_plan_is_regenerated_after_its_completed_steps(
         )
     )
     session = ticket.session()
-    await say(session, f"/exec {SLUG}", "c", "exit")
+    await say(session, f"/exec {SLUG}", "c", "close")
     new = step(3, "b.txt", serves=[1, 2], dependencies=[1])
     ticket.replies(plan(new))
     await say(ticket.session(), f"/plan {SLUG}", "regenerate", "approve")
@@ -599,7 +599,7 @@ async def test_planning_locks_the_ticket(ticket: Sandbox) -> None:
     with pytest.raises(TicketTaken):
         await say(first, f"/plan {SLUG}")
     # in one shell, one after the other
-    await say(second, f"/plan {SLUG}", f"/exec {SLUG}", f"/plan {SLUG}", "exit")
+    await say(second, f"/plan {SLUG}", f"/exec {SLUG}", f"/plan {SLUG}", "close")
     assert "Step" in told(await say(first, f"/plan {SLUG}", "show"))
     first.leave()
 
@@ -615,7 +615,7 @@ async def test_a_planning_without_its_record_writes_nothing(
             await say(session, line)
     assert len(ticket.model.requests) == 1
     assert not (ticket.ticket / "plan.md").exists()
-    await say(session, "exit")
+    await say(session, "close")
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
 
 
@@ -799,7 +799,7 @@ async def test_an_open_proposal_is_offered_again_and_can_be_dropped(
 ) -> None:
     session = ticket.replies(plan()).session()
     await say(session, f"/plan {SLUG}")
-    assert NoticeKind.AGENT_LEFT in noticed(await say(session, "exit"))
+    assert NoticeKind.AGENT_LEFT in noticed(await say(session, "close"))
     session = ticket.replies().session()
     events = await say(session, f"/plan {SLUG}")
     assert NoticeKind.RESUMED in noticed(events)
@@ -870,10 +870,10 @@ async def test_a_basic_plan_that_could_not_be_written_is_not_kept(
     path = ticket.ticket / "plan.md"
     path.write_text(f"{path.read_text()}\n## Overview\n\nOne.\n\n## Summary\n\nTwo.\n")
     session = ticket.session()
-    await say(session, f"/exec {SLUG}", "c", "exit", f"/plan {SLUG}")
+    await say(session, f"/exec {SLUG}", "c", "close", f"/plan {SLUG}")
     with pytest.raises(PlanTextLost):
         await say(session, "basic")
-    await say(session, "exit")
+    await say(session, "close")
     assert NoticeKind.RESUMED not in noticed(
         await say(ticket.session(), f"/plan {SLUG}")
     )
@@ -981,10 +981,10 @@ async def test_the_id_of_a_former_step_is_not_used_again(ticket: Sandbox) -> Non
     path = ticket.ticket / "plan.md"
     (_, former) = numbers_and_ids(ticket)
     ticket.flags = {"max_attempts": 1}
-    await say(ticket.session(), f"/exec {SLUG}", "c", "c", "exit")
+    await say(ticket.session(), f"/exec {SLUG}", "c", "c", "close")
     assert ticket.statuses() == ["completed", "failed"]
     path.write_text(path.read_text().partition("### Step 2")[0])
-    await say(ticket.session(), f"/exec {SLUG}", "exit")
+    await say(ticket.session(), f"/exec {SLUG}", "close")
     # The former step has the id that the new one would have.
     expected = add_ids([PlanStep(3, "Write c.txt")], SLUG, ())[0].id
     state = ticket.ticket / "execution-state.json"
@@ -1053,7 +1053,7 @@ async def test_completed_steps_of_a_labelled_plan_are_frozen_wherever_they_stand
     path = ticket.ticket / "plan.md"
     path.write_text(LABELLED.replace("**Serves:** 1", "**Verify:** none"))
     session = ticket.replies(says("a.txt", "good")).session()
-    await say(session, f"/exec {SLUG}", "continue", "exit")
+    await say(session, f"/exec {SLUG}", "continue", "close")
     before = path.read_text()
     first = changes(steps=[step(4, "d.txt", after=0, serves=[1])])
     done = changes(steps=[step(2, "a.txt", serves=[1])])

@@ -10,7 +10,6 @@ from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.run_lines import read_run_line
 from cdd_agent.events.dialogue_events import ReplyStarted
 from cdd_agent.events.notices import NoticeKind
-from cdd_agent.events.shell_events import AgentChanged, ExitRequested
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepStarted, StepsUndone
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
@@ -123,7 +122,7 @@ def runs_nothing(events: list[Event]) -> bool:
 
 
 def test_every_word_of_the_executor_that_is_about_a_run_is_known() -> None:
-    elsewhere = {"", "exit", "quit", "ask"}
+    elsewhere = {"", "close", "ask"}
     unknown = {
         name
         for name in ExecutorAgent.WORDS.keys() - elsewhere
@@ -165,7 +164,7 @@ async def test_after_leaving_a_run_its_words_name_the_command_that_opens_it(
     sandbox: Sandbox,
 ) -> None:
     session = two_steps(sandbox).session()
-    await say(session, f"/exec {SLUG}", "c", "exit")
+    await say(session, f"/exec {SLUG}", "c", "close")
     for line in (*GOES_ON, "retry", "skip"):
         assert "nothing" in below(session, line), line
         events = await say(session, line)
@@ -212,7 +211,7 @@ async def test_a_conversation_that_was_resumed_by_name_gets_them_also_after_a_ru
 
 async def socrates_left(sandbox: Sandbox) -> Session:
     session = sandbox.write(*THREE).replies(asks("Who?", **COMPLETE)).session()
-    await say(session, f"/socrates {SLUG}", "", "exit")
+    await say(session, f"/socrates {SLUG}", "", "close")
     return session
 
 
@@ -285,15 +284,6 @@ async def test_a_run_whose_ticket_was_removed_is_no_run(sandbox: Sandbox) -> Non
     assert noticed(events) == [NoticeKind.NOT_DONE]
 
 
-async def test_quit_is_another_name_of_exit(sandbox: Sandbox) -> None:
-    session = sandbox.write(*THREE).session()
-    events = await say(session, f"/exec {SLUG}", "/quit")
-    assert [event for event in events if event == AgentChanged(None)]
-    assert any(
-        isinstance(event, ExitRequested) for event in await say(session, "/quit")
-    )
-
-
 @pytest.mark.story
 async def test_a_run_in_its_own_tree_is_named_with_its_flag_and_brought_over(
     sandbox: Sandbox,
@@ -305,7 +295,7 @@ async def test_a_run_in_its_own_tree_is_named_with_its_flag_and_brought_over(
     git(sandbox.root, "add", "--all")
     git(sandbox.root, "commit", "--quiet", "--message", "A project")
     session = sandbox.session()
-    await say(session, f"/exec {SLUG} --worktree", "c", "exit")
+    await say(session, f"/exec {SLUG} --worktree", "c", "close")
     opens = notice(await say(session, "continue"), NoticeKind.NOT_DONE)
     assert f"/exec {SLUG} --worktree" in opens
     await say(session, f"/exec {SLUG} --worktree", "all")

@@ -480,7 +480,7 @@ async def test_an_edit_between_sessions_is_noticed_on_return(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("Who?", title=FROM_MODEL, technical_notes="Kept."))
-    await say(session, OPEN, "exit")
+    await say(session, OPEN, "close")
     (sandbox.ticket / "spec.yaml").write_text(TEMPLATE + "technical_notes: Mine.\n")
     again = sandbox.session()
     events = await say(again, OPEN)
@@ -546,7 +546,7 @@ async def test_a_dialogue_resumes_after_the_user_leaves(sandbox: Sandbox) -> Non
         asks("What for?", title=TITLE, answered=["q1"]),
         asks(**COMPLETE, answered=["q2"]),
     )
-    events = await say(session, OPEN, "Readers.", "exit")
+    events = await say(session, OPEN, "Readers.", "close")
     assert f"`/socrates {SLUG}`" in notice(events, NoticeKind.AGENT_LEFT)
 
     again = sandbox.session()
@@ -567,7 +567,7 @@ async def test_open_questions_of_earlier_turns_are_shown_again(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, asks("Who?"), asks("When?", title=TITLE))
-    await say(session, OPEN, "Later.", "exit")
+    await say(session, OPEN, "Later.", "close")
 
     again = sandbox.session()
     events = await say(again, OPEN)
@@ -696,7 +696,7 @@ async def test_a_damaged_record_is_renamed_and_reported(
     sandbox: Sandbox, damage: bytes
 ) -> None:
     session = begun(sandbox, asks("Who?"), asks("Who again?"))
-    await say(session, OPEN, "exit")
+    await say(session, OPEN, "close")
     notebook(sandbox).write_bytes(damage)
     again = sandbox.session()
     events = await say(again, OPEN)
@@ -729,7 +729,7 @@ async def test_a_dialogue_without_its_record_does_not_overwrite_another(
 
 async def test_starting_over_renames_the_kept_dialogue(sandbox: Sandbox) -> None:
     session = begun(sandbox, asks("Who?", title="Say words"), asks("Who again?"))
-    await say(session, OPEN, "exit")
+    await say(session, OPEN, "close")
     events = await say(session, f"/socrates --start-over {SLUG}")
     assert NoticeKind.STARTED_OVER in noticed(events)
     assert shown(events).title == ""
@@ -827,7 +827,7 @@ async def test_socrates_needs_a_model(sandbox: Sandbox) -> None:
     with pytest.raises(NoModel):
         await say(session, OPEN)
     assert session.agent is None
-    await say(begun(sandbox, asks("Who?")), OPEN, "exit")  # its lock was let go of
+    await say(begun(sandbox, asks("Who?")), OPEN, "close")  # its lock was let go of
 
 
 async def test_the_configured_model_is_asked(sandbox: Sandbox) -> None:
@@ -846,7 +846,7 @@ async def test_a_run_that_starts_over_keeps_the_dialogue(
 ) -> None:
     sandbox.write(Step(), spec=SPEC)
     session = sandbox.replies(asks("Why?", title="Other")).session()
-    await say(session, OPEN, "", "exit", f"/exec {SLUG} --start-over", "exit")
+    await say(session, OPEN, "", "close", f"/exec {SLUG} --start-over", "close")
     assert shown(await say(session, OPEN)).title == "Other"
     session.leave()
 

@@ -132,7 +132,7 @@ IN_BETWEEN = {
     "summary": (["summary"], True),
     "an edit": (["edit"], False),
     "a turn": (["Hm."], False),
-    "leaving": (["exit", OPEN], False),
+    "leaving": (["close", OPEN], False),
     "an unfinished word": (["drop"], True),
 }
 
@@ -325,7 +325,7 @@ async def test_an_open_question_and_complete_never_stand_together(
 ) -> None:
     replies, said, is_complete, is_deeper = RESUMED[name]
     session = begun(sandbox, *replies, spec="title: x\n")
-    await say(session, OPEN, *said, "exit")
+    await say(session, OPEN, *said, "close")
     session = sandbox.replies(asks("And?")).session()
     events = await say(session, OPEN)
     assert (NoticeKind.SPEC_COMPLETE in noticed(events)) == is_complete
@@ -361,7 +361,7 @@ async def test_ids_survive_a_restart(sandbox: Sandbox) -> None:
     session = begun(
         sandbox, asks("Why?", acceptance_criteria=[{"text": RESET}, {"text": "x y"}])
     )
-    await say(session, OPEN, "Go.", "exit")
+    await say(session, OPEN, "Go.", "close")
     reply = asks(
         "How?",
         acceptance_criteria=[{"id": "c4", "remove": True}, {"text": "z"}],
@@ -381,7 +381,7 @@ async def test_a_file_that_is_gone_comes_back_with_the_user_s_other_keys(
     sandbox: Sandbox,
 ) -> None:
     session = begun(sandbox, CHECKED)
-    await say(session, OPEN, "Go.", "exit")
+    await say(session, OPEN, "Go.", "close")
     (sandbox.ticket / "spec.yaml").unlink()
     await say(sandbox.session(), OPEN, "approve")
     assert criteria(sandbox) == [LOGIN, LOGOUT]

@@ -58,7 +58,7 @@ async def criterion_unchecked_and_asked_about(sandbox: Sandbox) -> None:
 
 
 async def question_open_and_not_written(sandbox: Sandbox) -> None:
-    await talked(sandbox, asks(QUESTION, **COMPLETE), then=("exit",))
+    await talked(sandbox, asks(QUESTION, **COMPLETE), then=("close",))
 
 
 async def criterion_added_by_hand(sandbox: Sandbox) -> None:

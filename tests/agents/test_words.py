@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from cdd_agent.agents.base import Meaning
 from cdd_agent.agents.executor import ExecutorAgent
-from cdd_agent.commands.registry import commands, handle
+from cdd_agent.commands.registry import can_run_now, commands, handle, hint_for
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import ReplyStarted
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.run_events import RunFinished
-from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.shell_events import AgentChanged, ExitRequested
 from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
@@ -231,8 +231,8 @@ WORDS = (
     "undo",
     "redo",
     "diff",
+    "close",
     "exit",
-    "quit",
     "help",
     "clear",
 )
@@ -326,12 +326,31 @@ async def test_a_line_close_to_a_command_is_asked_about(
     session.leave()
 
 
-@each_row("word", ["quit", "exit", "q", ":q", ":wq", "Quit", " bye "])
-async def test_every_word_for_leaving_leaves(sandbox: Sandbox, word: str) -> None:
-    session = sandbox.write(*THREE).session()
-    events = await say(session, f"/exec {SLUG}", word)
-    assert events[-1] == AgentChanged(None)
-    assert f"Left {SLUG}" in told(events)
+@each_row(
+    "word", ["quit", "exit", "q", ":q", ":wq", "Quit", " exit ", "/exit", "/quit", "/q"]
+)
+async def test_every_word_for_leaving_leaves_the_shell_from_everywhere(
+    sandbox: Sandbox, word: str
+) -> None:
+    session = sandbox.write(*THREE).replies(asks("Who?", **COMPLETE)).session()
+    assert await say(session, word) == [ExitRequested()]
+    for line in (f"/exec {SLUG}", f"/socrates {SLUG}", f"/plan {SLUG}"):
+        await say(session, line)
+        assert hint_for(word) == hint_for("/exit")
+        assert session.meaning(word) is None
+        assert can_run_now(word)
+        assert await say(session, word) == [ExitRequested()]
+        assert session.agent is not None
+    session.leave()
+
+
+@each_row("word", ["close", "Close", "/chat"])
+async def test_close_returns_to_chat(sandbox: Sandbox, word: str) -> None:
+    session = sandbox.write(*THREE).replies(asks("Who?", **COMPLETE)).session()
+    for line in (f"/exec {SLUG}", f"/socrates {SLUG}", f"/plan {SLUG}"):
+        events = await say(session, line, word)
+        assert events[-1] == AgentChanged(None)
+        assert NoticeKind.AGENT_LEFT in noticed(events)
 
 
 @each_row("word", ["help", "?", "HELP"])
@@ -419,7 +438,7 @@ async def test_the_hint_says_what_the_line_does(sandbox: Sandbox) -> None:
         "skip",
         "status",
         "undo",
-        "exit",
+        "close",
     )
     for line in lines:
         meaning = session.meaning(line)
@@ -684,7 +703,7 @@ async def test_commands_with_a_slug_leave_the_active_agent_unchanged(
     done: Sandbox, active: str
 ) -> None:
     session = done.session()
-    await say(session, f"/exec {SLUG}", "c", "c", "exit")
+    await say(session, f"/exec {SLUG}", "c", "c", "close")
     if (line := ACTIVE[active]) is not None:
         await say(session, line)
     agent, asked = session.agent, len(done.model.requests)
@@ -706,14 +725,14 @@ async def test_commands_with_a_slug_leave_the_active_agent_unchanged(
     elif agent.ticket_slug == SLUG:
         with pytest.raises(TicketTaken):
             done.engine()
-        await say(session, "exit")
+        await say(session, "close")
         done.engine().close()
     session.leave()
 
 
 async def test_a_sentence_after_a_diff_goes_to_chat(done: Sandbox) -> None:
     session = done.session()
-    await say(session, f"/exec {SLUG}", "c", "exit", f"/diff {SLUG} 1")
+    await say(session, f"/exec {SLUG}", "c", "close", f"/diff {SLUG} 1")
     done.replies("It says good.")
     await say(session, "explain this change to me")
     assert done.statuses() == ["completed", "pending", "pending"]
@@ -722,7 +741,7 @@ async def test_a_sentence_after_a_diff_goes_to_chat(done: Sandbox) -> None:
 
 async def test_an_undo_from_chat_names_the_next_step(done: Sandbox) -> None:
     session = done.session()
-    await say(session, f"/exec {SLUG}", "c", "c", "exit")
+    await say(session, f"/exec {SLUG}", "c", "c", "close")
     events = await say(session, f"/undo {SLUG}")
     told_next = notice(events, NoticeKind.WHAT_NEXT)
     assert "Make b.txt" in told_next
@@ -750,10 +769,12 @@ async def test_a_command_without_a_slug_is_about_the_active_ticket(
     done: Sandbox,
 ) -> None:
     session = done.session()
-    await say(session, f"/exec {SLUG}", "c", "exit", "/exec bug-other", f"/diff {SLUG}")
+    await say(
+        session, f"/exec {SLUG}", "c", "close", "/exec bug-other", f"/diff {SLUG}"
+    )
     assert NoticeKind.NOT_DONE in noticed(await say(session, "/undo"))
     assert done.statuses()[0] == "completed"
-    await say(session, "exit", f"/diff {SLUG}")
+    await say(session, "close", f"/diff {SLUG}")
     # looking did not make it the last one
     assert NoticeKind.NOT_DONE in noticed(await say(session, "/undo"))
     assert done.statuses()[0] == "completed"
@@ -761,7 +782,7 @@ async def test_a_command_without_a_slug_is_about_the_active_ticket(
 
 async def test_diff_and_undo_need_no_model(done: Sandbox) -> None:
     session = done.session()
-    await say(session, f"/exec {SLUG}", "c", "exit")
+    await say(session, f"/exec {SLUG}", "c", "close")
     without = Wiring(
         done.project,
         done.frontend,
@@ -778,6 +799,6 @@ async def test_a_read_only_command_reports_a_damaged_state_too(
     done: Sandbox,
 ) -> None:
     session = done.session()
-    await say(session, f"/exec {SLUG}", "c", "exit")
+    await say(session, f"/exec {SLUG}", "c", "close")
     (done.ticket / "execution-state.json").write_text("{ torn")
     assert NoticeKind.STATE_RECOVERED in noticed(await say(session, f"/diff {SLUG} 1"))

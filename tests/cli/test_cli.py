@@ -42,7 +42,7 @@ from tests.support.tables import each_row
     [
         (["exec", "feature-wordz"], "Did you mean feature-words?"),
         (["exec", "../elsewhere"], "outside the project"),
-        (["exec", SLUG], "No model is configured"),
+        (["exec", SLUG], "No model set up yet"),
         (["exec", SLUG, "--model", "script:nothing.yaml"], "nothing.yaml"),
         (
             ["exec", SLUG, "--model", ""],

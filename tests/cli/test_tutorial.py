@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import sleep
 
 import pytest
 
 from cdd_agent.cli.main import main
+from cdd_agent.tui.quiet_enter import QUIET
 from tests.support.forked import ran
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, Terminal
@@ -69,7 +71,11 @@ class Shell:
         self._terminal.until(self._is_at_rest)
 
     def begin(self, line: str, *told: str) -> None:
-        """Send a line, and come back as soon as all of this was told."""
+        """Send a line, and come back as soon as all of this was told. An empty line
+        counts once its effect could be read.
+        """
+        if not line:
+            sleep(2 * QUIET)
         self._before = self._screen.text
         self._terminal.type(line)
         self._wait_for(*told)
@@ -86,7 +92,7 @@ class Shell:
     def resume(self) -> None:
         """Resume the agent that was killed, and wait until it takes a line."""
         self.begin("/resume")
-        self._terminal.until(lambda: "Ask, @file" not in self._screen.text)
+        self._terminal.until(lambda: "Ask anything" not in self._screen.text)
         self._terminal.until(self._is_at_rest)
 
     def escape(self) -> None:
@@ -113,8 +119,8 @@ class Shell:
         """
         text = self._screen.text
         last = text.rstrip().rpartition("\n")[2]
-        is_waiting = "Esc stops" in last or "other lines wait" in text
-        return "Enter" in last and not is_waiting
+        is_waiting = "Esc stops" in last or "lines are queued" in text
+        return ("Enter" in last or "/: commands" in last) and not is_waiting
 
 
 @pytest.fixture
@@ -179,7 +185,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("/new feature reading-time", "makes the plan")
         template = (ticket / "spec.yaml").read_text()
         shell.say(f"/socrates {SLUG}", "▸ list", "How is the time counted?", "Spec 1/4")
-        shell.say("exit", "to resume")
+        shell.say("close", "to resume")
         shell.say("/resume", "Resuming", "How is the time counted?")
         shell.leave()
     with shell_in(root, pace=10) as shell:
@@ -202,7 +208,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         )
 
         shell.say(f"/plan {SLUG}", "▸ find", "1. May the command line be")
-        shell.say("exit", "is kept")
+        shell.say("close", "is kept")
         shell.say("/resume", "1. May the command line be")
         shell.leave()
     with shell_in(root, pace=10) as shell:
@@ -217,7 +223,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
             "Asking again",
             "Plan check passed",
         )
-        shell.say("exit", "is kept")
+        shell.say("close", "is kept")
         shell.say(
             "/resume",
             "Step 2: Make it a command",
@@ -245,8 +251,8 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         # the step was restored
         assert files_of_project(root) == {".gitignore", "AGENTS.md"}
         shell.say("continue", "Step 1 completed")
-        shell.say("exit", "Left feature-reading-time")
-        shell.say("/resume", "1 of 2 steps are over already")
+        shell.say("close", "Left feature-reading-time")
+        shell.say("/resume", "1 of 2 steps done")
         shell.say("continue", "Step 2 of 2 failed")
         assert statuses(root) == ["completed passed", "failed None"]
         shell.leave()

@@ -206,14 +206,27 @@ async def test_clear_and_exit(sandbox: Sandbox) -> None:
     assert await say(session, "/exit") == [ExitRequested()]
 
 
-async def test_exit_leaves_the_agent_first(sandbox: Sandbox) -> None:
+@each_row("word", ["help", "?", ":h", "/help"])
+async def test_words_for_help_show_the_help_in_chat(
+    sandbox: Sandbox, word: str
+) -> None:
+    (shown,) = await say(sandbox.session(), word)
+    assert isinstance(shown, ScreenAsked)
+    assert shown.screen == "help"
+
+
+async def test_chat_closes_the_agent_and_exit_leaves_the_shell(
+    sandbox: Sandbox,
+) -> None:
     session = sandbox.write(Step("a.txt")).session()
     await say(session, f"/exec {SLUG}")
-    events = await say(session, "/exit")
+    events = await say(session, "/chat")
     assert ExitRequested() not in events
     left = notice(events, NoticeKind.AGENT_LEFT)
     assert f"`/exec {SLUG}`" in left
+    await say(session, f"/exec {SLUG}")
     assert await say(session, "/exit") == [ExitRequested()]
+    session.leave()
 
 
 @pytest.mark.parametrize(

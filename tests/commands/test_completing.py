@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from cdd_agent.commands.completing import complete
+from cdd_agent.completion import Completion, CompletionKind
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.providers import PROVIDERS
 from tests.commands.completions import completions
@@ -47,6 +48,8 @@ def test_a_command_is_offered_with_its_arguments_and_what_it_does(
     ("typed", "offered"),
     [
         ("/ex", ["/exec", "/exit"]),
+        ("/exec", ["/exec"]),
+        ("/STATUS", ["/status"]),
         ("/tus", ["/status"]),
         ("/cst", ["/cost", "/conversation"]),
     ],
@@ -55,6 +58,15 @@ def test_commands_are_found_by_parts_and_by_letters(
     sandbox: Sandbox, typed: str, offered: list[str]
 ) -> None:
     assert completions(sandbox.session(), typed) == offered
+
+
+def test_a_command_says_whether_it_needs_an_argument(sandbox: Sandbox) -> None:
+    offers = complete(sandbox.session(), "/")
+    kinds = {offer.line: offer.kind for offer in offers}
+    for name in ("/exec", "/plan", "/new"):
+        assert kinds[name] is CompletionKind.OPENING
+    for name in ("/list", "/exit", "/status", "/model"):
+        assert kinds[name] is CompletionKind.COMMAND
 
 
 def test_tickets_are_offered_with_title_and_state(tickets: Sandbox) -> None:
@@ -118,7 +130,8 @@ async def test_files_are_offered_as_soon_as_they_are_known(sandbox: Sandbox) -> 
     assert complete(session, "see @wan", known.set) == []
     await asyncio.wait_for(known.wait(), 20)
     (offer,) = complete(session, "see @wan", pytest.fail)
-    assert offer == ("see @src/deep/wanted.py", "@src/deep/wanted.py", "12 kB")
+    path = "@src/deep/wanted.py"
+    assert offer == Completion(f"see {path}", path, "12 kB")
 
 
 def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:

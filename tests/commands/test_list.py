@@ -28,7 +28,7 @@ async def slugs(session: Session, line: str) -> list[str]:
 async def two_tickets(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", check("a.txt")))
     session = sandbox.replies(says("a.txt", "bad")).session()
-    for line in (f"/exec {SLUG}", "continue", "exit", "/new bug rounding"):
+    for line in (f"/exec {SLUG}", "continue", "close", "/new bug rounding"):
         await handle(session, line)
 
 
@@ -81,7 +81,7 @@ async def test_a_run_with_an_unverified_or_skipped_step_is_not_done(
 ) -> None:
     sandbox.write(Step("a.txt", check("a.txt")), Step("b.txt", "none"))
     session = sandbox.replies(*replies).session()
-    for typed in (f"/exec {SLUG}", "continue", line, "exit"):
+    for typed in (f"/exec {SLUG}", "continue", line):
         await handle(session, typed)
     (listed,) = await collect(handle(session, "/list"))
     assert isinstance(listed, TicketsListed)

@@ -91,7 +91,7 @@ async def test_always_holds_for_the_session_and_not_only_for_the_run(
     )
     sandbox.write(Step("a.txt", "test -f a.txt"), Step("b.txt", "test -f a.txt"))
     sandbox.replies(says("a.txt", "x"), says("b.txt", "x"))
-    await run(sandbox, "c", "exit", f"/exec {SLUG}", "c")
+    await run(sandbox, "c", "close", f"/exec {SLUG}", "c")
     assert len(answers(sandbox)) == 1
     assert sandbox.statuses() == ["completed", "completed"]
 

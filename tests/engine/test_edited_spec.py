@@ -203,7 +203,7 @@ async def test_every_face_has_the_same_answer_to_an_edited_spec(
     ]
     assert view(ticket(sandbox)).state == ("spec changed" if edited else "done")
     (overview,) = overviews(sandbox.project)
-    assert overview.next_line == f"/{'plan' if edited else 'status'} {SLUG}"
+    assert overview.next_line == f"/{'plan' if edited else 'diff'} {SLUG}"
     status = opened(ticket(sandbox))
     assert isinstance(status, PlanOpened)
     assert [(each.place, each.edit) for each in status.edited_criteria] == edited

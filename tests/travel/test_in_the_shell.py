@@ -65,7 +65,7 @@ async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
     assert second.text("a.txt") == "good\n"
     session.leave()
     session = first.replies(GOOD[1]).session()
-    told = await say(session, f"/exec {SLUG}", "retry", "exit")
+    told = await say(session, f"/exec {SLUG}", "retry", "close")
     assert NoticeKind.LEASE in noticed(told)
 
 
@@ -123,7 +123,7 @@ async def test_going_on_with_what_was_left_goes_on_in_its_own_tree(
     await stop_at(handle(session, "c"), lambda event: isinstance(event, ReplyStarted))
     session.leave()
     session = mine.replies(GOOD[0]).session()
-    await say(session, "/resume", "c", "exit")
+    await say(session, "/resume", "c", "close")
     assert not (mine.root / "a.txt").exists()
     (overview,) = overviews(mine.project)
     assert overview.view.done == 1

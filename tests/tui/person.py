@@ -18,6 +18,7 @@ from cdd_agent.frontend import REST, Frontend
 from cdd_agent.session import FindServers, Session
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
+from cdd_agent.tui.quiet_enter import QUIET
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -120,9 +121,18 @@ class Person:
         await self.until(lambda: not self.is_waiting)
 
     async def begin(self, line: str) -> None:
-        """Send a line, and come back when the shell is at it."""
-        self.prompt.area.insert(line)
+        """Send a line, and come back when the shell is at it. The user has read what
+        Enter does with an empty line.
+        """
+        self.write(line)
+        if not line:
+            self.time.pass_by(QUIET)
         await self.press("enter")
+
+    def write(self, text: str) -> None:
+        """Type a text at once; it replaces what is selected."""
+        area = self.prompt.area
+        area.replace(text, *area.selection, maintain_selection_offset=False)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)

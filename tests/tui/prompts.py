@@ -8,7 +8,7 @@ from pathlib import Path
 from textual import events
 from textual.app import App, ComposeResult
 
-from cdd_agent.completion import Completion
+from cdd_agent.completion import Completion, CompletionKind
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -19,6 +19,7 @@ NAMES = {
     "/exec ": ("[bold]odd", "bug-pay", "feature-pay", "feature-words"),
 }
 """The words that can follow the beginning of a line."""
+NEEDS_ARGUMENT = ("/exec", "/plan")
 
 
 class PromptApp(App[None]):
@@ -27,7 +28,13 @@ class PromptApp(App[None]):
     def __init__(self, root: Path, names: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__()
         self._names = names
-        self.prompt = Prompt(self.complete, PromptHistory(root), Drafts(root))
+        self.is_too_soon = False
+        self.prompt = Prompt(
+            self.complete,
+            PromptHistory(root),
+            Drafts(root),
+            lambda enter: self.is_too_soon,
+        )
         self.sent: list[str] = []
 
     def compose(self) -> ComposeResult:
@@ -35,11 +42,21 @@ class PromptApp(App[None]):
 
     def complete(self, line: str) -> list[Completion]:
         start, space, word = line.rpartition(" ")
-        return [
-            Completion(start + space + name, name, f"What {name} does.")
-            for name in self._names.get(start + space, ())
-            if name.startswith(word) and name != word
-        ]
+        kind = CompletionKind.WORD
+        offers = []
+        for name in self._names.get(start + space, ()):
+            if name.startswith("/"):
+                kind = CompletionKind.COMMAND
+            if name in NEEDS_ARGUMENT:
+                kind = CompletionKind.OPENING
+            is_found = name.startswith(word) and name != word
+            if word.startswith("/"):
+                is_found = word.removeprefix("/") in name
+            if is_found:
+                help_ = f"What {name} does."
+                offers.append(Completion(start + space + name, name, help_, kind))
+        offers.sort(key=lambda offer: not offer.shown.startswith(word))
+        return offers
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         self.sent.append(event.line)

@@ -34,7 +34,7 @@ async def test_shift_tab_toggles_ask_and_edits_and_only_words_lead_to_auto(
 ) -> None:
     async with person_at(sandbox) as person:
         assert person.mode == EDITS
-        person.prompt.area.insert("a draft")
+        person.write("a draft")
         modes = []
         for _ in range(3):
             await person.press("shift+tab")

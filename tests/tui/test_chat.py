@@ -149,12 +149,12 @@ async def test_paths_are_completed_after_an_at(project: Sandbox) -> None:
     (project.root / "src" / "app.py").touch()
     (project.root / "src" / "my page.py").touch()
     async with person_at(project) as person:
-        person.prompt.area.insert("explain @sr")
+        person.write("explain @sr")
         await person.until(lambda: completions(person) == ["explain @src/"])
         await person.press("tab")
         assert person.prompt.text == "explain @src/"
         assert completions(person) == ["explain @src/app.py", f"explain {MY_PAGE}"]
-        await person.press("down", "enter")
+        await person.press("down", "down", "enter")
         assert person.prompt.text == f"explain {MY_PAGE}"
 
 

@@ -138,7 +138,7 @@ async def test_a_shell_that_ends_without_being_left_leaves_its_draft(
             )
         )
     async with person_at(sandbox) as person:
-        await person.until(lambda: "not sent · ↑ brings it back" in person.screen)
+        await person.until(lambda: "not sent · ↑: bring it back" in person.screen)
         assert "half a thought" in person.screen
         assert person.prompt.text == ""
         await person.press("up")
@@ -150,7 +150,7 @@ def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
     def opened() -> tuple[Terminal, Screen]:
         terminal = Terminal(sandbox.root, CDD, size=(80, 24))
         screen = Screen(terminal)
-        terminal.until(lambda: "Ask anything" in screen.text)
+        terminal.until(lambda: "New ticket" in screen.text)
         return terminal, screen
 
     sandbox.write()

@@ -31,8 +31,10 @@ from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.trust import ProjectSetting
-from cdd_agent.tui.background_message import BackgroundTold
-from cdd_agent.tui.screens.first_run import FirstRun, Wish
+from cdd_agent.tui.answering import KeyClock
+from cdd_agent.tui.screens.model_setup import ModelSetup
+from cdd_agent.tui.screens.wish import Wish
+from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.status_line import StatusLine
@@ -51,7 +53,7 @@ HEARS_OR_DRAWS = re.compile(
     r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+"
 )
 LEAVES = re.compile(
-    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|event)|open|look_around)$"
+    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|input_ended|event)|open|look_around)$"
     r"|\.(on_unmount|_on_mount)$|(Home|Prompt)\.(compose|on_mount)$"
 )
 """What begins the shell or ends it: a test of its own has it."""
@@ -299,7 +301,7 @@ async def on_screens(person: Person, left: set[str]) -> None:
             await click(person, 30, 12)
             await home(person)
     offers = (OfferedModel("q", "Ollama", "http://127.0.0.1:1"),)
-    for around in (lambda: FirstRun(offers, lambda: 0.0), Wish):
+    for around in (lambda: ModelSetup(offers, KeyClock()), Wish):
         for more in (
             ("down", "ctrl+u"),
             ("enter", "enter"),
@@ -373,7 +375,7 @@ async def in_a_run(person: Person, left: set[str]) -> None:
     person.app.call_later(person.app.look, "/status")
     person.app.call_later(person.app.action_use_theme, "light")
     await person.pilot.pause()
-    await person.say("exit")
+    await person.say("close")
 
 
 async def in_questions(person: Person, left: set[str]) -> None:
@@ -442,7 +444,7 @@ async def test_each_method_fails_once_and_the_session_continues(
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()
         assert [name for name in names if f"injected into {name}\n" not in log] == []
         await home(person)
-        await person.say("exit")
+        await person.say("close")
         shutil.rmtree(sandbox.ticket)
         shutil.rmtree(sandbox.root / ".cdd" / "runs" / SLUG, ignore_errors=True)
         (sandbox.root / "a.txt").unlink(missing_ok=True)
@@ -483,7 +485,7 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
             await person.say(" ".join((f"/{known.name}", *needed)))
         await person.say("hello")
         for opens in (f"/exec {SLUG}", f"/plan {SLUG}", f"/socrates {SLUG}"):
-            for line in (opens, "exit", "exit"):
+            for line in (opens, "close", "close"):
                 await person.say(line)
         assert left == set()
         log = (sandbox.root / ".cdd/runs/errors.log").read_text()

@@ -80,7 +80,7 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
         transcript.add(BlockKind.NOTE, "no fold")
         transcript.add_foldable(block("read a.py", *LINES, sample=2))
         assert (
-            "Enter: run step 1" in person.activity or "Enter sends" in person.activity
+            "Enter: run step 1" in person.activity or "/: commands" in person.activity
         )
 
         await person.press("ctrl+up")
@@ -152,7 +152,7 @@ async def test_enter_sends_and_escape_stops_wherever_the_focus_is(
         transcript = person.app.home.transcript
         transcript.add_foldable(block("read a.py", *LINES))
         for number, move in enumerate(FOCI, 1):
-            person.prompt.area.insert("hello")
+            person.write("hello")
             await move(person)
             await person.press("enter")
             await person.until(

@@ -20,7 +20,7 @@ async def test_a_long_paste_is_shown_as_a_mark_and_sent_whole(tmp_path: Path) ->
         assert typist.prompt.area.text == f"why {MARK} ?"
         assert MARK in typist.screen
         assert typist.prompt.area.size.height == 1
-        assert typist.prompt.about_text.startswith("Enter sends all of it · Ctrl+O")
+        assert typist.prompt.about_text.startswith("Enter: send all of it · Ctrl+O")
         await typist.press("enter")
         assert typist.sent == [f"why {LONG}\n ?"]
         assert "pasted" not in history(tmp_path)

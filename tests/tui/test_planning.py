@@ -58,5 +58,5 @@ async def test_a_plan_that_becomes_unreadable_is_reported(
         assert told
         await person.say("/status")
         assert person.told.count(UNREADABLE) > told
-        await person.say("exit")
+        await person.say("close")
         assert "chat" in person.title

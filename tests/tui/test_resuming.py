@@ -118,7 +118,7 @@ async def test_the_shell_says_if_there_is_no_earlier_session(sandbox: Sandbox) -
     (sandbox.root / ".cdd").mkdir()
     async with person_at(sandbox) as person:
         await person.say("/resume list")
-        assert "There is no earlier session" in person.told
+        assert "There are no earlier sessions" in person.told
         assert person.app.screen is person.app.home
 
 
@@ -126,6 +126,6 @@ async def test_the_names_of_sessions_are_completed_with_what_they_are(
     worked: Sandbox,
 ) -> None:
     async with person_at(worked, size=(120, 30)) as person:
-        person.prompt.area.insert("/resume ")
+        person.write("/resume ")
         await person.until(lambda: "a run has begun" in person.screen)
         assert "the earlier sessions" in person.screen

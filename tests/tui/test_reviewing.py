@@ -49,7 +49,7 @@ async def begin_answer(person: Person, line: str) -> None:
     """Read what is asked, and type a line: its first key decides what it is for."""
     await person.rest()
     await person.press(line[0])
-    person.prompt.area.insert(line[1:])
+    person.write(line[1:])
 
 
 async def send(person: Person, line: str) -> None:

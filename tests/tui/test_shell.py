@@ -16,6 +16,7 @@ from tests.support.projects import (
     plan,
     says,
 )
+from tests.support.tables import each_row
 from tests.tui.person import Person, person_at
 
 WHY = "it can wait"
@@ -100,11 +101,11 @@ async def test_after_the_end_of_the_run_its_words_do_what_the_line_below_says(
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("all")
         for count, word in enumerate(("continue", "n", "skip"), 1):
-            person.prompt.area.insert(word)
+            person.write(word)
             await person.until(lambda: "Enter does nothing" in person.activity)
             await person.say("")
             assert noticed(person.shown).count(NoticeKind.ALL_DONE) == count
-        person.prompt.area.insert("undo")
+        person.write("undo")
         await person.until(lambda: "Enter: undo" in person.activity)
         await person.say("")
         assert sandbox.statuses() == ["completed", "pending"]
@@ -164,7 +165,7 @@ async def test_exit_returns_to_chat_and_keeps_the_state(sandbox: Sandbox) -> Non
     sandbox.write(*TWO_STEPS).replies(GOOD[0], "Here I am.")
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("")
-        await person.say("exit")
+        await person.say("close")
 
         assert "chat" in person.title
         assert person.steps == []
@@ -181,13 +182,13 @@ async def test_exit_returns_to_chat_and_keeps_the_state(sandbox: Sandbox) -> Non
 async def test_a_line_that_leads_nowhere_is_answered(sandbox: Sandbox) -> None:
     answers = {
         "/exce x": "/exec?",
-        "/exec": "/exec SLUG",
+        "/exec ": "/exec SLUG",
         "/exec nothing-like-it": "nothing-like-it",
         '/exec "half': "quotation mark",
         "/": "command /",
         "hello": "no reply left",
-        "exit": "`/exit`",
-        "!": "command of your own",
+        "bye": "`/exit`",
+        "!": "shell command after",
     }
     async with person_at(sandbox) as person:
         for line, answer in answers.items():
@@ -231,7 +232,7 @@ async def test_clear_empties_the_transcript_and_keeps_the_active_plan(
         assert person.told == ""
         assert len(person.steps) == 3
 
-        await person.say("exit")
+        await person.say("close")
         await person.say("/clear")
         assert person.steps == []
 
@@ -259,16 +260,16 @@ async def test_page_keys_scroll_the_transcript_and_a_sent_line_returns_to_its_en
         assert transcript.scroll_y == transcript.max_scroll_y
 
 
-async def test_slash_exit_leaves_the_agent_then_the_shell(sandbox: Sandbox) -> None:
+@each_row("line", ["/exit", "exit", "quit", ":q"])
+async def test_one_exit_leaves_the_shell_also_from_an_agent(
+    sandbox: Sandbox, line: str
+) -> None:
     sandbox.write(*TWO_STEPS)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
-        await person.say("/exit")
-        assert "chat" in person.title
-        assert person.app.is_running
-
-        await person.begin("/exit")
+        await person.begin(line)
         await person.until(lambda: not person.app.is_running)
         assert person.app.return_code == 0
+    sandbox.engine().close()  # the ticket is free
 
 
 NASTY = "[bold]Loud[/bold] [/nope] \x1b[31mred\x07 $(x)"

@@ -127,6 +127,7 @@ def test_only_commands_that_disturb_nothing_run_next_to_a_step() -> None:
         "cost",
         "criteria",
         "diff",
+        "exit",
         "help",
         "list",
         "model",
@@ -245,7 +246,7 @@ async def test_the_shell_keeps_no_agent_after_its_run_is_closed(
         model.release()
         await person.until(lambda: not person.is_waiting)
         await person.say("/exit")
-        person.prompt.area.insert("hello")
+        person.write("hello")
         await person.pilot.pause()
         gc.collect()
         assert agent() is None

@@ -133,7 +133,7 @@ async def test_a_failed_step_is_retried_with_guidance_or_skipped_with_a_reason(
         await opened(person)
         await person.press("r")
         await person.until(lambda: person.prompt.text == "retry 1")
-        person.prompt.area.insert(f" because {GUIDANCE}")
+        person.write(f" because {GUIDANCE}")
         await person.say("")
         assert one_done.statuses()[0] == "completed"
         assert GUIDANCE in one_done.prompt()

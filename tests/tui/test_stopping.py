@@ -9,6 +9,7 @@ from textual import events
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
+from tests.support.tables import each_row
 from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
 
@@ -135,11 +136,13 @@ async def test_a_line_sent_during_a_step_returns_when_the_step_is_stopped(
         assert person.prompt.text == "use a table"
         assert person.is_waiting
 
+        await person.rest()
         await person.press("enter")
         await stop(person, "ctrl+c")
         assert person.prompt.text == "use a table"
 
         sandbox.model.pace = 0
+        await person.rest()
         await person.press("enter")
         await person.until(lambda: not person.is_waiting)
         assert "use a table" in sandbox.prompt()
@@ -288,7 +291,7 @@ async def test_lines_that_return_after_a_stop_stay_lines_and_are_not_sent(
         for line in lines:
             await person.begin(line)
         await person.until(lambda: f"⋯ {' '.join(LINES.split())}" in person.screen)
-        person.prompt.area.insert("draft")
+        person.write("draft")
         await stop(person, "ctrl+c")
 
         assert person.prompt.text == "draft"
@@ -334,16 +337,16 @@ async def test_a_line_does_not_return_to_the_prompt_while_the_user_types(
         assert "↩ status" in person.screen
 
 
-async def test_exit_sent_during_a_step_leaves_once_the_step_is_done(
-    sandbox: Sandbox,
+@each_row("line", ["exit", "/exit", ":q"])
+async def test_exit_sent_during_a_step_stops_it_and_leaves(
+    sandbox: Sandbox, line: str
 ) -> None:
     sandbox.write(*TWO_STEPS)
-    sandbox.model = model = HeldModel(says("a.txt", "good", "One word."))
+    sandbox.model = HeldModel(says("a.txt", "good", "One word."))
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
-        for line in ("exit", "/exit", "never sent"):
-            await person.begin(line)
-        model.release()
+        await person.begin("never sent")
+        await person.begin(line)
         await person.until(lambda: not person.app.is_running)
-    assert sandbox.statuses() == ["completed", "pending"]
+    assert sandbox.statuses() == ["pending", "pending"]
     assert person.app.return_code == 0

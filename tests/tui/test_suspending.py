@@ -37,7 +37,7 @@ class AtWork:
         )
         self.terminal.type(f"PS1='at-home> '; {set_}{CDD}")
         self.sees("❯")
-        self.sees("Enter sends")
+        self.sees("/: commands")
 
     def sees(self, text: str) -> None:
         self.terminal.until(lambda: text in self.screen.text)
@@ -117,7 +117,7 @@ def test_the_editor_gets_the_terminal_and_its_text_goes_to_the_prompt(
 
     person.sees("and a second line")
     assert "❯ a whole thought" in person.screen.text
-    person.sees("Enter sends")
+    person.sees("/: commands")
 
 
 @pytest.mark.pty

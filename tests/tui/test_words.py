@@ -2,6 +2,7 @@
 
 from cdd_agent.commands.registry import hint_for
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.tui.hints import fit_hint
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
@@ -26,7 +27,7 @@ LINES = (
     "skip 30",
     "/exit",
     "/hepl",
-    "/exec",
+    "/exec ",
     "!ls",
     "",
 )
@@ -35,7 +36,7 @@ LINES = (
 async def types(person: Person, line: str) -> str:
     """Type a line without Enter, and return the text below the prompt."""
     person.prompt.replace("")
-    person.prompt.area.insert(line)
+    person.write(line)
     await person.pilot.pause()
     return person.activity
 
@@ -52,7 +53,7 @@ async def test_the_effect_of_enter_is_shown_below_the_prompt(sandbox: Sandbox) -
             assert person.app.session is not None
             meaning = person.app.session.meaning(line)
             hint = meaning.hint if meaning is not None else hint_for(line)
-            assert below.startswith(hint[:70]), line
+            assert below.startswith(fit_hint(hint, 60)[:-2]), line
             assert below in person.screen
             assert len(below) <= 80
         assert sandbox.model.requests == []
@@ -72,12 +73,12 @@ async def test_during_a_step_the_effect_of_enter_on_each_kind_of_line_is_shown(
     sandbox.model = model = HeldModel(GOOD[0])
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
-        assert "wait" in person.prompt.area.placeholder
+        assert "queued" in person.prompt.area.placeholder
         below = {
             line: await types(person, line)
             for line in ("/status", "/clear", "!ls", GUIDANCE, "/staus")
         }
-        assert below["/status"].startswith(hint_for("/status"))
+        assert below["/status"].startswith(fit_hint(hint_for("/status"), 60)[:-2])
         assert below["/clear"] == below["!ls"] == below["/staus"] != below[GUIDANCE]
         await person.press("enter")
         assert "Receiving the reply" in person.activity
@@ -96,14 +97,14 @@ async def test_at_a_question_in_a_turn_no_line_is_said_to_wait(
         person.app.home.begin()
         asked = person.app.run_worker(person.app.asking.ask("Which port?"))
         await person.until_asked()
-        assert person.prompt.area.placeholder == "your answer ..."
+        assert person.prompt.area.placeholder == "Type your answer …"
         await person.rest()
         await person.type("8080")
         assert "waits" not in person.activity
         await person.rest()
         await person.press("enter")
         await person.until(lambda: asked.is_finished)
-        assert "wait" in person.prompt.area.placeholder
+        assert "queued" in person.prompt.area.placeholder
 
 
 async def test_a_line_that_may_be_a_slip_runs_nothing(sandbox: Sandbox) -> None:
@@ -115,7 +116,7 @@ async def test_a_line_that_may_be_a_slip_runs_nothing(sandbox: Sandbox) -> None:
         assert sandbox.model.requests == []
         await person.say("help")
         assert "`continue`, `c`" in person.told
-        await person.say("quit")
+        await person.say("close")
         assert "chat" in person.title
         assert person.app.is_running
 
@@ -164,10 +165,13 @@ async def test_a_line_for_the_running_step_returns_and_enter_uses_it_for_the_nex
             assert f"step {at + 2}" in person.activity, line
 
             await person.press("enter")
+            assert "Too soon" in person.activity
+            await person.rest()
+            await person.press("enter")
             await person.until(lambda: not person.is_waiting)
             assert sandbox.statuses()[at + 1] == status, line
 
-        # a line that was typed before the end needs a second Enter after it
+        # a line that was typed before the end means something else after it
         model.hold()
         await running(person)
         await types(person, "use a table")
@@ -178,6 +182,7 @@ async def test_a_line_for_the_running_step_returns_and_enter_uses_it_for_the_nex
         await person.pilot.pause()
         assert person.prompt.text == "use a table"
         assert sandbox.statuses().count("completed") == done
+        await person.rest()
         await person.press("enter")
         await person.until(lambda: sandbox.statuses().count("completed") == done + 1)
 

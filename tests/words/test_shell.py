@@ -68,7 +68,6 @@ committed as 0123456789, 89abcdef01 in lib/core
 Committed: 0123456789.
 Review the changes of step 2 and commit them.
 """
-KEYS = "Enter sends · Ctrl+J new line · Ctrl+R history · Ctrl+G editor · Ctrl+D leaves"
 
 
 async def test_a_run(sandbox: Sandbox) -> None:
@@ -116,21 +115,24 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             await person.say(line)
             hints[line] = (person.prompt.area.placeholder, person.activity)
     assert hints == {
-        "/status": ("Ask, @file, !command, /help ...", KEYS),
+        "/status": (
+            "Ask anything, or type / for commands",
+            "/: commands · @: files · F1: help · Ctrl+D: leave · Ctrl+R: earlier lines",
+        ),
         f"/exec {SLUG}": (
             "Enter: run the next step, or type status, skip, exit …",
-            "Enter: run step 1, Make a.txt · F1 help",
+            "Enter: run step 1, Make a.txt · F1: help",
         ),
         "c": (
             "retry, skip, exit, or what to do differently …",
             (
                 "Enter does nothing: the step failed. Type retry to run it again ·"
-                " F1 help"
+                " F1: help"
             ),
         ),
         f"/socrates {SLUG}": (
             "your answer, or summary, approve, exit …",
-            "Enter: continue · F1 help",
+            "Enter: continue · F1: help",
         ),
     }
 

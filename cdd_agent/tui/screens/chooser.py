@@ -64,7 +64,7 @@ class Chooser(Overlay):
     DEFAULT_CSS = """
     Chooser {
         & #filter {
-            height: 1; padding: 0 1; background: $surface; text-wrap: nowrap;
+            height: 1; padding: 0 1; text-wrap: nowrap;
             text-overflow: ellipsis;
         }
         & OptionList {
@@ -176,15 +176,21 @@ class Chooser(Overlay):
         options.set_options(self._options(width))
         chosen = before if before in rows else next(iter(rows), None)
         options.highlighted = None if chosen is None else self._found.index(chosen)
-        typed = sanitize_for_display(self._typed)
-        line = (
-            Content.assemble("› ", (typed, "bold"), "▏")
-            if typed
-            else Content.styled(f"› {self.PROMPT}", "dim")
-        )
-        self.query_one("#filter", Static).update(line)
+        self.query_one("#filter", Static).update(self.typed_line())
         if not self._found and self._rows:
             self.hint(self.NOTHING)
+
+    @property
+    def prompt(self) -> str:
+        """What can be typed, while nothing is."""
+        return self.PROMPT
+
+    def typed_line(self) -> Content:
+        """Return the line with what was typed."""
+        typed = sanitize_for_display(self._typed)
+        if not typed:
+            return Content.styled(f"› {self.prompt}", "dim")
+        return Content.assemble("› ", (typed, "bold"), "▏")
 
     def _options(self, width: int) -> Iterator[Option]:
         for place, row in enumerate(self._found):

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.listing import view
-from cdd_agent.commands.overview import next_line
+from cdd_agent.commands.overview import next_command
 from cdd_agent.commands.registry import commands
 from cdd_agent.errors import CddError
 from cdd_agent.tui.key_help import everywhere
@@ -69,7 +69,7 @@ class Palette(Chooser):
 def _ticket_rows(project: Project) -> Iterator[Row]:
     for ticket in project.tickets.list():
         seen = view(ticket)
-        line = next_line(ticket, seen)
+        line = next_command(ticket, seen)
         steps = f" {seen.done}/{seen.total}" if seen.total else ""
         yield Row(line, line, f"ticket · {seen.state}{steps}")
 

@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.hints import fit_hint
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -80,12 +81,11 @@ class ActivityBar(GuardedWidget, Widget):
                 self.busy(what)
 
     def render(self) -> Content:
-        if said := self._said_once or self._doing:
-            return Content(sanitize_for_display(said))
-        if not self._what:
-            return Content(
-                self._hint or sanitize_for_display(self._meaning) or self._idle
-            )
+        said = self._said_once or self._doing
+        if not said and not self._what:
+            said = self._hint or self._meaning or self._idle
+        if said:
+            return Content(fit_hint(sanitize_for_display(said), self.size.width))
         seconds = monotonic() - self._since
         frame = _FRAMES[int(seconds / _TICK) % len(_FRAMES)]
         since = f"  {seconds:.0f} s · Esc stops"

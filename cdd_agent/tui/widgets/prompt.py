@@ -1,5 +1,6 @@
-"""The prompt: where the person types. Enter sends, Up and Down walk through history,
-Ctrl+R searches it, Tab completes, Ctrl+G opens an editor.
+"""The prompt: where the user types. Enter sends the line, or takes the completion that
+is highlighted. Up and Down walk through history, Ctrl+R searches it, Tab completes,
+Ctrl+G opens an editor.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -7,14 +8,14 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList, Static
 
-from cdd_agent.completion import Completion
+from cdd_agent.completion import Completion, CompletionKind
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.drafts import Drafts
@@ -27,9 +28,9 @@ from cdd_agent.tui.widgets.prompt_frame import PromptFrame
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-_WAITING = "  waits for the end of this · Esc takes it back"
-_ASIDE = "  comes back when the question is answered"
-_UNSENT = "  not sent · ↑ brings it back"
+_WAITING = "  queued · Esc: take it back"
+_ASIDE = "  returns to the prompt when the question is answered"
+_UNSENT = "  not sent · ↑: bring it back"
 _MOST_FOUND = 50
 _FELT_HERE = ("up", "down", "tab", "ctrl+r")
 """Keys that have their effect in the prompt, or none."""
@@ -39,15 +40,21 @@ ones push theirs.
 """
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
-_SEARCHING = (
-    "Searching earlier lines: Enter takes one · Ctrl+R the next older · Esc back"
-)
-_NOTHING_FOUND = "No earlier line has that: Enter or Esc ends the search"
+_SEARCHING = "Enter: take this earlier line · Esc: back · Ctrl+R: next older"
+_NOTHING_FOUND = "No earlier line has that · Esc: back · Enter: keep the text"
 
 
 class Prompt(GuardedWidget, Vertical):
     """Text area, completions, and the lines that were sent while something else runs
     and wait for its end.
+
+    Completions have one state: the highlighted row, or None. Enter takes the
+    highlighted row; without one it sends the line as typed. The name of a slash command
+    highlights the first command that starts with it. In all other lists the user
+    chooses a row first, by an arrow key.
+
+    The shell can suggest a line: a selected text that the next letter replaces. It is
+    no draft until the user edits it.
 
     What was typed is never lost: a line that is not sent comes back into the prompt, or
     is behind Up. No two lines become one.
@@ -84,7 +91,10 @@ class Prompt(GuardedWidget, Vertical):
             self.line = line
 
     class Stopped(Message):
-        """Escape, with nothing of the prompt's own to close."""
+        """Escape, with nothing in the prompt to close."""
+
+    class EnterIgnored(Message):
+        """Enter came before the user could have read what it does."""
 
     class NothingDone(Message):
         """A key has changed nothing."""
@@ -94,16 +104,19 @@ class Prompt(GuardedWidget, Vertical):
             self.key = key
 
     class DoingChanged(Message):
-        """Enter does something else by now, though the text is the same."""
+        """Enter does something else, though the text is the same."""
 
     def __init__(
         self,
         complete: Callable[[str], list[Completion]],
         history: PromptHistory,
         drafts: Drafts,
+        is_too_soon: Callable[[events.Key], bool],
     ) -> None:
+        """`is_too_soon` says of an Enter that sends a line whether it is ignored."""
         super().__init__()
         self._complete = complete
+        self._is_too_soon = is_too_soon
         self._history = history
         self._kept = drafts
         self._waiting: list[tuple[str, object]] = []
@@ -116,9 +129,10 @@ class Prompt(GuardedWidget, Vertical):
         """
         self._found: list[Completion] = []
         """The completions on offer."""
-        self._walked = False
-        """The person moved within the completions: Enter takes one instead of sending.
-        """
+        self._found_for = ""
+        """The text that they complete."""
+        self._put: str | None = None
+        """The text that the shell put into the prompt last, not the user."""
         self._quiet_for: str | None = None
         """A text for which no completions are wanted: it was just taken from them, or
         from history.
@@ -126,6 +140,8 @@ class Prompt(GuardedWidget, Vertical):
         self._searched_from: str | None = None
         """The draft from before the search in the history that goes on."""
         self._keeping: Timer | None = None
+        self.when_empty: Callable[[str], bool] = lambda key: False
+        """Handles a key while the prompt is empty; False leaves it to the prompt."""
 
     def compose(self) -> ComposeResult:
         completions = OptionList(markup=False)
@@ -162,28 +178,37 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def doing(self) -> str:
-        """The effect of Enter, in words, where that is not to send the line."""
+        """The effect of Enter, in words, unless it sends a line."""
         if self._searched_from is not None:
             return _SEARCHING if self._found else _NOTHING_FOUND
-        if (
-            self.is_completing
-            and self._walked
-            and (taken := self._highlighted) is not None
-        ):
-            return f"Enter takes {taken.shown} · Esc back"
-        return ""
+        taken = self._chosen
+        if taken is None or taken.kind is CompletionKind.COMMAND:
+            return ""
+        shown = taken.line if taken.is_command else taken.shown
+        return f"Enter: insert {shown} · Esc: close the list"
+
+    @property
+    def line_to_send(self) -> str:
+        """The command that is highlighted, or else the text."""
+        taken = self._chosen
+        if taken is not None and taken.kind is CompletionKind.COMMAND:
+            return taken.line
+        return self.text
+
+    @property
+    def has_choice(self) -> bool:
+        """A completion is highlighted."""
+        return self._chosen is not None
 
     @property
     def about_text(self) -> str:
         """A remark on what Enter sends."""
         if self.area.is_folded:
-            return "Enter sends all of it · Ctrl+O shows what was pasted"
+            return "Enter: send all of it · Ctrl+O: show what was pasted"
         lines = self.area.document.line_count
-        return (
-            f"Enter sends {lines:,} lines · Ctrl+J new line · Ctrl+G editor"
-            if lines > 1
-            else ""
-        )
+        if lines > 1:
+            return f"Enter: send {lines:,} lines · Ctrl+J: new line · Ctrl+G: editor"
+        return ""
 
     @property
     def offers(self) -> list[Completion]:
@@ -195,16 +220,36 @@ class Prompt(GuardedWidget, Vertical):
         completions for it.
         """
         self.area.put(text)
+        self._put = None
         self._quiet_for = self.area.text
         self._close()
 
+    def put(self, text: str) -> None:
+        """Put a text there that the user did not type. Enter sends it once it could be
+        read.
+        """
+        self.replace(text)
+        self._put = text
+
+    def suggest(self, line: str) -> None:
+        """Put a line there that Enter sends and the next letter replaces."""
+        self.put(line)
+        self.area.suggest()
+
+    @property
+    def is_suggesting(self) -> bool:
+        """A suggested line is there, and the user has not touched it."""
+        return self.area.is_suggesting
+
+    @property
+    def is_typed(self) -> bool:
+        """The user typed the text, or took it from a list or the history."""
+        return bool(self.text.strip()) and self.text != self._put
+
     def offer_again(self) -> None:
-        """More is known by now of what a line can become."""
-        if (
-            self.area.text != self._quiet_for
-            and self._searched_from is None
-            and not self._walked
-        ):
+        """More completions are known than when the line was typed."""
+        is_free = self._searched_from is None and self._chosen is None
+        if is_free and self.area.text != self._quiet_for:
             self._offer()
 
     def on_text_area_changed(self) -> None:
@@ -216,7 +261,7 @@ class Prompt(GuardedWidget, Vertical):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self._take()
+        self._take(self._found[event.option_index])
 
     def seen(self) -> Hashable:
         return (
@@ -226,21 +271,38 @@ class Prompt(GuardedWidget, Vertical):
             len(self._waiting),
         )
 
-    def _key_pressed(self, key: str) -> None:
+    def _key_pressed(self, event: events.Key) -> None:
+        self._catch_up()
+        brings_back = event.key == "up" and bool(self._unsent)
+        is_empty = not self.text and not self.is_completing
+        if is_empty and not brings_back and self.when_empty(event.key):
+            return
         before = self.seen()
-        self._do(key)
-        if key in _FELT_HERE and self.seen() == before:
-            self.post_message(self.NothingDone(key))
+        if event.key == "enter":
+            self._enter(event)
+            return
+        self._do(event.key)
+        if event.key in _FELT_HERE and self.seen() == before:
+            self.post_message(self.NothingDone(event.key))
+
+    def _catch_up(self) -> None:
+        """Offer completions for letters that came at once with this key."""
+        if self.area.text not in (self._found_for, self._quiet_for):
+            self._offer()
+
+    def _enter(self, event: events.Key) -> None:
+        taken = self._chosen
+        is_sent = taken is None or taken.kind is CompletionKind.COMMAND
+        if self.is_searching or not is_sent:
+            self._take(taken)
+        elif self._is_too_soon(event):
+            self.post_message(self.EnterIgnored())
+        else:
+            self._send(self.line_to_send)
 
     def _do(self, key: str) -> None:
         completing = self.is_completing
         match key:
-            case "enter" if self._searched_from is not None or (
-                completing and self._walked
-            ):
-                self._take()
-            case "enter":
-                self._send()
             case "ctrl+g":
                 self._edit()
             case "ctrl+r" if self._searched_from is None:
@@ -250,13 +312,13 @@ class Prompt(GuardedWidget, Vertical):
             case "tab" if self._searched_from is not None or (
                 completing and not self._complete_common()
             ):
-                self._take()
+                self._take(self._chosen or next(iter(self._found), None))
             case "tab" if completing:
                 pass
             case "tab":  # also when it comes faster than the completions are shown
                 self._offer()
                 if len(self._found) == 1:
-                    self._take()
+                    self._take(self._found[0])
             case "up" | "down" if completing:
                 self._walk(key)
             case "up" | "down":
@@ -265,31 +327,35 @@ class Prompt(GuardedWidget, Vertical):
                 self.replace(self._searched_from)
             case "escape" if completing:
                 self._close()
+            case "escape" if self.is_suggesting:
+                self.replace("")
             case "escape" if self._waiting:
                 self.bring_back([self._waiting.pop()[0]])
             case "escape":
                 self.post_message(self.Stopped())
 
-    def _send(self) -> None:
-        line = self.text
+    def _send(self, line: str) -> None:
         self.replace("")
         self._unsent.clear()
         self._show_waiting()
         self.post_message(self.Submitted(line))
 
     def _search(self) -> None:
-        """Look for an earlier line; what is typed is looked for."""
+        """Search the history for the text that is typed."""
+        if self.is_suggesting:
+            self.replace("")
         self._searched_from = self.text
         self._offer()
 
     @work(group="editor")
     async def _edit(self) -> None:
-        self.replace(before := self._draft)
+        before = self.text if self._searched_from is None else self._searched_from
+        self.replace(before)
         try:
             text = await edited(self.app, before)
         except CddError as error:
             hint = f" {error.hint}" if error.hint else ""
-            message = f"{error.message}.{hint} What you have typed is as it was."
+            message = f"{error.message}.{hint} Your text is unchanged."
             self.notify(message, severity="warning", markup=False, timeout=10)
             return
         if self.text != before:
@@ -301,12 +367,13 @@ class Prompt(GuardedWidget, Vertical):
         self._history.add(line)
 
     def bring_back(self, lines: Sequence[str], *, is_typing: bool = False) -> None:
-        """These lines, the first one first, are not sent after all: into the prompt
-        with one, if nothing is there and nobody types; the others are behind Up.
+        """Do not send these lines, the oldest first. One goes into the prompt if it is
+        empty and the user is not typing; the others are behind Up.
         """
         left = [line for line in lines if line.strip()]
-        if left and not self.text and not is_typing and not self.is_searching:
-            self.replace(left.pop(0))
+        is_free = not self._draft and not self.is_searching
+        if left and is_free and not is_typing:
+            self.put(left.pop(0))
         for line in reversed(left):
             self._history.add(line)
         self._unsent += left
@@ -317,7 +384,7 @@ class Prompt(GuardedWidget, Vertical):
         comes back after it.
         """
         if line is None:
-            line = self.text
+            line = self._draft
             self.replace("")
         if line.strip():
             self._aside.append(line)
@@ -373,22 +440,24 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _draft(self) -> str:
-        """The text, unless it is what is looked for; then the text before that."""
-        return self.text if self._searched_from is None else self._searched_from
+        """The text that the user typed; during a search, the text from before it."""
+        if self._searched_from is not None:
+            return self._searched_from
+        return "" if self.is_suggesting else self.text
 
     @property
     def _lines_waiting(self) -> list[str]:
         return [line for line, _ in self._waiting]
 
     def hold(self, line: str, meant: object) -> None:
-        """The line that was sent has to wait: show it until it is taken, or Escape
-        brings it back. What it `meant` when it was sent is kept beside it.
+        """Queue a line that was sent, with what it `meant` then, and show it until it
+        is taken or Escape brings it back.
         """
         self._waiting.append((line, meant))
         self._show_waiting()
 
     def take_waiting(self) -> tuple[str, object] | None:
-        """The line that waits longest, to be sent now, and what it meant."""
+        """Remove and return the oldest queued line, and what it meant."""
         taken = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
         return taken
@@ -432,12 +501,23 @@ class Prompt(GuardedWidget, Vertical):
         else:
             found = self._history.search(self.text, _MOST_FOUND)
             self._found = [Completion(line, _on_one_row(line)) for line in found]
+        self._found_for = self.area.text
         completions = self.query_one(OptionList)
         completions.set_options(_rows(self._found))
-        completions.highlighted = 0 if self._found else None
-        self._walked = False
+        completions.highlighted = self._default
         self.set_class(bool(self._found), "-completing")
         self.post_message(self.DoingChanged())
+
+    @property
+    def _default(self) -> int | None:
+        """The row that is highlighted before the user chooses one."""
+        if not self._found:
+            return None
+        if self._searched_from is not None:
+            return 0
+        typed, first = self._found_for.casefold(), self._found[0]
+        is_meant = len(typed) > 1 and first.line.casefold().startswith(typed)
+        return 0 if first.is_command and is_meant else None
 
     def _walk(self, key: str) -> None:
         completions = self.query_one(OptionList)
@@ -445,25 +525,25 @@ class Prompt(GuardedWidget, Vertical):
             completions.action_cursor_up()
         else:
             completions.action_cursor_down()
-        self._walked = True
         self.post_message(self.DoingChanged())
 
     @property
-    def _highlighted(self) -> Completion | None:
+    def _chosen(self) -> Completion | None:
+        """The completion that is highlighted; None where nothing is chosen."""
         index = self.query_one(OptionList).highlighted
-        return (
-            None if index is None or index >= len(self._found) else self._found[index]
-        )
+        if not self.is_completing or index is None or index >= len(self._found):
+            return None
+        return self._found[index]
 
     def _complete_common(self) -> bool:
-        """Type what all completions have in common, if that is more than there is; as
-        in a shell.
+        """Insert what all completions have in common, as a shell does. False if that is
+        no more than the text, or if the user chose a row.
         """
         text = self.area.text
         # characters are meant
         common = commonprefix([found.line for found in self._found])  # noqa: RUF071
         if (
-            self._walked
+            self.query_one(OptionList).highlighted != self._default
             or len(self._found) < 2
             or not common.startswith(text)
             or common == text
@@ -474,8 +554,8 @@ class Prompt(GuardedWidget, Vertical):
         self._offer()
         return True
 
-    def _take(self) -> None:
-        taken = self._highlighted
+    def _take(self, taken: Completion | None) -> None:
+        """Put a completion into the prompt."""
         if self._searched_from is not None:
             self.replace(taken.line if taken is not None else self.text)
         elif taken is not None:
@@ -488,17 +568,13 @@ class Prompt(GuardedWidget, Vertical):
                 self._offer()
 
     def _recall(self, key: str) -> None:
-        line = (
-            self._history.previous(self.text)
-            if key == "up"
-            else self._history.next(self.text)
-        )
+        walk = self._history.previous if key == "up" else self._history.next
+        line = walk(self._draft)
         if line is not None:
             self.replace(line)
 
     def _close(self) -> None:
         self.remove_class("-completing")
-        self._walked = False
         self._searched_from = None
         self.post_message(self.DoingChanged())
 

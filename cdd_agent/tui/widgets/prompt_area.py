@@ -30,14 +30,15 @@ class PromptArea(GuardedWidget, TextArea):
     ]
     _KEYS = frozenset({"enter", "tab", "up", "down", "escape", "ctrl+r", "ctrl+g"})
 
-    def __init__(self, pressed: Callable[[str], None]) -> None:
+    def __init__(self, pressed: Callable[[events.Key], None]) -> None:
         super().__init__(compact=True, highlight_cursor_line=False)
         self.cursor_blink = False  # an idle shell redraws nothing
         self._pressed = pressed
         self._pasted: dict[str, str] = {}
         """The pastes of this session, by the mark that stands for each."""
         self._opened: set[str] = set()
-        """Marks whose paste the person wants to see."""
+        """Marks whose paste the user wants to see."""
+        self._suggested = ""
 
     @property
     def whole(self) -> str:
@@ -63,7 +64,22 @@ class PromptArea(GuardedWidget, TextArea):
         for mark, pasted in self._pasted.items():
             text = text if mark in self._opened else text.replace(pasted, mark)
         self.text = text
+        self._suggested = ""
         self.move_cursor(self.document.end)
+
+    def suggest(self) -> None:
+        """Select the text: the next letter replaces it, → or End or Backspace edits
+        it.
+        """
+        self._suggested = self.text
+        self.select_all()
+
+    @property
+    def is_suggesting(self) -> bool:
+        """The text is a suggestion that the user has not touched."""
+        return bool(self._suggested) and (
+            self._suggested == self.text == self.selected_text
+        )
 
     async def _on_paste(self, event: events.Paste) -> None:
         text = re.sub(r"\r\n?", "\n", event.text)
@@ -110,6 +126,8 @@ class PromptArea(GuardedWidget, TextArea):
         super().action_redo()
 
     def action_delete_left(self) -> None:
+        if self.is_suggesting:
+            self.move_cursor(self.document.end)
         row, column = self.cursor_location
         before = self.document.get_line(row)[:column]
         mark = next((mark for mark in self._pasted if before.endswith(mark)), None)
@@ -138,7 +156,7 @@ class PromptArea(GuardedWidget, TextArea):
             self.insert("\n")
         elif event.key in self._KEYS and self._is_for_the_prompt(event.key):
             event.prevent_default().stop()
-            self._pressed(event.key)
+            self._pressed(event)
         elif event.key in self._bindings.key_to_bindings:
             # Here and now: on Textual's way, letters that are waiting already would get
             # into the text before it.

@@ -68,7 +68,7 @@ async def test_a_row_shows_the_progress_and_the_cost_of_a_run(sandbox: Sandbox) 
     )
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("continue")
-        await person.say("exit")
+        await person.say("close")
         report = sandbox.root / ".cdd" / "runs" / SLUG / "report.json"
         report.write_text(json.dumps(json.loads(report.read_text()) | {"usd": 0.126}))
         await tickets(person)
