@@ -58,9 +58,14 @@ class Prompt(GuardedWidget, Vertical):
     DEFAULT_CSS = """
     Prompt { height: auto; }
     Prompt OptionList {
-        height: auto; max-height: 12; border: none; padding: 0 2; display: none;
-        background: $panel;
+        height: auto; max-height: 12; margin: 0 1; border: none; padding: 0;
+        background: $panel; display: none;
         scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
+        & > .option-list--option { padding: 0 1; }
+        & > .option-list--option-highlighted {
+            background: $block-cursor-background; color: $block-cursor-foreground;
+            text-style: bold;
+        }
     }
     Prompt.-completing OptionList { display: block; }
     PromptFrame Static { width: 1; color: $text-accent; text-style: bold; }
@@ -498,7 +503,7 @@ class Prompt(GuardedWidget, Vertical):
             self._found = [Completion(line, _on_one_row(line)) for line in found]
         self._found_for = self.area.text
         completions = self.query_one(OptionList)
-        # The list and its rows have padding, and there is a scroll bar.
+        # The list has a margin, its rows have padding, and there is a scroll bar.
         room = self.size.width - 5
         completions.set_options(completion_rows(self._found, room))
         completions.highlighted = self._default
