@@ -214,6 +214,10 @@ class Home(GuardedWidget, Screen[None]):
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
+        if isinstance(event, ApprovalChanged):
+            self.show_approval()
+            if not self._is_at_work:
+                return
         self.end_welcome()
         transcript, activity = self.transcript, self.activity
         if self._side.holds_back(event):
@@ -307,10 +311,6 @@ class Home(GuardedWidget, Screen[None]):
             case AcceptingAll():
                 self.show_approval()
                 self._describe(event)
-            case ApprovalChanged():
-                self.show_approval()
-                if self._is_at_work:
-                    self._describe(event)
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
