@@ -454,7 +454,8 @@ class Home(GuardedWidget, Screen[None]):
     def say_that_enter_was_ignored(self) -> None:
         """Below the prompt, until the next key."""
         hint = self._hint_of_line(self.prompt.line_to_send).partition(BETWEEN)[0]
-        self.activity.say_once(f"Too soon, ignored. Press again. {hint}".rstrip())
+        parts = ["Too soon, ignored", hint] if hint else ["Too soon, ignored"]
+        self.activity.say_once(BETWEEN.join(parts))
 
     def _hint_of_queue(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""

@@ -106,14 +106,14 @@ async def test_a_second_enter_neither_sends_a_suggestion_nor_runs_a_step(
             await person.say(line)
             before = len(sandbox.model.requests)
             await person.press("enter", "enter")
-            assert person.activity.startswith("Too soon, ignored.")
+            assert person.activity.startswith("Too soon, ignored")
             assert "Enter: run step" in person.activity
             assert len(sandbox.model.requests) == before == done
         await person.rest(QUIET)
         await person.press("enter")
         await suggested(person)
         await person.press("enter")
-        assert person.activity.startswith("Too soon, ignored.")
+        assert person.activity.startswith("Too soon, ignored")
         assert await suggested(person) == f"/diff {SLUG}"
 
 

@@ -206,7 +206,7 @@ class Prompt(GuardedWidget, Vertical):
         lines = self.area.document.line_count
         if lines > 1:
             return f"Enter: send {lines:,} lines · Ctrl+J: new line · Ctrl+G: editor"
-        return ""
+        return "Enter: send · Ctrl+J: new line" if self.text.strip() else ""
 
     @property
     def offers(self) -> list[Completion]:
