@@ -464,7 +464,7 @@ if os.name != "nt":
             person.watch.now += REST
             person.type("n")
             await person.until(lambda told: "Not sent: y" in told)
-            person.type("/exit")
+            person.type("/chat")
             await person.until(lambda told: "chat > " in told)
         assert not (sandbox.root / "a.txt").exists()
 

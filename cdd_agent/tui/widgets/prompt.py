@@ -40,7 +40,8 @@ ones push theirs.
 """
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
-_SEARCHING = "Enter: take this earlier line · Esc: back · Ctrl+R: next older"
+_SEARCHING = "Enter: take this earlier line · Esc: back"
+_OLDER = " · Ctrl+R: next older"
 _NOTHING_FOUND = "No earlier line has that · Esc: back · Enter: keep the text"
 
 
@@ -178,7 +179,9 @@ class Prompt(GuardedWidget, Vertical):
     def doing(self) -> str:
         """The effect of Enter, in words, unless it sends a line."""
         if self._searched_from is not None:
-            return _SEARCHING if self._found else _NOTHING_FOUND
+            if not self._found:
+                return _NOTHING_FOUND
+            return _SEARCHING + _OLDER if len(self._found) > 1 else _SEARCHING
         taken = self._chosen
         if taken is None or taken.kind is CompletionKind.COMMAND:
             return ""
