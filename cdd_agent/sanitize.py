@@ -1,6 +1,7 @@
 """Make text harmless for the terminal or the Markdown that shows it."""
 
 import re
+import unicodedata
 
 CONTROL_CHARACTERS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"
@@ -11,12 +12,25 @@ text is shown, but not tab and line feed.
 """
 
 _CONTROL = re.compile(f"[{CONTROL_CHARACTERS}\n]")
+_STRING = r"[^\x07\x1b\x90\x98\x9c-\x9f"
+"""Beginning of a set: characters inside a control string. A control string ends before
+the next introducer, so that the search stays linear.
+"""
 _ESCAPE = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor movements
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles, links
-    r"|\x1b[PX^_][^\x1b]*\x1b\\"
-    r"|\x1b[ -/]*[0-Z\\^-~]"
+    # the function keys of the Linux console
+    r"\x1b\[\[[A-E]"
+    # colours, cursor movements, keys; the last one may be cut off
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    # titles and links, also one that the end of the text cuts off
+    rf"|(?:\x1b\]|\x9d){_STRING}\n\r]*(?:\x07|\x1b\\|\x9c|\Z)"
+    # device control, application commands, private messages
+    rf"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f]){_STRING}]*(?:\x1b\\|\x9c)"
+    # cursor keys and the keypad in application mode
+    r"|(?:\x1bO|\x8f)[0-9]*[@-~]?"
+    r"|\x1b[ -/]*[0-~]"
 )
+_LINE_END = re.compile("\r\n?|[\x85\u2028\u2029]")
+_NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def sanitize_for_display(text: str) -> str:
@@ -36,6 +50,21 @@ def _symbol(match: re.Match[str]) -> str:
 def remove_escapes(line: str) -> str:
     """Remove the escape sequences of a terminal."""
     return _ESCAPE.sub("", line.removesuffix("\r"))
+
+
+def text_of_paste(pasted: str) -> str:
+    """Return the text of a paste: without escape sequences and control characters,
+    with tabs, and with one line feed for each line end.
+    """
+    text = _LINE_END.sub("\n", _ESCAPE.sub("", pasted))
+    return _NOT_TEXT.sub("", text)
+
+
+def is_text(character: str) -> bool:
+    """True if the character is text that a user can type, also if it has no shape of
+    its own: blanks, joiners, direction marks. Control characters and line ends are not.
+    """
+    return unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -175,7 +175,7 @@ class Session(Struct, eq=False, dict=True):
 
     async def first_look(self) -> None:
         """Report an unfinished ticket, and the models found if none is configured."""
-        last = await asyncio.to_thread(self._left_open)
+        last = await asyncio.to_thread(self.left_open)
         # otherwise this session has begun it
         if last is not None and self._remembered is None:
             who = _NAMES[last.agent or ""]
@@ -500,7 +500,7 @@ class Session(Struct, eq=False, dict=True):
         finally:
             visited.close()
 
-    def _left_open(self) -> LastActive | None:
+    def left_open(self) -> LastActive | None:
         """The agent that was active last, if there is something left for it to do."""
         last = LastActive.of(self.project.root)
         if last is None or last.ticket is None or last.agent not in _NAMES:
@@ -547,7 +547,7 @@ def _run_status(ticket: Ticket) -> RunStatus | None:
 
 
 def _is_command(line: str) -> bool:
-    """True for a slash command, one of the user's own, and a word that leaves the
+    """True for a slash command, a command of the user, and a word that leaves the
     shell: no agent gets it.
     """
     return line.lstrip()[:1] in ("/", "!") or line.strip().lower() in LEAVING

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
 import threading
 from collections.abc import Awaitable
@@ -20,7 +21,7 @@ from cdd_agent.errors import NotApproved
 from cdd_agent.events.question_events import ActionProposed, Choice, Proposal
 from cdd_agent.frontend import Frontend, Reviewed
 from cdd_agent.reviewing import review_in_words
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.sanitize import sanitize_for_display, text_of_paste
 from cdd_agent.threads import in_thread
 from cdd_agent.wording.question_words import answers, question
 
@@ -29,6 +30,8 @@ if sys.platform != "win32":
 
 _LONGEST_ANSWER = 1_000_000
 """Bytes of a line from a pipe."""
+_BURST_GAP = 0.01
+"""Seconds within which several lines are a paste: nobody types them so fast."""
 
 
 class Terminal:
@@ -86,26 +89,81 @@ class Terminal:
             self._console.print(line)
 
     async def _line(self, prompt: str) -> str:
-        """One line. Raises `NotApproved` when the terminal is closed, or at its end
-        (Ctrl+D).
+        """Return a line, or a paste with the line behind it. Raises `NotApproved` when
+        the terminal is closed, or at its end (Ctrl+D).
         """
-        self._console.print(prompt, style="bold", end="")
+        pasted = ""
+        while True:
+            self._console.print(prompt, style="bold", end="")
+            typed = await self._burst()
+            if not typed:
+                raise NotApproved("No answer received")
+            if not is_paste(typed):
+                return add_to_paste(pasted, typed)
+            pasted = add_to_paste(pasted, typed)
+            self._show(paste_notice(pasted))
+
+    async def _burst(self) -> str:
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[bytes] = loop.create_future()
+        answer: asyncio.Future[str] = loop.create_future()
 
         def read() -> None:
             # A daemon thread, and no buffered reader: Ctrl+C ends the
             # program without another key.
-            line = os.read(self._keyboard, 65536)
-            # a closed loop needs no answer
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_settle, answer, line)
+            typed = read_burst(self._keyboard)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, answer, typed)
 
         threading.Thread(target=read, daemon=True).start()
-        line = await answer
-        if not line:
-            raise NotApproved("No answer received")
-        return line.decode("utf-8", errors="replace")
+        return await answer
+
+
+def read_burst(keyboard: int) -> str:
+    """Read from a terminal what comes at once: usually a line, with its line end.
+    Return nothing at the end.
+    """
+    typed = _read_line(keyboard)
+    while typed and _has_more(keyboard):
+        more = _read_line(keyboard)
+        if not more:
+            break
+        typed += more
+    return typed.decode("utf-8", errors="replace")
+
+
+def _read_line(keyboard: int) -> bytes:
+    try:
+        return os.read(keyboard, 65536)
+    except OSError:  # the terminal is gone
+        return b""
+
+
+def _has_more(keyboard: int) -> bool:
+    # On Windows only sockets can be waited for.
+    if sys.platform == "win32":
+        return False
+    return bool(select.select([keyboard], [], [], _BURST_GAP)[0])
+
+
+def is_paste(typed: str) -> bool:
+    """True if several lines came at once. Enter pressed several times is no text."""
+    return typed.count("\n") > 1 and bool(typed.strip())
+
+
+def add_to_paste(pasted: str, typed: str) -> str:
+    """Return a paste with what came behind it, without the last line ends."""
+    line = typed.rstrip("\r\n")
+    if is_paste(typed):
+        line = text_of_paste(line)
+    if not pasted:
+        return line
+    return f"{pasted}\n{line}" if line.strip() else pasted
+
+
+def paste_notice(pasted: str) -> str:
+    """Say that a paste waits for Enter."""
+    count = pasted.count("\n") + 1
+    return f"(Pasted {count} lines. Press Enter to send them.)"
 
 
 def forget_what_was_typed(keyboard: int) -> None:
@@ -116,9 +174,9 @@ def forget_what_was_typed(keyboard: int) -> None:
         termios.tcflush(keyboard, termios.TCIFLUSH)
 
 
-def _settle(answer: asyncio.Future[bytes], line: bytes) -> None:
+def _settle(answer: asyncio.Future[str], typed: str) -> None:
     if not answer.done():
-        answer.set_result(line)
+        answer.set_result(typed)
 
 
 class AnswersFromPipe(Struct):

@@ -27,6 +27,7 @@ from cdd_agent.agents.store import AgentFile, LastActive
 from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.review import Review
+from cdd_agent.commands.model_setup import NO_MODEL
 from cdd_agent.commands.registry import commands
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import Cost
@@ -115,16 +116,6 @@ if TYPE_CHECKING:
 _SCRIPT, _REPLAY = "script:", "replay:"
 _LONGEST_QUESTION = 100_000
 """Characters of a question that the run's log keeps."""
-NO_MODEL_HINT = """\
-Choose one of:
-- a hosted model: `export ANTHROPIC_API_KEY=...`
-  and `model: anthropic/claude-sonnet-4-5`
-- a local server: `api_base: http://127.0.0.1:8080/v1`
-  and `model: openai/NAME`
-- no model at all: `cdd demo`
-`/model NAME --save` sets one here. `model` and `api_base` go into .cdd/config.yaml, \
-or CDD_MODEL and CDD_API_BASE;
-a key is read from the environment that the shell was started in."""
 
 
 async def _local_servers() -> Sequence[LocalServer]:
@@ -844,11 +835,10 @@ class NoModel(BadInput):
 
     def __init__(self) -> None:
         super().__init__(
-            "No model is configured",
+            NO_MODEL,
             hint=(
-                "In the shell `/model NAME --save` sets one; or put `model: NAME` into"
-                " .cdd/config.yaml. `cdd doctor` says which ones there are, and what is"
-                " missing."
+                "In the shell, type /model. Or set `model: NAME` in .cdd/config.yaml;"
+                " `cdd doctor` shows what is missing."
             ),
         )
 

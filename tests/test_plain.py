@@ -261,11 +261,11 @@ if os.name != "nt":
         here; when it says that a line came too early, it has begun.
         """
         for _ in range(2):
-            refused = shell.text.count("Not taken as the answer")
+            refused = shell.text.count("Ignored as an answer")
             sleep(REST)
             shell.type(line)
             shell.until(
-                lambda: come() or shell.text.count("Not taken as the answer") > refused  # noqa: B023
+                lambda: come() or shell.text.count("Ignored as an answer") > refused  # noqa: B023
             )
             if come():
                 return
@@ -401,6 +401,50 @@ if os.name != "nt":
             await person.until(lambda told: "chat > " in told)
             assert "long long" in person.seen
 
+    async def test_lines_that_come_at_once_are_one_text_that_enter_sends(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        sandbox.model = ScriptedModel(["One.", "Two.", "Three."])
+        async with at_terminal(sandbox, capsys) as person:
+            person.type("hello")
+            await person.until(lambda told: "One." in told and "chat > " in told)
+            person.type("\x1b[31mFAILED\x1b[0m test_a\r\n\n\tmore")
+            await person.until(
+                lambda told: "Pasted 3 lines" in told and "chat > " in told
+            )
+            assert len(sandbox.model.requests) == 1
+            person.type("")
+            await person.until(lambda told: "Two." in told and "chat > " in told)
+            person.type("a\nb")
+            await person.until(lambda told: "Pasted 2 lines" in told)
+            person.type("c")
+            await person.until(lambda told: "Three." in told and "chat > " in told)
+        sent = [request.messages[-1].content for request in sandbox.model.requests]
+        assert "FAILED test_a\n\n\tmore" in sent[1]
+        assert "a\nb\nc" in sent[2]
+
+    async def test_a_paste_answers_no_question_and_is_still_there_behind_it(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        sandbox.model = ScriptedModel(["One."])
+        async with at_terminal(sandbox, capsys) as person:
+            person.type("a\nb")
+            await person.until(lambda told: "Pasted 2 lines" in told)
+            answer = asyncio.create_task(person.shell.approve(QUESTIONS[0]))
+            await person.until(lambda told: "[y] yes" in told)
+            person.watch.now += REST
+            person.type("y\ny")
+            await person.until(lambda told: "Pasted 2 lines" in told)
+            assert not answer.done()
+            person.type("")
+            await person.until(lambda told: "Type one of the letters" in told)
+            person.watch.now += REST
+            person.type("y")
+            assert await answer is Choice.YES
+            person.type("")
+            await person.until(lambda told: "One." in told)
+        assert "a\nb" in sandbox.model.requests[0].messages[-1].content
+
     QUESTIONS = (
         CommandProposed("rm -rf build", "`rm` is not on the list"),
         review_of(1, {"a.txt": (None, "a\n"), "b.txt": ("b\n", "c\n")}),
@@ -458,7 +502,7 @@ if os.name != "nt":
             person.type("continue")
             await person.until(lambda told: "asking" in told)
             person.type("y")
-            await person.until(lambda told: "It waits" in told)
+            await person.until(lambda told: "Queued" in told)
             sandbox.model.pace = 0
             await person.until(lambda told: "[y] apply" in told)
             person.watch.now += REST
@@ -508,7 +552,7 @@ if os.name != "nt":
         shell.type("continue")
         shell.until(lambda: "asking script" in shell.text)
         shell.type("all")  # it is not sent: the turn that it waited for was stopped
-        shell.until(lambda: "It waits" in shell.text)
+        shell.until(lambda: "Queued" in shell.text)
         os.kill(shell.pid, signal.SIGINT)
         shell.until(lambda: "Not sent: all" in shell.text)
         assert sandbox.statuses() == ["pending", "pending"]

@@ -190,7 +190,7 @@ async def test_the_number_of_a_removed_step_is_taken(sandbox: Sandbox) -> None:
     sandbox.write(steps[0], Step("c.txt", "none", label="3"))
     told = await listen(session, f"/exec {SLUG}")
 
-    assert "`undo 2` goes back" in notice(told, NoticeKind.STEP_CHANGED)
+    assert "unless you undo step 2" in notice(told, NoticeKind.STEP_CHANGED)
     assert executor(session).meaning("undo 9").name == "nothing"
     assert "Step 2 undone" in await words_of(session, "undo 2")
     assert not (sandbox.root / "b.txt").exists()
@@ -212,7 +212,7 @@ EVENTS: Mapping[str, Event] = {
         2, "T", 1, side_tree=True, label="7b"
     ),
     "sent to step 7b: Hm": GuidanceTaken(2, "Hm", label="7b"),
-    "Steps 7b, 9 undone. Type `redo` to restore them.": StepsUndone(
+    "Steps 7b, 9 undone. Type `cdd redo` to restore them.": StepsUndone(
         (2, 3), (), (), labels=("7b", "9")
     ),
     "Before step 7b, `make`: passed (1.0 s)": BaselineTaken(
@@ -298,7 +298,7 @@ async def test_a_step_that_was_edited_or_interrupted_is_named_by_its_label(
 
     assert notice(told, NoticeKind.RESUMED).startswith("Step 7b was interrupted")
     assert noticed(changed) == [NoticeKind.STEP_CHANGED]
-    assert changed[0].text.startswith("Step 9 is completed")
+    assert changed[0].text.startswith("The plan's text of step 9")
 
 
 def test_json_has_number_and_label() -> None:

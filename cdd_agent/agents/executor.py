@@ -315,10 +315,8 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         *("retry", "r"),
-        does=(
-            "run the failed or interrupted step again with a new reply; `retry"
-            " because …` adds instructions"
-        ),
+        does="run the failed or interrupted step again with a new reply; `retry"
+        " because …` adds instructions",
         hint=_retry_hint,
         about=_number_of_the_step,
         step="next",
@@ -337,10 +335,8 @@ class ExecutorAgent(ReadsWords):
 
     @word(
         *("skip", "s"),
-        does=(
-            "skip the step and discard its changes; `skip keep` keeps them;"
-            " `skip because …` records a reason"
-        ),
+        does="skip the step and discard its changes; `skip keep` keeps them;"
+        " `skip because …` records a reason",
         hint=lambda self, *_: (
             f"Enter: skip step {self._step.label}, {self._step.title}"
         ),
@@ -387,7 +383,7 @@ class ExecutorAgent(ReadsWords):
     @word(
         "undo",
         typed="`undo`, `undo 3`",
-        does=("undo the last step, or step 3 and all later steps; your own edits stay"),
+        does="undo the last step, or step 3 and all later steps; your own edits stay",
         hint=lambda self, step: f"Enter: undo {self._undone(step)}",
         about=lambda _, step: step,
         step="any",

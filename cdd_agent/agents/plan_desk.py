@@ -107,14 +107,10 @@ class PlanDesk(Struct, frozen=True):
         if missing:
             lines = "\n".join(f"- {lack}" for lack in missing)
             raise BadInput(
-                (
-                    f"{self.ticket.shown(self.ticket.spec_path)} is not complete, so"
-                    f" it cannot be planned yet. Missing:\n{lines}"
-                ),
-                hint=(
-                    f"`/socrates {self.ticket.slug}` asks for what is missing, or write"
-                    " it in by hand."
-                ),
+                f"{self.ticket.shown(self.ticket.spec_path)} is not complete, so"
+                f" it cannot be planned yet. Missing:\n{lines}",
+                hint=f"Let Socrates ask: `/socrates {self.ticket.slug}`. Or fill it in"
+                " by hand.",
             )
         return spec
 
@@ -202,14 +198,10 @@ class PlanDesk(Struct, frozen=True):
         if is_new or present.plan is None or base.plan is None:
             if present.text != base.text:
                 raise BadInput(
-                    (
-                        f"{self.shown_path} has changed since the plan was proposed."
-                        " It was not overwritten"
-                    ),
-                    hint=(
-                        "Review it. To plan from the changed file, leave the Planner"
-                        " and start it again."
-                    ),
+                    f"{self.shown_path} has changed since the plan was proposed."
+                    " It was not overwritten",
+                    hint="Review it. To plan from the changed file, leave the Planner"
+                    " and start it again.",
                 )
         else:
             wanted = self._merge(base.plan, wanted, present.plan)
@@ -228,14 +220,10 @@ class PlanDesk(Struct, frozen=True):
             return merge_plans(base, wanted, current)
         except ChangeRefused as refusal:
             raise BadInput(
-                (
-                    f"{self.shown_path} has changed since the plan was proposed. It"
-                    f" was not overwritten: {refusal}"
-                ),
-                hint=(
-                    "The proposal conflicts with your edit. Type `discard` to"
-                    " drop the proposal, then ask again."
-                ),
+                f"{self.shown_path} has changed since the plan was proposed. It"
+                f" was not overwritten: {refusal}",
+                hint="The proposal conflicts with your edit. Type `discard` to"
+                " drop the proposal, then ask again.",
             ) from refusal
 
     def _refuse_changed_steps(
@@ -252,10 +240,8 @@ class PlanDesk(Struct, frozen=True):
                 changed.append(step.label)
         if changed:
             raise BadInput(
-                (
-                    f"The proposal changes step {', '.join(changed)}, which has been"
-                    " completed since"
-                ),
+                f"The proposal changes step {', '.join(changed)}, which has been"
+                " completed since",
                 hint="Type `discard` to drop the proposal, then ask again.",
             )
 

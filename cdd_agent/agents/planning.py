@@ -366,14 +366,9 @@ class Planning:
             self.text_with(proposal)
         except (ChangeRefused, BadInput) as refusal:
             raise NoUsableAnswer(
-                (
-                    f"The plan that {self.model().name} proposed cannot be used:"
-                    f" {refusal}"
-                ),
-                hint=(
-                    "Nothing was changed. Rephrase your request, or edit plan.md"
-                    " by hand."
-                ),
+                f"The plan that {self.model().name} proposed cannot be used: {refusal}",
+                hint="Nothing was changed. Rephrase your request, or edit plan.md"
+                " by hand.",
             ) from refusal
         before = self.text() if self.notes.proposal else ""
         self._propose(proposal)

@@ -215,10 +215,8 @@ class SocratesAgent(ReadsWords):
 
     @word(
         *("", "continue"),
-        does=(
-            "let Socrates continue: answer an interrupted message, or ask further"
-            " questions"
-        ),
+        does="let Socrates continue: answer an interrupted message, or ask further"
+        " questions",
         hint="Enter: continue",
     )
     async def _continue(self) -> None:
@@ -243,9 +241,7 @@ class SocratesAgent(ReadsWords):
 
     @word(
         "approve",
-        does=(
-            "write spec.yaml; `approve anyway` writes it even if something is missing"
-        ),
+        does="write spec.yaml; `approve anyway` writes it even if something is missing",
         hint=lambda self: self._hint_of_approve(),
         about=lambda self: (self.notebook.draft, self._shown_loss),
     )

@@ -92,10 +92,8 @@ class StepEditing(Struct, frozen=True):
                     " current version."
                 )
                 raise BadInput(
-                    (
-                        f"Step {present.label_of(self.number)} has changed in"
-                        f" {self.desk.shown_path} since you began to edit it"
-                    ),
+                    f"Step {present.label_of(self.number)} has changed in"
+                    f" {self.desk.shown_path} since you began to edit it",
                     hint=hint,
                 )
             after = replace_step_section(present.text, self.number, text)

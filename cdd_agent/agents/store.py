@@ -147,7 +147,7 @@ class AgentFile(Struct, Generic[Form]):
         if start_over:
             self.news = (
                 Notice(
-                    (f"Starting over. The previous conversation is saved in {aside}."),
+                    f"Starting over. The previous conversation is saved in {aside}.",
                     kind=NoticeKind.STARTED_OVER,
                 ),
             )

@@ -32,6 +32,7 @@ from cdd_agent.changes.model import (
     ModeChange,
     Renaming,
     Replacement,
+    ReplyFault,
     ReplyRefused,
     TextReplacement,
     WholeFile,
@@ -115,7 +116,10 @@ def edit(
     before = read_bytes(root / path)
     if before is None:
         raise ReplyRefused(
-            f"There is no file {path}.", hint="Use `create_file` to make it."
+            f"There is no file {path}.",
+            hint="Use `create_file` to make it.",
+            fault=ReplyFault.ABSENT,
+            path=str(path),
         )
     charsets = Charsets(root)
     content = _Content.read(path, before, charsets)
@@ -201,7 +205,10 @@ class _Content(Struct):
             return encode_file(path, self.text, self.before, charsets)
         except TextNotHeld as error:
             raise ReplyRefused(
-                error.message, hint=error.hint, path=str(path)
+                error.message,
+                hint=error.hint,
+                fault=ReplyFault.ENCODING,
+                path=str(path),
             ) from error
 
 
@@ -304,7 +311,7 @@ class _Work:
         written = [change.path for change in changes if change.after is not None]
         deleted = [change.path for change in changes if change.after is None]
         for reason in find_collisions(written, deleted):
-            self._problems.append(EditProblem("", reason))
+            self._problems.append(EditProblem("", reason, ReplyFault.NAME_TAKEN))
         self._refuse_problems()
         return ChangeSet(tuple(changes), tuple(self._notes))
 
@@ -352,7 +359,7 @@ class _Work:
         return None
 
     def _complain(self, path: str, refusal: CddError) -> None:
-        self._problems.append(EditProblem(path, refusal.in_a_line))
+        self._problems.append(EditProblem.from_error(path, refusal))
         if isinstance(refusal, ReplyRefused):
             self._unseen |= refusal.unseen
             self._lines |= refusal.lines
@@ -389,6 +396,7 @@ class _Work:
             raise ReplyRefused(
                 f"{file.path} exists already, and is given as new.",
                 hint=f"Change it with {self._terms.parts.name}{lines}.",
+                fault=ReplyFault.UNSEEN,
                 unseen=file.unseen,
             )
 
@@ -401,7 +409,8 @@ class _Work:
     def _replace_whole(self, file: _File, text: str) -> None:
         if file.whole is not None and file.whole != text:
             raise ReplyRefused(
-                f"The reply gives {file.path} twice, with different content."
+                f"The reply gives {file.path} twice, with different content.",
+                fault=ReplyFault.CONTRADICTORY,
             )
         present = "" if file.content is None else file.content.text
         if file.whole is None and file.blocks and not has_same_lines(present, text):
@@ -409,6 +418,7 @@ class _Work:
                 f"The reply changes parts of {file.path}, and then gives all of it with"
                 " something else.",
                 hint="Send either the parts or the whole.",
+                fault=ReplyFault.CONTRADICTORY,
             )
         file.whole = text
         if file.content is None or file.original is None or file.before is None:
@@ -429,20 +439,22 @@ class _Work:
                 f"{file.path} is given whole, and models see notebooks without outputs"
                 " and attachments.",
                 hint=f"Change its cells with {self._terms.parts.name}.",
+                fault=ReplyFault.UNSEEN,
                 unseen=file.unseen,
             )
         if not self._terms.was_shown(file.path):
             if not file.unseen:
                 raise ReplyRefused(
                     f"{file.path} exists already and is not shown: {file.hidden}. Do"
-                    " not replace it."
+                    " not replace it.",
+                    fault=ReplyFault.FORBIDDEN,
+                    detail=file.hidden,
                 )
             raise ReplyRefused(
                 f"{file.path} exists already and was not shown.",
-                hint=(
-                    f"Change it with {self._terms.parts.name}, or give it whole once"
-                    " you have seen it."
-                ),
+                hint=f"Change it with {self._terms.parts.name}, or give it whole once"
+                " you have seen it.",
+                fault=ReplyFault.UNSEEN,
                 unseen=file.unseen,
             )
         if shown := self._terms.in_part.get(str(file.path)):
@@ -450,6 +462,7 @@ class _Work:
                 f"{file.path} was shown in part only ({describe_ranges(shown)}), and"
                 " is given whole.",
                 hint=f"Change what was shown with {self._terms.parts.name}.",
+                fault=ReplyFault.UNSEEN,
                 unseen=file.unseen,
             )
         if not has_seen_all:
@@ -480,6 +493,7 @@ class _Work:
             f"{name} was shown in part only ({describe_ranges(shown)}), and the edits"
             f" change other lines of it ({describe_ranges((changed,))}).",
             hint=hint,
+            fault=ReplyFault.UNSEEN,
             unseen=origin.unseen,
             lines={name: (changed,)} if origin.unseen else {},
         )
@@ -520,7 +534,9 @@ class _Work:
     def _refuse_hidden(self, file: _File, verb: str) -> None:
         if file.hidden and not self._terms.was_shown(file.path):
             raise ReplyRefused(
-                f"{file.path} is not shown: {file.hidden}. Do not {verb} it."
+                f"{file.path} is not shown: {file.hidden}. Do not {verb} it.",
+                fault=ReplyFault.FORBIDDEN,
+                detail=file.hidden,
             )
 
     def _present(self, file: _File) -> _Content:
@@ -528,6 +544,7 @@ class _Work:
             raise ReplyRefused(
                 f"There is no file {file.path}.",
                 hint="Give a new file whole, and one that exists by its path.",
+                fault=ReplyFault.ABSENT,
             )
         return file.content
 
@@ -549,6 +566,7 @@ class _Work:
         closest = re.findall(r"^ *(\d+) ", error.closest, re.MULTILINE)
         return ReplyRefused(
             " ".join(words).replace("\n ", "\n"),
+            fault=ReplyFault.NO_MATCH,
             unseen=file.unseen,
             lines=_find_near_lines(file, [int(number) for number in closest]),
         )
@@ -561,6 +579,7 @@ class _Work:
             f"{self._block(file, find)}: the lines to find are there more than once,"
             f" beginning in lines {places}.",
             hint="Add the lines before or after them, so that they are there once.",
+            fault=ReplyFault.SEVERAL_MATCHES,
             unseen=file.unseen,
             lines=_find_near_lines(file, error.lines),
         )
@@ -580,13 +599,15 @@ class _Work:
         if file.whole is not None and len(file.spellings) > 1:
             names = " and ".join(map(ascii, sorted(file.spellings)))
             raise ReplyRefused(
-                f"The reply gives {file.path} and deletes it: {names} are one file."
+                f"The reply gives {file.path} and deletes it: {names} are one file.",
+                fault=ReplyFault.CONTRADICTORY,
             )
         if not self._may_delete(file, file.content):
             self._refuse_hidden(file, "delete")
             raise ReplyRefused(
                 f"{file.path} would be deleted, and neither was all of it shown nor"
                 " does the step name it.",
+                fault=ReplyFault.UNSEEN,
                 unseen=file.unseen,
             )
         if lines is not None and not has_same_lines(
@@ -595,10 +616,9 @@ class _Work:
             raise ReplyRefused(
                 f"{file.path} would be deleted, and what the diff removes is not what"
                 " is in it.",
-                hint=(
-                    "Show all of its lines, or none: `*** Delete File: PATH` in a"
-                    " `*** Begin Patch`."
-                ),
+                hint="Show all of its lines, or none: `*** Delete File: PATH` in a"
+                " `*** Begin Patch`.",
+                fault=ReplyFault.NO_MATCH,
                 unseen=file.unseen,
             )
         file.content, file.deleted = None, file.content
@@ -620,7 +640,8 @@ class _Work:
         content = self._present(file)
         if target.content is not None:
             raise ReplyRefused(
-                f"{file.path} cannot be renamed: {target.path} exists already."
+                f"{file.path} cannot be renamed: {target.path} exists already.",
+                fault=ReplyFault.NAME_TAKEN,
             )
         target.content, target.like, file.content = content, file.path, None
 
@@ -633,6 +654,7 @@ class _Work:
             f"{file.path} cannot be renamed to {to}: the folder is spelled"
             f" {file.path.parent} here.",
             hint="Only a command can rename a folder.",
+            fault=ReplyFault.FORBIDDEN,
         )
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.actions.model import FileAlreadyExistsError
 from cdd_agent.changes.file_diff import FileDiff
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import (
     create_exclusive,
@@ -185,6 +185,8 @@ def build_changed_refusal(path: PurePosixPath) -> ReplyRefused:
     """Return the refusal for a file that has changed since it was read."""
     return ReplyRefused(
         f"{path} was changed by someone else in the meantime.",
+        fault=ReplyFault.CHANGED_SINCE,
+        path=str(path),
         unseen=frozenset({str(path)}),
     )
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from cdd_agent.changes.model import PartialEdits, ReplyRefused
+from cdd_agent.changes.model import PartialEdits, ReplyFault, ReplyRefused
 from cdd_agent.changes.readability import is_whole
 
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
@@ -69,7 +69,7 @@ def refuse_whole(
     if before is None:
         return
     if before.strip() and not content.strip():
-        raise ReplyRefused(f"{path} would be emptied.")
+        raise ReplyRefused(f"{path} would be emptied.", fault=ReplyFault.INCOMPLETE)
     new_lines = {line.strip() for line in content.splitlines()}
     # A remark stands for lines only if lines are missing.
     if any(line.strip() not in new_lines for line in before.splitlines()):
@@ -78,6 +78,7 @@ def refuse_whole(
         raise ReplyRefused(
             f"{path} is given with the numbers of its lines.",
             hint="Send its lines without them.",
+            fault=ReplyFault.UNCLEAR,
         )
 
 
@@ -103,10 +104,9 @@ def refuse_shrunk(
         raise ReplyRefused(
             f"{path} has {old} lines and would have {new}: a whole file is never"
             " shortened by more than half.",
-            hint=(
-                f"Send all of its lines, or take out with {parts.name} what is to be"
-                " removed."
-            ),
+            hint=f"Send all of its lines, or take out with {parts.name} what is to be"
+            " removed.",
+            fault=ReplyFault.INCOMPLETE,
         )
 
 
@@ -130,6 +130,7 @@ def _refuse_remarks(
             f" {line.strip()[:80]!r}). The whole file is needed, every line of it,"
             f" or {parts.name} for what changes.",
             hint="Word a comment that stays in the file differently.",
+            fault=ReplyFault.INCOMPLETE,
         )
 
 
@@ -169,6 +170,7 @@ def _refuse_marks(
         raise ReplyRefused(
             f"{path} would have the line {marks[0][:80]!r} in it.",
             hint=f"To change a part of a file, {parts.how}.",
+            fault=ReplyFault.UNCLEAR,
         )
 
 

@@ -38,7 +38,7 @@ class FileDiff(Struct, frozen=True):
     ) -> "FileDiff":
         """Compare two versions. None stands for no file."""
         size = max(len(before or b""), len(after or b""))
-        too_large = f"{path} has {size:,} bytes, too many to show what is different.\n"
+        too_large = f"{path} has {size:,} bytes, too many to show the difference.\n"
         if size > LARGEST_COMPARED:
             return cls(path, 0, 0, too_large)
         texts = decode_versions(PurePosixPath(path), before, after, charsets)

@@ -3,25 +3,72 @@ into them.
 """
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from msgspec import Struct
 
 from cdd_agent.actions.model import Action, CreateFileAction, EditAction
-from cdd_agent.errors import StepFailed
+from cdd_agent.errors import CddError, StepFailed
 from cdd_agent.files.line_ranges import Ranges
+from cdd_agent.sanitize import sanitize_for_display
 
 _MOST_REASONS = 20
 """Reasons in one message of a refusal."""
 
 
-class EditProblem(Struct, frozen=True):
-    """Why one file of a reply cannot become what the reply says; `path` is empty where
-    it is not known.
+class ReplyFault(Enum):
+    """What is wrong with a reply, in words for the user: the end of a sentence that
+    begins with "The model's reply". The reasons of `EditProblem` are for the model.
     """
 
+    EMPTY = "was empty"
+    UNFINISHED = "is not complete"
+    NO_FILES = "does not change the files of the step"
+    UNCLEAR = "could not be read reliably"
+    CALLS_IN_TEXT = "has tool calls or commands in its text, where they do not run"
+    FORBIDDEN = "changes a file that it may not touch"
+    UNSEEN = "changes a file that it has not seen in full"
+    ABSENT = "changes a file that does not exist"
+    NO_MATCH = "changes lines that are not in the file"
+    SEVERAL_MATCHES = "changes lines that are in the file more than once"
+    INCOMPLETE = "leaves out a part of a file"
+    INVALID = "would break the syntax of a file"
+    CONTRADICTORY = "contradicts itself about a file"
+    NAME_TAKEN = "gives a file a name that is already taken"
+    CHANGED_SINCE = "changes a file that has changed since the model saw it"
+    ENCODING = "has characters that the encoding of the file does not allow"
+    RECORD_DAMAGED = "cannot be applied again, because its record is damaged"
+
+
+class EditProblem(Struct, frozen=True):
+    """Why one file of a reply cannot become what the reply says."""
+
     path: str
+    """Empty if it is not known."""
     reason: str
+    """For the model: what is wrong, and what to write instead."""
+    fault: ReplyFault = ReplyFault.UNCLEAR
+    """For the user."""
+    detail: str = ""
+    """For the user, if the fault does not say enough: a clause."""
+
+    @classmethod
+    def from_error(cls, path: str, error: CddError) -> "EditProblem":
+        """Return the problem that an error is. An error that is no refusal of a reply
+        comes from a path that must not be written.
+        """
+        if not isinstance(error, ReplyRefused):
+            return cls(path, error.in_a_line, ReplyFault.FORBIDDEN)
+        first = error.problems[0]
+        return cls(path, error.in_a_line, first.fault, first.detail)
+
+    @property
+    def for_user(self) -> str:
+        """What is wrong, as the end of a sentence."""
+        words = self.fault.value
+        if self.path:
+            words += f" ({sanitize_for_display(self.path)})"
+        return f"{words}: {self.detail}" if self.detail else words
 
 
 class BlockFate(StrEnum):
@@ -68,6 +115,8 @@ class ReplyBlock(Struct, frozen=True):
 class ReplyRefused(StepFailed):
     """A reply that must not be applied: nothing was written.
 
+    `message` and `hint` are for the model. `for_user` is for the user.
+
     `unseen` are paths whose content must be shown to the model before the model may
     replace them; `lines` names the lines that are enough. `blocks` are all blocks of
     the reply, if the reply itself could not be read.
@@ -78,6 +127,8 @@ class ReplyRefused(StepFailed):
         message: str,
         *,
         hint: str = "",
+        fault: ReplyFault = ReplyFault.UNCLEAR,
+        detail: str = "",
         path: str = "",
         unseen: frozenset[str] = frozenset(),
         lines: Mapping[str, Ranges] | None = None,
@@ -89,9 +140,21 @@ class ReplyRefused(StepFailed):
         self.unseen = unseen
         self.lines = lines or {}
         self.problems = problems or (
-            EditProblem(path, "\n".join(filter(None, (message, hint)))),
+            EditProblem(path, "\n".join(filter(None, (message, hint))), fault, detail),
         )
         self.blocks = blocks
+
+    @property
+    def for_user(self) -> str:
+        """What was wrong with the reply, in a sentence for the user."""
+        words = list(dict.fromkeys(problem.for_user for problem in self.problems))
+        text = f"The model's reply {words[0].rstrip('.')}."
+        if len(words) == 1:
+            return text
+        more = (
+            "1 more problem" if len(words) == 2 else f"{len(words) - 1} more problems"
+        )
+        return f"{text} It has {more}."
 
 
 def join_refusals(
@@ -105,7 +168,7 @@ def join_refusals(
     problems: list[EditProblem] = []
     for refusal in refusals:
         if len(refusal.problems) == 1:
-            problems.append(EditProblem(refusal.path, refusal.in_a_line))
+            problems.append(EditProblem.from_error(refusal.path, refusal))
         else:
             problems += refusal.problems
     messages = (EditProblem("", refusal.message) for refusal in refusals)

@@ -24,6 +24,7 @@ from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNam
 from cdd_agent.changes.model import (
     Edit,
     Reply,
+    ReplyFault,
     ReplyRefused,
     WholeFile,
     join_refusals,
@@ -144,7 +145,10 @@ def _find_second_version(parts: Sequence[Part]) -> tuple[Part, ReplyRefused] | N
             if not _replaces(edit) or wholes.setdefault(edit.path, edit) == edit:
                 continue
             reason = f"The reply gives {edit.path} twice, with different content."
-            return part, ReplyRefused(reason, path=edit.path)
+            refusal = ReplyRefused(
+                reason, fault=ReplyFault.CONTRADICTORY, path=edit.path
+            )
+            return part, refusal
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.context.grammars import grammar_of, has_error, has_token
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.kinds import FileKind, kinds_by_name, kinds_of
@@ -64,6 +64,9 @@ def refuse_unreadable(
         raise ReplyRefused(
             f"{path} would not be valid: {faults[0]}.",
             hint="Check the new text, and send it in full.",
+            fault=ReplyFault.INVALID,
+            detail=faults[0],
+            path=str(path),
         )
     return ""
 

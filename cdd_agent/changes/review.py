@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.file_diff import LARGEST_COMPARED, MOST_LINES, LeftOut
-from cdd_agent.changes.model import EditProblem, ReplyRefused
+from cdd_agent.changes.model import EditProblem, ReplyFault, ReplyRefused
 from cdd_agent.changes.readability import refuse_unreadable
 from cdd_agent.changes.targets import (
     Protected,
@@ -93,9 +93,7 @@ class FileReview(Struct, frozen=True, dict=True):
     def _find_hunks(self) -> tuple[Hunk, ...]:
         if not self._is_compared:
             size = max(len(self._before or b""), len(self.change.after or b""))
-            text = (
-                f"{self.path} has {size:,} bytes, too many to show what is different."
-            )
+            text = f"{self.path} has {size:,} bytes, too many to show the difference."
             return (Hunk((0, 0), (0, 0), text, 0, 0),)
         hunks = tuple(_find_hunks(self._old_lines, self._new_lines))
         if not self.is_whole:
@@ -192,7 +190,7 @@ class FileReview(Struct, frozen=True, dict=True):
             text = content.decode()
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"The editor has not written {self.path} in UTF-8 (byte {error.start})"
+                f"The editor did not save {self.path} as UTF-8 (byte {error.start})"
             ) from error
         path = self.change.path
         return self.edit(encode_file(path, text, before, self.charsets))
@@ -379,9 +377,11 @@ class Review(Struct, frozen=True):
                 if doubt:
                     notes.append(doubt)
             except CddError as refusal:
-                problems.append(EditProblem(str(change.path), refusal.in_a_line))
+                problems.append(EditProblem.from_error(str(change.path), refusal))
         collisions = find_collisions(written, deleted)
-        problems += [EditProblem("", reason) for reason in collisions]
+        problems += [
+            EditProblem("", reason, ReplyFault.NAME_TAKEN) for reason in collisions
+        ]
         if problems:
             raise ReplyRefused(
                 "\n".join(problem.reason for problem in problems),

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path, PurePosixPath
 
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.spelling import has_entry, spell_for_any_disk
 from cdd_agent.git.index import read_tracked_files
@@ -53,24 +53,30 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
     found = look_at(root, path)
     mode = found.st_mode if found else 0
     if stat.S_ISLNK(mode):
-        raise ReplyRefused(f"{path} is a link; write the file that it leads to.")
+        raise _forbid(
+            f"{path} is a link; write the file that it leads to.", "it is a link"
+        )
     if stat.S_ISDIR(mode):
-        raise ReplyRefused(f"{path} is a folder.")
+        raise _forbid(f"{path} is a folder.", "it is a folder")
     if found and (not stat.S_ISREG(mode) or found.st_size > _LARGEST):
-        raise ReplyRefused(
+        raise _forbid(
             f"{path} is not a file to be changed here: it is a device, or over"
-            f" {_LARGEST:,} bytes."
+            f" {_LARGEST:,} bytes.",
+            "it is a device or too large",
         )
     if found is None:
         _refuse_absent(root, path)
     # the last parent is the project itself
     nearest = next(parent for parent in path.parents if look_at(root, parent))
     if not (root / nearest).is_dir():
-        raise ReplyRefused(
-            f"{path} cannot be written: {nearest} is a file, not a folder."
-        )
+        why = f"{nearest} is a file, not a folder"
+        raise _forbid(f"{path} cannot be written: {why}.", why)
     if not os.access(root / (path if found else nearest), os.W_OK):
-        raise ReplyRefused(f"{path} cannot be written: it is read-only.")
+        raise _forbid(f"{path} cannot be written: it is read-only.", "it is read-only")
+
+
+def _forbid(message: str, why: str, hint: str = "") -> ReplyRefused:
+    return ReplyRefused(message, hint=hint, fault=ReplyFault.FORBIDDEN, detail=why)
 
 
 def _refuse_absent(root: Path, path: PurePosixPath) -> None:
@@ -78,8 +84,9 @@ def _refuse_absent(root: Path, path: PurePosixPath) -> None:
     replace content that no one was shown.
     """
     if why := read_tracked_files(root).explain_absence(str(path)):
-        raise ReplyRefused(
+        raise _forbid(
             f"{path} must not be written: {why}.",
+            why,
             hint="Leave it alone. Only the user can check it out.",
         )
 

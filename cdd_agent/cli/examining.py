@@ -17,6 +17,7 @@ from rich.text import Text
 
 from cdd_agent.changes.formats.added import left_out as left_out_forms
 from cdd_agent.changes.formats.all_forms import all_forms
+from cdd_agent.commands.model_setup import how_to_set_up
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
@@ -49,7 +50,7 @@ from cdd_agent.verification.detection import survey
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.runners.added import left_out as left_out_runners
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import NO_MODEL_HINT, added_adapter, direct_endpoint, make_model
+from cdd_agent.wiring import added_adapter, direct_endpoint, make_model
 
 SERVER_TIMEOUT = 5.0
 """Seconds for the list of models of a remote server."""
@@ -188,7 +189,7 @@ def examine(
             lines = as_lines({"model": first.model, "api_base": first.api_base})
             console.print(indent(lines, " " * 10))
     if not has_model and not is_untrusted:
-        console.print(f"\n{NO_MODEL_HINT}")
+        console.print(f"\n{how_to_set_up(in_shell=False)}")
     can_be_asked = all(good is not False for good, _ in findings.values())
     return ExitCode.DONE if fit and can_be_asked else ExitCode.BAD_INPUT
 
@@ -306,7 +307,7 @@ def _asking(config: Config, root: Path) -> Finding:
     """Return how the model is called, or why it cannot be called."""
     model, api_base = config.model, config.api_base
     if model is None:
-        return False, "none is configured"
+        return False, "none set up yet"
     try:
         if model.startswith(("script:", "replay:")):
             make_model(config, root, watched=False)

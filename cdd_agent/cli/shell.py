@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cdd_agent.tui.app import Shell
 
 _OPENING = (
-    "Ask anything. `/new` makes a ticket, `/socrates` asks until it is clear, `/plan`"
-    " plans it, `/exec` carries it out; `/help` says more."
+    "Ask anything, or start a ticket: `/new` → `/socrates` (spec) → `/plan` → `/exec`."
+    " Help: `/help`"
 )
 DEMO_NOTE = """\
 This is a demo: the replies come from a script, everything else is real (files, git, \
@@ -74,8 +74,8 @@ def _open_with_line(options: Namespace, first: str) -> int:
 
 
 def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
-    """Run the shell to its end, from the words that it says first and a line that is
-    typed for the person.
+    """Run the shell to its end. `note` is shown first, and `first` is a line that is
+    entered for the user.
     """
     # late: Textual; other commands do without it
     from cdd_agent.tui.app import Shell  # noqa: PLC0415
@@ -85,7 +85,8 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
-        return _opened(options, frontend, emit, note, shell.ask_for_trust)
+        decide = shell.ask_for_trust
+        return _opened(options, frontend, emit, note, decide, has_welcome=not first)
 
     shell = Shell(find_root(options.project), session, first, helps_to_begin=not first)
     error = shell.run()
@@ -118,7 +119,7 @@ def run_demo_in_shell(options: Namespace, folder: Path, slug: str) -> int:
 
 
 def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
-    """The summary of a session, where to read more, and how to go on; nothing where
+    """Return the summary of a session, its report, and how to continue; nothing if
     nothing was done.
     """
     recap = shell.attention.session
@@ -142,7 +143,7 @@ def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
 
 
 def _is_something_left(session: Session, slug: str) -> bool:
-    """Whether the ticket that was worked on, or a run, can be gone on with."""
+    """True if the ticket, or another run, can be continued."""
     # late: the first screen shows sooner
     from cdd_agent.commands.listing import view  # noqa: PLC0415
     from cdd_agent.commands.sessions import left_last  # noqa: PLC0415
@@ -155,33 +156,41 @@ def _is_something_left(session: Session, slug: str) -> bool:
 
 
 def _opened(
-    options: Namespace, frontend: Frontend, emit: Emit, note: str, decide: Decide
+    options: Namespace,
+    frontend: Frontend,
+    emit: Emit,
+    note: str,
+    decide: Decide,
+    *,
+    has_welcome: bool = False,
 ) -> tuple[Session, tuple[Notice, ...]]:
-    """The session, and what a person is to know at first."""
+    """Return the session, and notices for its start that the welcome does not show."""
     # late: the first screen shows sooner
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
     from cdd_agent.trust_words import (  # noqa: PLC0415
         leaves_out_model,
         notices_at_start,
     )
-    from cdd_agent.wiring import NO_MODEL_HINT, Wiring  # noqa: PLC0415
+    from cdd_agent.wiring import Wiring  # noqa: PLC0415
 
     flags = {name: getattr(options, name) for name in ("model", "api_base", "record")}
     project = open_project(
         options.project, flags, decide=accept_once if options.trust else decide
     )
-    notices = [Notice(note), *notices_at_start(project.trust)]
-    if not (project.root / ".cdd").is_dir():
-        notices.append(Notice("This is no cdd project yet: `/init` makes it one."))
+    notices = [] if has_welcome else [Notice(note)]
+    notices += notices_at_start(project.trust)
+    if not has_welcome and not (project.root / ".cdd").is_dir():
+        text = "This folder isn't a cdd project yet. Type `/init` to set it up."
+        notices.append(Notice(text))
     if project.config.model is None and leaves_out_model(project.trust):
         text = (
             "The project's model is not trusted, so there is none. `/trust` trusts it,"
             " and `/model NAME` chooses another."
         )
         notices.append(Notice(text, Tone.WARNING))
-    elif project.config.model is None:
-        notices += [
-            Notice("No model is configured.", Tone.WARNING),
-            Notice(NO_MODEL_HINT),
-        ]
+    elif project.config.model is None and not has_welcome:
+        # late: the welcome does without it
+        from cdd_agent.commands.model_setup import how_to_set_up  # noqa: PLC0415
+
+        notices.append(Notice(how_to_set_up(in_shell=True), Tone.WARNING))
     return Wiring(project, frontend, emit).session, tuple(notices)

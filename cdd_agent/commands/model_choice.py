@@ -9,14 +9,16 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from cdd_agent.commands.initialise import initialise
+from cdd_agent.commands.model_setup import NO_MODEL, SUGGESTED, how_to_set_up
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.errors import BadInput
-from cdd_agent.events.notices import Notice, NoticeKind, Tone
-from cdd_agent.events.shell_events import ModelChosen
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.shell_events import ModelChosen, ModelsFound, ScreenAsked
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.llm.known_models import has_provider
 from cdd_agent.llm.local_servers import USUAL_PORTS
+from cdd_agent.llm.offered_model import list_in_words
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.open_project import stored_config, trust_written
 from cdd_agent.session import Session
@@ -25,15 +27,15 @@ from cdd_agent.settings.models import is_same_server, of_role
 from cdd_agent.settings.writing import changed_text, with_model, without_own_model
 from cdd_agent.threads import to_its_end
 
-_ABOUT_MODELS = """\
-`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the \
-project. MODEL is a number or a name of the list, or any model string, as \
-`anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the Planner alone; \
-so do `executor`, `chat` and `socrates`. `/model planner project` goes back to the \
-project's."""
+_ABOUT_MODELS = f"""\
+`/model MODEL [API_BASE]` switches the model for this session; add `--save` to keep it \
+for the project. MODEL is a number or a name of the list, or any model string such as \
+`anthropic/{SUGGESTED["anthropic"]}`. `/model planner MODEL` sets the Planner's \
+model alone; so do `executor`, `chat` and `socrates`. `/model planner project` returns \
+to the project's model."""
 _PROJECT = "project"
 _NO_SERVERS = (
-    "No model server was found on this computer, where they usually are: "
+    "No model server found on this computer. Looked for "
     + ", ".join(f"{name} at port {port}" for name, port in USUAL_PORTS.items())
     + "."
 )
@@ -48,23 +50,16 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
     if len(given) > 2 or (save and not given):
         raise WrongUsage("model [ROLE] [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
     if not given:
-        for line in _asked_now(session.project.config):
-            session.emit(Notice(line))
         found = await session.look_for_models()
-        session.emit(
-            found
-            if found.models or found.without_models
-            else Notice(_NO_SERVERS, kind=NoticeKind.NOT_DONE)
-        )
-        session.emit(Notice(_ABOUT_MODELS))
+        text = "\n".join(_describe_choice(session.project.config, found))
+        session.emit(ScreenAsked("model", text))
         return
     if role is not None and given == (_PROJECT,):
         choice = without_own_model(session.project.config, role)
         own = of_role(choice, role)
         if own.model is None:
             raise BadInput(
-                f"No model is configured that {role} could go back to",
-                hint=_ABOUT_MODELS,
+                f"{NO_MODEL}, so {role} has none to return to", hint=_ABOUT_MODELS
             )
         model, api_base = own.model, own.api_base
     else:
@@ -127,14 +122,25 @@ def _settings_of(config: Config, role: Role | None) -> Config:
     return config if role is None else of_role(config, role)
 
 
+def _describe_choice(config: Config, found: ModelsFound) -> Iterator[str]:
+    """Yield the model that is asked now, and those to choose from."""
+    if config.model is None:
+        yield how_to_set_up(in_shell=True)
+    yield from _asked_now(config)
+    if found.models:
+        yield list_in_words(found.models)
+    for server in found.without_models:
+        yield f"{server} runs on this computer, and has no model yet."
+    if not found.models and not found.without_models:
+        yield _NO_SERVERS
+    yield _ABOUT_MODELS
+
+
 def _asked_now(config: Config) -> Iterator[str]:
     """The model, and for each role with another what that is, as sentences."""
     where = f" at {config.api_base}" if config.api_base else ""
-    yield (
-        f"The model is {config.model}{where}."
-        if config.model
-        else "No model is configured."
-    )
+    if config.model:
+        yield f"The model is {config.model}{where}."
     for role in ROLES:
         own = of_role(config, role)
         if (own.model, own.api_base) != (config.model, config.api_base):

@@ -32,13 +32,13 @@ from cdd_agent.llm.reply_stream import ReplyStream, text_of
 from cdd_agent.llm.token_estimates import estimate_prompt
 
 _PROBLEMS = {
-    StopReason.LENGTH: "The reply was cut by the model's length limit.",
+    StopReason.LENGTH: "The reply was cut off by the model's length limit.",
     StopReason.REFUSED: (
         "The provider's content filter stopped the reply, or the model declined to"
         " answer."
     ),
     StopReason.UNKNOWN: (
-        "The reply ended for a reason that is not known to mean that it is whole."
+        "The reply ended for an unknown reason, so it may be incomplete."
     ),
 }
 

@@ -80,7 +80,9 @@ async def ask_structured(
             best = Structured(value, turn.text.strip(), problems)
         if not problems or number == TRIES:
             break
-        text = f"The answer is not right yet: {_summarize(problems)}. Asking again."
+        text = (
+            f"The model's answer has a problem: {_summarize(problems)}. Asking again."
+        )
         dialogue.emit(Notice(text, Tone.QUIET))
         complaint = Message("user", _complaint(problems))
         shortened = (*asked, conversation[-1], complaint)
@@ -91,8 +93,8 @@ async def ask_structured(
         keep(Added((complaint,)))
     if best is None:
         raise NoUsableAnswer(
-            f"{dialogue.model.name} was asked {TRIES} times, and its answer cannot be"
-            f" used: {_summarize(problems)}",
+            f"{dialogue.model.name} gave no usable answer in {TRIES} tries:"
+            f" {_summarize(problems)}",
             hint="Try again, or use a model that follows instructions better.",
         )
     return best

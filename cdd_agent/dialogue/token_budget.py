@@ -88,7 +88,7 @@ class TokenBudget:
 
 def describe_left_out(left_out: Sequence[str]) -> str:
     """Return a sentence for the user about omitted parts."""
-    return f"Left out of the prompt because there is no room: {', '.join(left_out)}"
+    return f"Left out of the prompt for lack of room: {', '.join(left_out)}"
 
 
 class Omitted:

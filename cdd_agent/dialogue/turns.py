@@ -53,7 +53,9 @@ _TOO_MUCH = (
 )
 _NEVER_DONE = "The model called tools again although {}."
 _FULL = "the window of the model is full"
-_IF_NO_TOOLS = "If the server takes no tools: `tool_calls: off` in .cdd/config.yaml."
+_IF_NO_TOOLS = (
+    "If the server does not support tools, set `tool_calls: off` in .cdd/config.yaml."
+)
 _NOTHING_USED = Used()
 
 
@@ -175,12 +177,11 @@ class Dialogue(Struct, frozen=True):
         if size <= window:
             return
         raise ContextTooLong(
-            f"The request has about {size:,} tokens, more than the window of"
-            f" {self.model.name} holds: {window:,}; it was not sent",
-            hint=(
-                "Say or mention less, or use a model with a larger window. If this one"
-                " has a larger one, set `context_window` in .cdd/config.yaml."
-            ),
+            f"The request was not sent. It has about {size:,} tokens, and the"
+            f" window of {self.model.name} has {window:,}",
+            hint="Shorten your message, mention fewer files, or use a model with"
+            " a larger window. If the window is larger than that, set"
+            " `context_window` in .cdd/config.yaml.",
         )
 
     def remaining_tokens(self, messages: Sequence[Message]) -> int | None:
@@ -401,7 +402,7 @@ def _picture_notice(model: Model, pictures: Sequence[Picture]) -> Notice:
     """Report to the user whether pictures are sent to the model."""
     if model.sees is False:
         return Notice(
-            f"{model.name} cannot see pictures: the text is sent without"
+            f"{model.name} cannot see pictures, so the text is sent without"
             f" {names_of(tuple(pictures))}. If it can, set `pictures: true`.",
             Tone.WARNING,
             kind=NoticeKind.NOT_SENT,

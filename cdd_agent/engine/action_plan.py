@@ -30,8 +30,8 @@ from cdd_agent.process.run import OutputChunk
 from cdd_agent.tools.action_runner import ActionRunner
 
 NOT_APPROVED = "Not approved; nothing was done"
-STOPPED = "Not run: the run was stopped before it"
-INTERRUPTED = "Interrupted: it may be done in part"
+STOPPED = "Not run: the run was stopped earlier"
+INTERRUPTED = "Interrupted, perhaps after a part of its work"
 _SHOWN_LINES = 20
 """Lines of a file's content that are shown with a failure; the report has all."""
 

@@ -227,8 +227,8 @@ class Engine(Struct):
         await remove_all(run.ledger)
         if self.runner.commands.settings.mode == "unsafe":
             text = (
-                "`commands.mode` is unsafe: checks run in a real shell, whatever they"
-                " say."
+                "`commands.mode` is `unsafe`: checks run in a real shell without"
+                " restrictions."
             )
             run.emit(Notice(text, Tone.WARNING))
         self._report_spec_gaps()
@@ -288,11 +288,11 @@ class Engine(Struct):
             self._wait_for_user(refusal, NoticeKind.RESUMED)
             return
         others: tuple[str, ...] = ()
-        who = "You have"
+        who = "You"
         if execution.attempts:
             attempt = run.record.attempt(execution.folder, execution.attempts)
             if was_cut(attempt):
-                who = "You, or the command that was cut off, have"
+                who = "You or the interrupted command"
             # the step can be restored without this
             with suppress(CddError):
                 others = await run.ledger.enter_after_kill(attempt)
@@ -302,8 +302,9 @@ class Engine(Struct):
         run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.RESUMED))
         if others:
             text = (
-                f"Changed while step {label} ran, or since, and left as it is:"
-                f" {named(others)} (`undo` leaves it, too: it could be yours)"
+                f"Changed during or after step {label}, left unchanged:"
+                f" {named(others)}. `undo` leaves these files unchanged, too,"
+                " because the changes could be yours."
             )
             run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.CHANGED_BESIDE))
         await self._undoing.report_other_changes(execution)
@@ -311,12 +312,10 @@ class Engine(Struct):
             run.emit(back)
         if back is not None and back.kept:
             edited = NotApproved(
-                f"{who} edited {named(back.kept)} since: the run waits for you to look"
-                " at it",
-                hint=(
-                    "To go on, run it again: the step then begins with that edit, and"
-                    " the model is shown it."
-                ),
+                f"{who} edited {named(back.kept)} since. Check these files before"
+                " the run continues",
+                hint="To continue, run it again. The step then starts with your"
+                " edit, and the model sees it.",
             )
             self._wait_for_user(edited, NoticeKind.NOT_APPROVED)
         if self.commits:
@@ -392,6 +391,7 @@ class Engine(Struct):
                     number,
                     outcome.reason,
                     will_retry=will_retry,
+                    last_attempt=number + remaining,
                     label=step.label,
                 )
             )
@@ -409,15 +409,15 @@ class Engine(Struct):
             return
         if saved is SavedWork.REPLY:
             text = (
-                f"The saved reply of step {step.label} is checked again; the model is"
-                " not asked, so nothing is paid."
+                f"Applying the saved reply of step {step.label} again. The model"
+                " is not called."
             )
         else:
             text = (
-                f"Step {step.label} resumes after its saved rounds with the model;"
-                " these are not paid for again."
+                f"Resuming step {step.label} after its saved calls of the model,"
+                " which are not paid for again."
             )
-        text += " To ask for a new reply instead: `retry` in the shell."
+        text += " To get a new reply instead, type `retry` in the shell."
         self.run.emit(Notice(text, kind=NoticeKind.SAVED_WORK, step=step.number))
 
     async def _can_ask_model(
@@ -482,8 +482,8 @@ class Engine(Struct):
             if not written:
                 continue
             text = (
-                f"The files of step {self.run.plan.label_of(number)} are again as its"
-                f" failed attempt left them: {named(written)}"
+                f"The files of step {self.run.plan.label_of(number)} have the"
+                f" changes of its failed attempt again: {named(written)}"
             )
             notice = Notice(text, kind=NoticeKind.FAILURE_REINSTATED, step=number)
             self.run.emit(notice)
@@ -513,7 +513,7 @@ class Engine(Struct):
         await self.run.find_missing_work()
         summary = self.run.summary()
         if summary.status is RunStatus.COMPLETED:
-            text = "All steps are over; nothing was run."
+            text = "All steps are done, so no step ran."
             self.run.emit(Notice(text, Tone.GOOD, kind=NoticeKind.ALL_DONE))
         self.run.emit(summary)
 
@@ -938,12 +938,12 @@ class Engine(Struct):
         if accepts(require, found):
             return outcome
         error = (
-            f"`require: {require}` does not accept the step: {WITHOUT_PROOF[require]}"
-            f" it is done ({outcome.reason})"
+            f"The step does not meet `require: {require}`:"
+            f" {WITHOUT_PROOF[require]} it is done ({outcome.reason})"
         )
         hint = (
-            "Its reply is kept. Add tests that show it, or set `require: off`, and run"
-            " the step again: it continues with that reply."
+            "Its reply is saved. Add tests for the step or set `require: off`,"
+            " then run it again: it continues with the saved reply."
         )
         self.stopped_by = StepFailed(error, hint=hint)
         return replace(
@@ -981,11 +981,9 @@ class Engine(Struct):
             ]
             if edited:
                 raise CommitRefused(
-                    f"{named(edited)}: changed while the step ran, by you",
-                    hint=(
-                        "Commit the step by hand, with that or without; then run it"
-                        " again to go on."
-                    ),
+                    f"you changed {named(edited)} while the step ran",
+                    hint="Commit the step by hand, with or without your change."
+                    " Then run it again to continue.",
                 )
             done = await commit_step(root, step, sorted(net.paths), message)
             name = done.name or await already_committed(root, message.trailer)

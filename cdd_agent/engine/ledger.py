@@ -32,7 +32,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger_diff import diff_changes
 from cdd_agent.engine.ledger_entries import (
@@ -113,12 +113,10 @@ class RecordRemoved(BadInput):
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{path} was removed while the step ran, and with it the record of earlier"
-            " steps",
-            hint=(
-                "Does a check or a command clean the project? It must leave .cdd/runs"
-                " alone."
-            ),
+            f"{path} was deleted while the step ran, and with it the record of"
+            " earlier steps",
+            hint="A check or a command may have cleaned the project. It must not"
+            " delete .cdd/runs.",
         )
 
 
@@ -362,7 +360,8 @@ class Ledger(Struct):
             contents = find_replaced([attempt], wanted)
         except CheckpointGone as error:
             raise ReplyRefused(
-                "What a command made of the step's files is not on this computer."
+                "What a command made of the step's files is not on this computer.",
+                fault=ReplyFault.RECORD_DAMAGED,
             ) from error
         attempt.ledger.append(again)
         restore(root, wanted, contents)

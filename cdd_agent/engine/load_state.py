@@ -75,8 +75,8 @@ def open_state(
         state = save(ticket, plan, record, state)
     if copy is not None and copy.tally.over > state.tally.over:
         text = (
-            f"{shown} is older than the run's record, which says: {_progress(copy)}."
-            " The file counts; to go by the record, remove it."
+            f"{shown} is older than the run's record ({_progress(copy)}). cdd"
+            " uses the file. To use the record instead, delete the file."
         )
         warning = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
         return Opened(state, (*news, warning))
@@ -86,8 +86,9 @@ def open_state(
     state = save(ticket, plan, record, state)
     if saved.is_of_earlier_version:
         text = (
-            f"{shown} is of an earlier version, and was taken over: {_progress(state)}."
-            " How they were verified is not known: they are unverified."
+            f"Converted {shown} from an earlier version of cdd:"
+            f" {_progress(state)}. The steps count as unverified, because the old"
+            " file does not say how they were checked."
         )
         warning = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
         news = (*news, warning)
@@ -107,13 +108,11 @@ def _open_without_file(
     except StateUnreadable as error:  # a run was begun
         aside = set_aside(record.state)
         raise BadInput(
-            f"{shown} is gone, and the copy in the run's record cannot be read:"
-            f" {error.message}. It was set aside as {aside.name}; nothing of the"
-            " project was touched",
-            hint=(
-                f"Bring {ticket.state_path.name} back, or run again to start from the"
-                " first step."
-            ),
+            f"{shown} is missing, and its copy in the run's record cannot be"
+            f" read: {error.message}. The copy was renamed to {aside.name}; your"
+            " project was not changed",
+            hint=f"Restore {ticket.state_path.name}, or run again to start with"
+            " the first step.",
         ) from error
     if copy is None:
         return Opened(new_state(ticket.slug, plan), news)
@@ -123,8 +122,8 @@ def _open_without_file(
     if copy.status is not RunStatus.COMPLETED:
         state = save(ticket, plan, record, copy)
     text = (
-        f"{shown} was gone, and is rebuilt from the run's record: {_progress(state)}."
-        " To begin anew, start with `--start-over`."
+        f"{shown} was missing. Restored it from the run's record:"
+        f" {_progress(state)}. To start from scratch instead, add `--start-over`."
     )
     rebuilt = Notice(text, Tone.WARNING, kind=NoticeKind.STATE_RECOVERED)
     return Opened(state, (*news, rebuilt))
@@ -154,24 +153,17 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
     for number in edited_steps(plan, state):
         status = state.step(number).status
         text = (
-            f"Step {plan.label_of(number)} is {status}, and its text in the plan was"
-            " changed since. It stays so; "
+            f"The plan's text of step {plan.label_of(number)} has changed since"
+            f" it was {status}. The step stays {status}. To run it again, undo it."
         )
-        yield Notice(
-            f"{text}`undo` goes back to before it.",
-            Tone.WARNING,
-            kind=NoticeKind.STEP_CHANGED,
-        )
+        yield Notice(text, Tone.WARNING, kind=NoticeKind.STEP_CHANGED)
     for number, step in state.former_steps.items():
         if step.status.is_over or step.status is StepStatus.FAILED:
             text = (
-                f"Step {number} ({step.status}) is no longer in the plan. What it"
-                " changed stays, and its record too."
+                f"Step {number} ({step.status}) is no longer in the plan. Its"
+                f" changes and its record stay unless you undo step {number}."
             )
-            yield Notice(
-                f"{text} `undo {number}` goes back to before it.",
-                kind=NoticeKind.STEP_CHANGED,
-            )
+            yield Notice(text, kind=NoticeKind.STEP_CHANGED)
 
 
 def save(
@@ -222,8 +214,9 @@ def set_copied_state_aside(ticket: Ticket) -> tuple[Notice, ...]:
         return ()
     aside = set_aside(ticket.state_path)
     text = (
-        f"{ticket.shown(ticket.folder)} is a copy of {original}, so its run begins at"
-        f" the first step. The copied state was renamed to {aside.name}."
+        f"{ticket.shown(ticket.folder)} is a copy of {original}, so its run"
+        " starts with the first step. The copied state was renamed to"
+        f" {aside.name}."
     )
     return (Notice(text, Tone.WARNING, kind=NoticeKind.STATE_COPIED),)
 
@@ -266,20 +259,18 @@ def _rebuilt(
     if state is None:
         aside = set_aside(ticket.state_path)
         raise BadInput(
-            f"{error.message}. It was set aside as {aside.name}; nothing of the project"
-            " was touched",
-            hint=(
-                f"Fix it and move it back to {ticket.state_path.name}, or run again to"
-                " start from the first step."
-            ),
+            f"{error.message}. The file was renamed to {aside.name}; your project"
+            " was not changed",
+            hint=f"Fix it and move it back to {ticket.state_path.name}, or run again to"
+            " start from the first step.",
         ) from error
     aside = choose_aside_name(ticket.state_path)
     # a copy: after a kill there still is something to be rebuilt
     write_atomic(aside, ticket.state_path.read_bytes())
     state = save(ticket, plan, record, state)
     text = (
-        f"{error.message}. It was set aside as {aside.name}, and rebuilt from the run's"
-        " record: "
+        f"{error.message}. The file was renamed to {aside.name} and restored from"
+        " the run's record: "
     )
     return Opened(
         state,
@@ -307,7 +298,7 @@ def _copy(
 
 def _progress(state: ExecutionState) -> str:
     tally = state.tally
-    return f"{tally.over} of {tally.total} steps are over"
+    return f"{tally.over} of {tally.total} steps done"
 
 
 def _restore_interrupted(
@@ -355,12 +346,12 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
                 sync_folder(folder)
         except OSError as error:
             raise BadInput(
-                f"{ticket.state_path} could not be set aside: {error.strerror or error}"
+                f"{ticket.state_path} could not be renamed: {error.strerror or error}"
             ) from error
     where = earlier.relative_to(record.root).as_posix()
     text = (
-        "Starting over. The files of the project stay as they are; the record of the"
-        f" run so far is in {where}."
+        "Starting over. Your files stay unchanged. The previous run is recorded"
+        f" in {where}."
     )
     return Opened(
         new_state(ticket.slug, plan),

@@ -34,11 +34,9 @@ class TicketTaken(BadInput):
 
     def __init__(self, slug: str, who: str) -> None:
         super().__init__(
-            f"Another cdd is at work on {slug}{who}",
-            hint=(
-                "Finish or leave it there first; two at once would undo each other's"
-                " work."
-            ),
+            f"Another cdd is working on {slug}{who}",
+            hint="Finish or leave it there first. Two at once would undo each"
+            " other's work.",
         )
         self.slug = slug
         self.who = who
@@ -51,10 +49,7 @@ class LockGone(BadInput):
     def __init__(self, folder: Path) -> None:
         super().__init__(
             f"{folder} was removed or replaced while it was in use",
-            hint=(
-                "Was the project cleaned? Leave what was begun here, and begin it"
-                " again."
-            ),
+            hint="Did something clean the project? Leave the ticket and open it again.",
         )
         self.folder = folder
 
@@ -106,7 +101,7 @@ class TicketLock(Struct, frozen=True):
         if not self.ended:
             return ()
         what = "A command" if self.ended == 1 else f"{self.ended} commands"
-        text = f"{what} of the run that was killed still ran, and had to be ended."
+        text = f"Ended {what} of the killed run that was still running."
         return (Notice(text, Tone.WARNING, kind=NoticeKind.COMMAND_ENDED),)
 
     def check(self) -> None:

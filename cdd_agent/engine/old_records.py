@@ -55,12 +55,10 @@ class OldRecordUnreadable(BadInput):
 
     def __init__(self, label: str, why: CddError) -> None:
         super().__init__(
-            f"Step {label} was begun by version 0.1 of cdd, and its record cannot be"
-            f" read: {why.message}. Nothing was changed",
-            hint=(
-                "The files stay as they are. `skip keep` goes on from them;"
-                " `--start-over` begins anew."
-            ),
+            f"Step {label} was started by version 0.1 of cdd, and its record"
+            f" cannot be read: {why.message}. Nothing was changed",
+            hint="Your files stay unchanged. Type `skip keep` to continue with"
+            " them, or start from scratch with `--start-over`.",
         )
 
 

@@ -94,7 +94,8 @@ class OutsideUndoing(Struct, frozen=True):
         self.emit(OutsideDiff(change.what, in_words(change.at), shown))
         if change.others:
             text = (
-                f"Changed by commands too, and kept by `undo`: {named(change.others)}"
+                "Commands changed these files, too; `undo` leaves them"
+                f" unchanged: {named(change.others)}"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
 
@@ -142,14 +143,14 @@ class OutsideUndoing(Struct, frozen=True):
 
     def _tell_nothing(self, word: str) -> None:
         texts = {
-            "undo": "Nothing outside of tickets is left to undo.",
+            "undo": "There is nothing more to undo outside of tickets.",
             "redo": (
-                "There is no undo to be undone outside of tickets, or something was"
-                " changed since."
+                "There is nothing to redo outside of tickets, or a later change"
+                " replaced it."
             ),
-            "diff": "Nothing was changed outside of tickets, or all is undone.",
+            "diff": "There are no changes outside of tickets, or all are undone.",
         }
-        text = f"{texts[word]} With a ticket's name, `{word}` is about its steps."
+        text = f"{texts[word]} For the steps of a ticket, add its name: `{word} SLUG`."
         self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
 
 
@@ -208,9 +209,9 @@ def _expect_contents(change: OutsideChange) -> None:
     except CheckpointGone as error:
         folder = change.record.folder.relative_to(change.record.root)
         raise BadInput(
-            f"What `{change.what}` replaced is no longer in {folder.as_posix()}, so it"
-            " cannot be undone",
-            hint="Remove that folder to undo earlier changes.",
+            f"`{change.what}` cannot be undone: its saved files are no longer in"
+            f" {folder.as_posix()}",
+            hint="Delete that folder to undo earlier changes.",
         ) from error
 
 

@@ -50,7 +50,7 @@ async def open_in_repository(
     """
     repository = await repository_of(root)
     if repository is None:
-        raise NoRepository(f"{root} is in no git repository")
+        raise NoRepository(f"{root} is not in a git repository")
     return await Checkpoints.open(root, folder, prefix, leave_out, repository)
 
 
@@ -65,7 +65,10 @@ class OutsideOutcome(Struct, frozen=True):
         if self.files:
             yield Notice(f"Undo it with `{undo}`.", kind=NoticeKind.WHAT_NEXT)
         if self.others:
-            text = f"Changed by commands too, and kept by `undo`: {named(self.others)}"
+            text = (
+                "Commands changed these files, too; `undo` leaves them unchanged:"
+                f" {named(self.others)}"
+            )
             yield Notice(text, kind=NoticeKind.LEFT_AS_IS)
 
 
@@ -103,8 +106,8 @@ class OutsideWork(Struct):
             ledger, attempt = self._begin()
         except CddError as error:
             raise BadInput(
-                "Nothing was written, because it could not be undone:"
-                f" {error.in_a_line}",
+                "Nothing was written, because the change could not be undone"
+                f" later: {error.in_a_line}",
                 hint=error.hint,
             ) from error
         with ledger.writing(attempt, changes, (), self._next_call(), by=by):
@@ -122,8 +125,8 @@ class OutsideWork(Struct):
         except CddError as error:
             self._is_blind = True
             text = (
-                "Which files commands change is not recorded, because the project"
-                f" cannot be looked at: {error.in_a_line}"
+                "Changes by commands are not recorded, because the project"
+                f" cannot be inspected: {error.in_a_line}"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
 
@@ -155,7 +158,7 @@ class OutsideWork(Struct):
         except CddError as error:
             # the command was done: the next change gets a new record
             self._let_go()
-            text = f"What `{command}` changed is not recorded: {error.in_a_line}"
+            text = f"The changes of `{command}` are not recorded: {error.in_a_line}"
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
 
     async def finish(self) -> OutsideOutcome | None:
@@ -274,8 +277,8 @@ class RecordedCommands(Struct, frozen=True):
 def _tell_cut_off(change: OutsideChange) -> Notice:
     files = named((*change.files, *change.others))
     text = (
-        f"`{change.what}` of {in_words(change.at)} was cut off. It changed {files}."
-        " `cdd undo` takes back one change after the other, the last one first;"
-        " `cdd undo --list` shows them."
+        f"`{change.what}` of {in_words(change.at)} was interrupted after it"
+        f" changed {files}. List such changes with `cdd undo --list`; `cdd undo`"
+        " undoes the latest one."
     )
     return Notice(text, Tone.WARNING, kind=NoticeKind.CUT_OFF)

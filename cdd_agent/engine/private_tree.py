@@ -141,7 +141,7 @@ def _begin(root: Path) -> _Place:
     except (OSError, NotImplementedError) as error:
         why = getattr(error, "strerror", None) or error
         raise BadInput(
-            f"No private tree could be made in {parent}: {why}",
+            f"Could not create a separate tree in {parent}: {why}",
             hint="Check that the folder is writable and that the disk has space.",
         ) from error
     return _Place(folder, lock)
@@ -193,7 +193,7 @@ async def _fill(
     except BadInput as error:
         raise BadInput(
             error.message,
-            hint="It is installed so that nothing can come before. Uninstall it.",
+            hint="It is installed in a way that always takes precedence. Uninstall it.",
         ) from error
     return PrivateTree(
         tree / prefix,
@@ -230,7 +230,7 @@ def _copy(
         )
     except OSError as error:
         raise BadInput(
-            f"A private tree could not be made in {tree}: {error.strerror or error}",
+            f"Could not create a separate tree in {tree}: {error.strerror or error}",
             hint="Check that the folder is writable and that the disk has space.",
         ) from error
     return copy.unreadable

@@ -270,8 +270,8 @@ def _open_room(inputs: PromptInputs, parts: Iterable[_Part]) -> TokenBudget:
     if not room.is_over:
         return room
     raise ContextTooLong(
-        f"Step {inputs.step.label} with its spec and plan has more than the"
-        f" {inputs.window:,} tokens that the model takes in.",
+        f"Step {inputs.step.label} with its spec and plan does not fit into the"
+        f" model's window of {inputs.window:,} tokens.",
         hint="Make them shorter, split the step, or use a model with a larger window.",
     )
 

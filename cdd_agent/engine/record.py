@@ -154,10 +154,8 @@ class RunRecord(Struct, frozen=True):
             self.folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
-                f"{self.folder} could not be made: {error.strerror or error}",
-                hint=(
-                    "A run keeps its record there; make the project's folder writable."
-                ),
+                f"{self.folder} could not be created: {error.strerror or error}",
+                hint="A run saves its record there. Make the folder writable.",
             ) from error
         ignore_runs(self.root)
         return new
@@ -263,7 +261,7 @@ class RunRecord(Struct, frozen=True):
                 sync_folder(folder)
         except OSError as error:
             raise BadInput(
-                f"{earlier} could not be filled: {error.strerror or error}"
+                f"{earlier} could not be written: {error.strerror or error}"
             ) from error
         return earlier
 

@@ -78,7 +78,7 @@ def follow_rename(
         # Each file by itself: the copy may be older, and cannot be read if torn.
         save_state(state, ticket.state_path)
         rename_copy(new)
-        text = f"{former} was renamed to {ticket.slug}; its run continues."
+        text = f"{former} was renamed to {ticket.slug}. Its run continues."
         notice = Notice(text, kind=NoticeKind.TICKET_RENAMED)
         new.log.add(redactor.redacted(notice))
         # The lock's own path has the former name.
@@ -108,12 +108,11 @@ def expect_no_tree_of_former_name(ticket: Ticket) -> None:
             if there.slug == name and read_bytes(there.plan_path) == plan:
                 shown = file.relative_to(ticket.root).as_posix()
                 raise BadInput(
-                    f"{ticket.slug} has the plan of {name}, which is gone, and whose"
-                    f" run has a tree of its own, on the branch {made.branch}",
-                    hint=(
-                        f"Rename the folder back to {name}; `cdd land {name}` brings"
-                        f" the run over. To begin another one, remove {shown}."
-                    ),
+                    f"{ticket.slug} has the plan of {name}, which is missing and"
+                    f" whose run has its own tree on the branch {made.branch}",
+                    hint=f"Rename the folder back to {name}, then merge the run"
+                    f" with `cdd land {name}`. To start another run instead,"
+                    f" delete {shown}.",
                 )
 
 
@@ -136,11 +135,10 @@ def _expect_free(new: RunRecord, old: RunRecord) -> None:
         shown = new.folder.relative_to(new.root).as_posix()
         raise BadInput(
             f"{old.slug} was renamed to {new.slug}, but {shown} has the record of"
-            " another run of that name",
-            hint=(
-                f"Rename the ticket's folder back to {old.slug}, or to another name;"
-                f" or move {shown} away to continue the run of {old.slug}."
-            ),
+            " another run with that name",
+            hint=f"Rename the ticket's folder back to {old.slug} or to another"
+            f" name. To continue the run of {old.slug} here, move {shown}"
+            " away.",
         )
 
 

@@ -71,7 +71,7 @@ def _summary(report: Report) -> str:
     lines += [f"- {reason}" for reason in reasons]
     if report.require and report.status is RunStatus.COMPLETED and not reasons:
         proof = proof_in_words(report.unproven)
-        lines.append(f"- `require: {report.require}` holds: {proof}")
+        lines.append(f"- `require: {report.require}` is met: {proof}")
     for remark, steps in steps_by_outcome(report.unproven).items():
         names = steps_in_words([step.label for step in steps])
         lines.append(f"- {remark}: {names}")
@@ -123,10 +123,12 @@ def _reasons_against(report: Report) -> list[str]:
     reasons = []
     if report.missing:
         steps = ", ".join(f"step {work.label}" for work in report.missing)
-        reasons.append(f"the project's tree lacks work of {steps}")
+        reasons.append(f"the work of {steps} is missing in the project's tree")
     against = reasons_against(report.require, report.unproven, report.edited_criteria)
     if report.require and against:
-        reasons.append(f"failed by `require: {report.require}`: {'; '.join(against)}")
+        reasons.append(
+            f"does not meet `require: {report.require}`: {'; '.join(against)}"
+        )
     return reasons
 
 
@@ -194,7 +196,7 @@ def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
             yield f"## Step {step.label} {step.status.value}: {_plain(step.title)}"
             yield _block(why)
         if step.notes:
-            yield f"## To look at in step {step.label}: {_plain(step.title)}"
+            yield f"## To review in step {step.label}: {_plain(step.title)}"
             yield "\n".join(f"- {_plain(note)}" for note in step.notes)
         answers = [f"left out: {part}" for part in step.left_out] + [
             f"edited: {path}" for path in step.edited

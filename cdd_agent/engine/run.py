@@ -333,14 +333,14 @@ class Run(Struct):
             return None
         steps = steps_in_words([step.label for step in refused])
         first = refused[0].label
-        are = "it is" if len(refused) == 1 else "they are"
+        does, are = "does", "it is"
+        if len(refused) > 1:
+            does, are = "do", "they are"
         return StepFailed(
-            f"`require: {self.require}` does not accept {steps}:"
-            f" {WITHOUT_PROOF[self.require]} {are} done. No step runs after that",
-            hint=(
-                f"`cdd undo {self.ticket.slug} --step {first}` restores the files from"
-                f" before step {first}. With `require: off` the run continues."
-            ),
+            f"{steps.capitalize()} {does} not meet `require: {self.require}`:"
+            f" {WITHOUT_PROOF[self.require]} {are} done. No further step runs",
+            hint=f"To redo the work, undo it with `cdd undo {self.ticket.slug}"
+            f" --step {first}`. To continue anyway, set `require: off`.",
         )
 
     def ended(self) -> RunFinished:
@@ -386,10 +386,10 @@ class Run(Struct):
         self._met |= new.keys()
         for slug, who in new.items():
             text = (
-                f"{slug} is at work in this project, too{who}. If it changes a file"
-                " that a running step declares or wrote, the change counts as that"
-                " step's for `undo` and `diff`; checks see all its changes. To keep the"
-                " two apart, give each a tree of its own (`cdd exec --worktree`)."
+                f"{slug} is running in this project, too{who}. Checks of one run"
+                " see the changes of the other, and `undo` and `diff` may mix"
+                " them up. To separate the two runs, give each its own tree:"
+                " `cdd exec SLUG --worktree`."
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
 
@@ -401,7 +401,7 @@ class Run(Struct):
         self.spec = spec
         self.emit(
             Notice(
-                "The spec was edited; the run continues with the new version.",
+                "The spec has changed. The run continues with the new version.",
                 kind=NoticeKind.SPEC_CHANGED,
             )
         )
@@ -414,7 +414,7 @@ class Run(Struct):
             state = save(self.ticket, plan, self.record, state)
         self.state, self.plan, self.missing = state, plan, ()
         edited = Notice(
-            "The plan was edited; the run continues with the new version.",
+            "The plan has changed. The run continues with the new version.",
             kind=NoticeKind.PLAN_EDITED,
         )
         if is_known:
@@ -552,9 +552,9 @@ class Run(Struct):
             return "starts again"
         attempt = self.attempt(number, now.last_attempt)
         if attempt.reply is not None:
-            return "goes on from its saved reply"
+            return "continues with its saved reply"
         if attempt.dialogue:
-            return "goes on where it was"
+            return "resumes where it stopped"
         return "starts again"
 
     def prompt(

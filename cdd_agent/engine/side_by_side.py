@@ -118,7 +118,7 @@ class SideBySide(Struct):
         try:
             trees = await SideTrees.of(run.ledger, engine.runner.commands.env)
         except NoSideTrees as reason:
-            text = f"Steps run one after the other: {reason}."
+            text = f"Steps run one after another: {reason}."
             run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.SIDE_BY_SIDE))
             return None
         return cls(engine, jobs, attempts, trees)
@@ -248,6 +248,7 @@ class SideBySide(Struct):
                     number,
                     outcome.reason,
                     will_retry=remaining > 0,
+                    last_attempt=number + remaining,
                     label=step.label,
                 )
             )
@@ -389,8 +390,8 @@ class SideBySide(Struct):
         run, number = self.engine.run, step.number
         self._overlapped.add(number)
         text = (
-            "Changed since it was made, by you or by another step:"
-            f" {named(files)}. It is made once more."
+            "Running the step again, because you or another step changed its"
+            f" files: {named(files)}."
         )
         run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
         run.save(run.state.restore(number))
@@ -405,8 +406,8 @@ class SideBySide(Struct):
         now = run.state.step(number)
         attempt = run.attempt(number, now.attempts)
         text = (
-            "What it wrote is restored until the steps beside it are done; then it is"
-            " checked once more."
+            "Its changes are set aside until the steps running next to it are"
+            " done. Then it is checked again."
         )
         run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
         run.restore(number)
@@ -444,8 +445,6 @@ class SideBySide(Struct):
         try:
             await remove_all(run.ledger)
         except CddError as error:  # the next start tries it again
-            run.emit(
-                Notice(f"{error.message} (it is not needed any more)", Tone.WARNING)
-            )
+            run.emit(Notice(f"{error.message} (no longer needed)", Tone.WARNING))
         if was_cancelled:
             raise asyncio.CancelledError

@@ -55,7 +55,7 @@ class SideSteps:
         """Return which steps run; empty without any."""
         labels = [self.running[number] for number in sorted(self.running)]
         if len(labels) < 2:
-            return f"Step {labels[0]} runs in a tree of its own" if labels else ""
+            return f"Step {labels[0]} runs in a separate tree" if labels else ""
         return f"Steps {', '.join(labels[:-1])} and {labels[-1]} run side by side"
 
     def _label(self, event: Event) -> str | None:

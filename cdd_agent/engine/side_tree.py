@@ -86,11 +86,13 @@ class SideTrees(Struct):
         head = await repository.head() if repository is not None else None
         checkpoints = await ledger.open()
         if repository is None or head is None or checkpoints.snapshots.is_private:
-            raise NoSideTrees("side by side takes a git repository with a commit")
+            raise NoSideTrees(
+                "running side by side needs a git repository with a commit"
+            )
         if checkpoints.has_inner:
             raise NoSideTrees(
-                "side by side does not work with submodules or other repositories"
-                " inside the project"
+                "running side by side does not work with submodules or"
+                " repositories inside the project"
             )
         prefix = record.root.relative_to(repository.top).as_posix()
         return cls(
@@ -185,5 +187,5 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(
-            f"{folder} could not be made: {error.strerror or error}"
+            f"{folder} could not be created: {error.strerror or error}"
         ) from error

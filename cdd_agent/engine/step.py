@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.calls import finished_rounds
 from cdd_agent.dialogue.code_search import search_in_thread
@@ -318,8 +318,8 @@ class StepRunner(Struct, frozen=True):
                 await self.commands.ask(check.command)
             except CommandRefused as refusal:
                 why = (
-                    f"The check of step {step.label}, `{check.shown}`, was not"
-                    " approved; nothing was written"
+                    f"You did not approve the check of step {step.label},"
+                    f" `{check.shown}`. Nothing was written"
                 )
                 raise NotApproved(why) from refusal
 
@@ -338,7 +338,7 @@ class StepRunner(Struct, frozen=True):
             tools.discard_dialogue()
             self.emit(
                 Notice(
-                    f"What was done with tools cannot be done again: {refusal.message}",
+                    f"The saved tool calls cannot be applied again: {refusal.message}",
                     Tone.WARNING,
                 )
             )
@@ -370,7 +370,7 @@ class StepRunner(Struct, frozen=True):
                 ):
                     raise
                 why = _why_without_tools(error)
-            words = f"{why}; the model is asked without them."
+            words = f"{why}. Continuing without tools."
             self.emit(Notice(words, Tone.WARNING, kind=NoticeKind.NO_TOOLS))
         tools.discard_dialogue()
         await self._take_turn(Dialogue(model, emit=self.emit), prompt, tools)
@@ -416,7 +416,11 @@ class StepRunner(Struct, frozen=True):
             )
         if turn.problem:
             attempt.save_partial(spoken[-1].content)
-            raise ReplyRefused(f"{turn.problem} Nothing of it was used.")
+            raise ReplyRefused(
+                f"{turn.problem} Nothing of it was used.",
+                fault=ReplyFault.UNFINISHED,
+                detail=f"{turn.problem[:1].lower()}{turn.problem[1:]}",
+            )
         await self.saved()
 
     async def _request(
@@ -435,8 +439,8 @@ class StepRunner(Struct, frozen=True):
                 )
             except ContextTooLong as error:
                 text = (
-                    "There is no room for tools beside the step: the model takes"
-                    f" in {window:,} tokens"
+                    "There is no room for tools in the model's window of"
+                    f" {window:,} tokens"
                 )
                 raise _NoRoomForTools(text, hint=error.hint) from error
         else:
@@ -459,7 +463,7 @@ class StepRunner(Struct, frozen=True):
 
     async def _made(self, make: Callable[[], StepPrompt]) -> StepPrompt:
         return await search_in_thread(
-            make, self.emit, "Looking for the code that the step is about …"
+            make, self.emit, "Looking for code about this step …"
         )
 
 
@@ -467,18 +471,19 @@ def _why_without_tools(error: RequestRejected) -> str:
     if isinstance(error, _NoRoomForTools):
         return error.message
     if re.search("tool|function", error.message, re.IGNORECASE):
-        return "The server takes no tools"
-    return "A request with tools was refused"
+        return "The server does not support tools"
+    return "The server refused a request with tools"
 
 
 def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutcome:
     """Return the outcome of an attempt whose reply was refused."""
     changes, by_user = transaction.changes, transaction.told
     if isinstance(refusal, ChangesRefused):
-        why = f"You refused its changes: {refusal.reason}".removesuffix(": ")
+        why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")
         return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
     detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
-    why = f"The reply was not used. {detail}"
     if by_user:
         detail = f"{detail}\n\n{by_user}"
-    return AttemptOutcome(changes, None, why, detail, refusal.unseen, refusal.lines)
+    return AttemptOutcome(
+        changes, None, refusal.for_user, detail, refusal.unseen, refusal.lines
+    )

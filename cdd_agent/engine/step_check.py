@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.changes.formats.project_names import ProjectNames
-from cdd_agent.changes.model import Reply, ReplyRefused
+from cdd_agent.changes.model import EditProblem, Reply, ReplyFault, ReplyRefused
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.engine.attempt import Attempt, AttemptOutcome
 from cdd_agent.engine.ledger_entries import changed_by_commands
@@ -50,9 +50,10 @@ from cdd_agent.verification.verdict import (
 )
 
 _HOW_TO_MAKE_USABLE = (
-    "Install the program, or set `test_command` in .cdd/config.yaml or the step's"
-    " `**Verify:**` to a command that runs the tests once and ends. Then run the step"
-    " again: its reply is kept, and the model is not asked again."
+    "Install the program, or set `test_command` in .cdd/config.yaml or the"
+    " step's `**Verify:**` to a command that runs the tests once and exits. Then"
+    " run the step again: it continues with its saved reply, and the model is"
+    " not called."
 )
 
 
@@ -63,7 +64,7 @@ def usable_reply(transaction: StepTransaction) -> Reply:
     """
     text = transaction.attempt.reply or ""
     if not text.strip():
-        raise ReplyRefused("The model sent an empty reply.")
+        raise ReplyRefused("The model sent an empty reply.", fault=ReplyFault.EMPTY)
     step = transaction.step
     declared = transaction.declared
     texts = (
@@ -92,12 +93,16 @@ def usable_reply(transaction: StepTransaction) -> Reply:
             "Give a file in a code block whose info string is `language:path`. Write no"
             " file's name just above a block that is none."
         )
-        raise ReplyRefused("\n".join(f"{doubt}." for doubt in unclear), hint=hint)
+        problems = tuple(EditProblem(doubt.path, f"{doubt}.") for doubt in unclear)
+        raise ReplyRefused(
+            "\n".join(f"{doubt}." for doubt in unclear), hint=hint, problems=problems
+        )
     if has_acted or not _needs_files(transaction):
         return reply
     raise ReplyRefused(
         "The reply gives no file, and this step names files.",
         hint=_hint_on_files(transaction),
+        fault=ReplyFault.NO_FILES,
     )
 
 
@@ -313,7 +318,7 @@ def _why_unchecked(step: PlanStep, checks: Sequence[Check], root: Path) -> str:
     if checks:
         return "nothing to check"
     if step.checks is not None:
-        return "no check was asked for"
+        return "the plan asks for no check"
     return why_no_check(root)
 
 

@@ -23,7 +23,7 @@ from cdd_agent.actions.model import (
     EditAction,
 )
 from cdd_agent.changes.file_diff import FileDiff
-from cdd_agent.changes.model import Edit, ReplyRefused, convert_action
+from cdd_agent.changes.model import Edit, ReplyFault, ReplyRefused, convert_action
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.call_events import shown_call
 from cdd_agent.engine.ledger import States
@@ -328,7 +328,10 @@ def _edit_of(call: ToolCall) -> Edit | None:
     try:
         return convert_action(read_json(kind, call.arguments))
     except WrongValue as error:
-        raise ReplyRefused(f"The saved call of {call.name} is damaged.") from error
+        raise ReplyRefused(
+            f"The saved call of {call.name} is damaged.",
+            fault=ReplyFault.RECORD_DAMAGED,
+        ) from error
 
 
 def _pair_answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:

@@ -213,8 +213,8 @@ class _Measuring(Struct, frozen=True):
             faults = [one.fault for one in tried]
             self.summary.saved.drop(self.summary.identify(step), faults)
             self.problems[step.number] = (
-                "its checks no longer pass without a fault after runs with faults, so"
-                " the results are not used"
+                "its checks no longer pass on the unchanged code, so the results"
+                " are not used"
             )
 
     async def _try_fault(
@@ -232,7 +232,7 @@ class _Measuring(Struct, frozen=True):
         current = read_text_of(tree.root, path, charsets)
         if current is None or current.text != text:
             raise BadInput(
-                f"{fault.path} was changed while the measurement began",
+                f"{fault.path} changed while the measurement started",
                 hint="Run it again.",
             )
         result, seconds, timed_out = FaultResult.NOT_NOTICED, 0.0, False

@@ -63,7 +63,7 @@ class TestLeave(Struct):
             answer.save(file)
         if answer.is_allowed:
             return tests
-        self.hint = "You did not allow it"
+        self.hint = "You did not allow this"
         return frozenset()
 
     def _load_allowed(self) -> frozenset[str]:

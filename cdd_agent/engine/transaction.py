@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cdd_agent.changes.build import change_set
 from cdd_agent.changes.change_set import ChangeSet, FileChange, build_changed_refusal
 from cdd_agent.changes.excerpts import find_seen_after
-from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyRefused
+from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyFault, ReplyRefused
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.review import proposal_digest
 from cdd_agent.changes.targets import Protected
@@ -53,7 +53,7 @@ def uncovered_notices(ledger: Ledger) -> Iterator[Notice]:
     """Yield a warning about paths that no undo covers, if there are new ones."""
     uncovered = ledger.new_uncovered()
     if uncovered:
-        text = f"No undo covers {', '.join(uncovered)}"
+        text = f"Changes of {', '.join(uncovered)} cannot be undone"
         yield Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT)
 
 
@@ -255,8 +255,8 @@ class StepTransaction(Struct):
         reason = redact(answer.reason)
         if answer.choice not in (Choice.YES, Choice.ALWAYS) and not reason:
             raise NotApproved(
-                f"The changes of step {self.step.label} were not approved; nothing was"
-                " written"
+                f"You did not approve the changes of step {self.step.label}."
+                " Nothing was written"
             )
         reviewed = ChangesReviewed(self.step.number, answer.choice, reason)
         if not reason:
@@ -303,6 +303,9 @@ class StepTransaction(Struct):
                     f"{path} is ignored by git and has {size:,} bytes: there would be"
                     " no way back from a change of it.",
                     hint="Leave it alone.",
+                    fault=ReplyFault.FORBIDDEN,
+                    detail="git ignores it, and it is too large to save",
+                    path=str(path),
                 )
         return ignored
 
@@ -364,8 +367,8 @@ class StepTransaction(Struct):
         self._take_over_changes(entry.changes)
         if entry.ignored:
             text = (
-                f"`{by}` changed files that git ignores, which no undo restores:"
-                f" {named(entry.ignored)}"
+                f"`{by}` changed files that git ignores. `undo` cannot restore"
+                f" them: {named(entry.ignored)}"
             )
             self.emit(Notice(text, kind=NoticeKind.CHANGED_BESIDE))
 

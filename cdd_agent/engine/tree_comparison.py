@@ -32,12 +32,10 @@ class LacksFiles(BadInput):
     def __init__(self, what: str, missing: Iterable[str], root: Path) -> None:
         self.missing = tuple(missing)
         super().__init__(
-            f"{what} in the run's tree, but not with the files that only your tree has."
-            f" Missing: {named(self.missing)}",
-            hint=(
-                f"Copy what the tests need to {root}, or run in your own tree, without"
-                " `--worktree`."
-            ),
+            f"{what} in the run's tree, but not in yours. Files that only your"
+            f" tree has: {named(self.missing)}",
+            hint=f"Copy the files that the tests need to {root}, or run in your"
+            " own tree, without `--worktree`.",
         )
 
 
@@ -67,7 +65,7 @@ class TreeComparison(Struct, frozen=True):
         needs = load_tree_needs(self.commands.root)
         if not needs.missing or (run is not None and not _has_failed(run)):
             return
-        text = f"`{command}` is tried with the files that only your tree has."
+        text = f"Trying `{command}` with the files that only your tree has."
         self.emit(Notice(text))
         env = self.commands.env
         async with private_tree(self.commands.root, env=env) as copy:

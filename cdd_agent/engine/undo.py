@@ -28,7 +28,7 @@ class NotCarriedOut(BadInput):
     """The step to undo or show was never carried out."""
 
     def __init__(self, step: int, label: str, hint: str) -> None:
-        super().__init__(f"Step {label} was not carried out", hint=hint)
+        super().__init__(f"Step {label} has not run", hint=hint)
         self.step = step
 
 
@@ -37,12 +37,8 @@ class ChangesUnknown(BadInput):
 
     def __init__(self, step: int, label: str) -> None:
         super().__init__(
-            f"What step {label} changed is not known here: its record is gone. Nothing"
-            " was undone",
-            hint=(
-                "Records are in .cdd/runs, on the machine that a step was carried"
-                " out on."
-            ),
+            f"Step {label} cannot be undone: the record of its changes is missing here",
+            hint="Records are in .cdd/runs on the machine where the step ran.",
         )
         self.step = step
 
@@ -59,7 +55,7 @@ class Undoing(Struct, frozen=True):
         run = self.run
         run.lock.check()
         if not run.state.ended_steps():
-            run.emit(Notice("Nothing was carried out yet.", kind=NoticeKind.NOT_DONE))
+            run.emit(Notice("No step has run yet.", kind=NoticeKind.NOT_DONE))
             return
         steps = self._steps_from(number)
         await asyncio.to_thread(run.restorer(*steps).plan_undo)
@@ -107,7 +103,8 @@ class Undoing(Struct, frozen=True):
         if not run.state.undone:
             run.emit(
                 Notice(
-                    "There is no undo to be undone, or another step has been run since."
+                    "There is nothing to redo: nothing was undone, or another"
+                    " step has run since."
                 )
             )
             return
@@ -123,15 +120,13 @@ class Undoing(Struct, frozen=True):
         """
         known = self.run.state.ended_steps()
         if number is None and not known:
-            self.run.emit(
-                Notice("Nothing was carried out yet.", kind=NoticeKind.NOT_DONE)
-            )
+            self.run.emit(Notice("No step has run yet.", kind=NoticeKind.NOT_DONE))
             return
         step = self._carried_out(number, known)
         if self._is_unknown(step):
             text = (
-                f"What step {self._label(step)} changed is not known: its record is"
-                " gone."
+                f"The changes of step {self._label(step)} are unknown, because"
+                " its record is missing."
             )
             self.run.emit(Notice(text, Tone.WARNING))
             return
@@ -180,6 +175,7 @@ class Undoing(Struct, frozen=True):
             edited,
             merged=back.merged,
             others=run.ledger.others(attempts),
+            ticket_slug=run.ticket.slug,
             labels=self._labels(steps),
         )
 
@@ -212,7 +208,7 @@ class Undoing(Struct, frozen=True):
             others = await asyncio.to_thread(self.run.ledger.others, attempts)
         if others:
             text = (
-                f"Changed while step {self._label(step)} ran, and left as it is:"
+                f"Changed while step {self._label(step)} ran, left unchanged:"
                 f" {named(others)}"
             )
             self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
@@ -229,7 +225,7 @@ class Undoing(Struct, frozen=True):
             if step.step_number == number:
                 return step
         labels = ", ".join(map(self._label, known))
-        hint = f"Those that were, in this order: {labels}." if labels else ""
+        hint = f"Steps that have run, in this order: {labels}." if labels else ""
         raise NotCarriedOut(number, self.run.plan.label_of(number), hint)
 
     def _label(self, step: StepExecution) -> str:

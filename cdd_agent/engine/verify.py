@@ -68,7 +68,7 @@ class Subject(Struct, frozen=True):
             slug = self.state.ticket_slug
             raise BadInput(
                 f"{slug} has no completed step",
-                hint=f"`cdd exec {slug}` carries its plan out.",
+                hint=f"Run its plan with `cdd exec {slug}`.",
             )
         return completed
 
@@ -106,7 +106,7 @@ async def permit_checks(
             await commands.ask(check.command)
         except CommandRefused as refusal:
             raise NotApproved(
-                f"`{shown}` was not approved: nothing was verified"
+                f"You did not approve `{shown}`, so nothing was verified"
             ) from refusal
 
 
@@ -135,8 +135,7 @@ class Verifier(Struct, frozen=True):
         slug, completed = subject.state.ticket_slug, subject.require_completed()
         if is_other_at_work(subject.record.folder):
             text = (
-                f"Another process is at work on {slug}. Its files are verified as they"
-                " are at this moment."
+                f"Another process is working on {slug}. The current files are verified."
             )
             self.emit(Notice(text, Tone.WARNING))
         planned = self._plan_checks(completed, self.commands)

@@ -82,41 +82,40 @@ class Whereabouts(JsonFile, frozen=True):
 
     def expect_here(self, slug: str, holder: str, now: datetime) -> None:
         """Raise `RunElsewhere` if the run must not continue here."""
-        take = f"`cdd pull {slug} {self.shown}` takes it"
+        take = f"Take it back with `cdd pull {slug} {self.shown}`."
         match self.phase:
             case Phase.AWAY:
                 raise RunElsewhere(
-                    f"{slug} was pushed to {self.shown}, and is not here any more",
-                    hint=f"{take} back.",
+                    f"{slug} was pushed to {self.shown}, so it no longer runs here",
+                    hint=take,
                 )
             case Phase.LEAVING:
                 raise RunElsewhere(
-                    f"A push of {slug} to {self.shown} was interrupted, and may have"
-                    " arrived",
-                    hint=f"`cdd push {slug} {self.shown}` finishes it; {take} back.",
+                    f"A push of {slug} to {self.shown} was interrupted. It may"
+                    " have arrived",
+                    hint=f"Finish it with `cdd push {slug} {self.shown}`, or take it"
+                    f" back with `cdd pull {slug} {self.shown}`.",
                 )
             case Phase.ARRIVING:
                 raise RunElsewhere(
                     f"A pull of {slug} from {self.shown} was interrupted",
-                    hint=f"{take} to its end.",
+                    hint=f"Finish it with `cdd pull {slug} {self.shown}`.",
                 )
         if self.holder != holder:
             raise RunElsewhere(
-                f"{slug} was pulled by another copy of this project, of which this one"
-                " was made",
-                hint=(
-                    "Go on there. If that one is gone:"
-                    f" `cdd pull {slug} {self.shown} --take-over`."
-                ),
+                f"Another copy of this project has pulled {slug}; this folder was"
+                " copied from it",
+                hint="Continue there. If that copy no longer exists: `cdd pull"
+                f" {slug} {self.shown} --take-over`.",
             )
         if self.until is None or now > self.until - MARGIN:
             since = "the beginning"
             if self.until is not None:
                 since = f"{self.until.astimezone():%Y-%m-%d %H:%M}"
             raise RunElsewhere(
-                f"The lease of {slug} is over since {since}, and another machine may"
+                f"The lease of {slug} ended at {since}, and another machine may"
                 " have taken it",
-                hint=f"{take} anew.",
+                hint=f"Take it again with `cdd pull {slug} {self.shown}`.",
             )
 
 
@@ -185,8 +184,8 @@ def how_to_hand_back(record: Path) -> str:
         return ""
     until = f"{known.until.astimezone():%H:%M}"
     return (
-        f"{record.name} is held by this copy until {until}; `cdd push {record.name}`"
-        " lets others have it."
+        f"This copy holds {record.name} until {until}. Release it with `cdd push"
+        f" {record.name}`."
     )
 
 
@@ -205,11 +204,9 @@ def expect_here(root: Path, record: Path, now: datetime) -> None:
     tree = load_own_tree(record)
     if tree is not None:
         raise RunElsewhere(
-            f"{slug} has a tree of its own, on the branch {tree.branch}",
-            hint=(
-                f"`cdd exec {slug} --worktree` goes on there, `cdd land {slug}` brings"
-                " it over when all is done."
-            ),
+            f"{slug} has its own tree on the branch {tree.branch}",
+            hint=f"Continue there with `cdd exec {slug} --worktree`. When all"
+            f" steps are done, merge it with `cdd land {slug}`.",
         )
     known = load_whereabouts(record)
     if known is not None:

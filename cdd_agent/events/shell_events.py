@@ -15,7 +15,9 @@ class ExitRequested(BaseEvent, frozen=True):
 
 
 class ScreenAsked(BaseEvent, frozen=True):
-    """The user wants to see `help`, `tickets`, `board`, `settings` or `theme`."""
+    """The user wants to see `help`, `tickets`, `board`, `settings`, `model` or
+    `theme`.
+    """
 
     screen: str
     instead: str

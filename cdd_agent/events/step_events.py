@@ -139,6 +139,8 @@ class AttemptFailed(NamesStep, frozen=True):
     attempt: int
     error: str
     will_retry: bool
+    last_attempt: int = 0
+    """The number of the last attempt that the run will make; 0 in older logs."""
 
 
 class StepCommitted(BaseEvent, frozen=True):
@@ -188,6 +190,8 @@ class StepsUndone(NamesSteps, frozen=True):
     """Files that commands and checks of the steps changed outside the steps' files.
     They are kept.
     """
+    ticket_slug: str = ""
+    """Empty in older logs."""
 
 
 class StepsRedone(NamesSteps, frozen=True):

@@ -97,7 +97,7 @@ class _GuardedModel:
 
         def receive(event: ModelEvent) -> None:
             if not isinstance(event, ModelEvent):
-                raise TypeError(f"{event!r:.80} is no event of a reply")
+                raise TypeError(f"{event!r:.80} is not an event of a reply")
             _check_fields(event)
             listener(event)
 

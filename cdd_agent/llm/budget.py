@@ -159,11 +159,9 @@ class Limit(Struct, frozen=True):
 
 def _exhausted(key: str, used: str, reason: str) -> BudgetExhausted:
     return BudgetExhausted(
-        f"{used} of the budget are used, and {reason}",
-        hint=(
-            f"Your progress is saved. Raise `budget.{key}` in .cdd/config.yaml to"
-            " continue."
-        ),
+        f"The budget is too small to continue: {used} used, and {reason}",
+        hint=f"Your progress is saved. To continue, raise `budget.{key}` in"
+        " .cdd/config.yaml.",
     )
 
 
@@ -194,7 +192,8 @@ class Budgeted(ModelWrapper):
         self._price, self._spend, self._lost = price, spend, lost
         if limit.usd is not None and price() is None:
             raise BadInput(
-                f"`budget.usd` cannot be checked: the price of {model.name} is unknown",
+                "`budget.usd` cannot be checked, because the price of"
+                f" {model.name} is unknown",
                 hint="Set `budget.tokens` instead.",
             )
 
@@ -206,7 +205,7 @@ class Budgeted(ModelWrapper):
         call = _Call(request, await asyncio.to_thread(self._price))
 
         def check_room(spent: Cost) -> None:
-            reason = "the next call could take {}; it was not made"
+            reason = "the next call could take {}, so it was not made"
             self.limit.check(spent, call.worst.cost, reason)
 
         async with self._account.reserve(call.worst, check_room) as spent_cost:
@@ -214,7 +213,7 @@ class Budgeted(ModelWrapper):
             def measure(event: ModelEvent) -> None:
                 call.measure(event)
                 if call.estimate.completion_tokens > CEILING:
-                    reason = "a reply has grown to {}; it was stopped"
+                    reason = "a reply reached {} and was stopped"
                     self.limit.check(spent_cost(), call.estimate.cost, reason)
                 on_event(event)
 

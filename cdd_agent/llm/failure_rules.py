@@ -57,7 +57,8 @@ def explain_failure(
     if not issubclass(rule.error, RateLimited):
         return rule.error(message, hint=hint)
     if rule.error is RateLimited and failure.retry_after is not None:
-        hint = f"It asks to wait for {failure.retry_after:g} s."
+        # a retry waits, or reports the time
+        hint = ""
     return rule.error(message, hint=hint, retry_after=failure.retry_after)
 
 
@@ -65,7 +66,10 @@ def _reason(failure: Failure) -> str:
     """Return the end of a message: what the server, the system or a page says."""
     quote = quoted(failure.words)
     if failure.page is not None:
-        quote = f"a web page came, not an API's answer: {quoted(failure.page)}"
+        quote = (
+            "the server sent a web page instead of an API response:"
+            f" {quoted(failure.page)}"
+        )
     quote = quote.removesuffix(": ")
     return f": {quote}" if quote else "."
 
@@ -82,27 +86,25 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
     is_refusal = "ProxyError" in failure.kinds
     if failure.status == 407 or (is_refusal and _WRONG_PASSWORD.search(reason)):
         return NotReachable(
-            f"The proxy {proxy} does not accept user and password{reason}",
-            hint=f"Write them into {proxy.variable}: http://user:password@host:port.",
+            f"The proxy {proxy} rejected its user and password{reason}",
+            hint=f"Set them in {proxy.variable}: http://user:password@host:port.",
         )
     if is_refusal and _FORBIDDEN.search(reason):
         return NotReachable(
-            f"The proxy {proxy} does not let {model} be called{reason}",
-            hint=(
-                "Ask its administrator. If the server can be reached without it, add"
-                " the server to NO_PROXY."
-            ),
+            f"The proxy {proxy} blocked the call of {model}{reason}",
+            hint="Ask its administrator. If the server can be reached without it, add"
+            " the server to NO_PROXY.",
         )
     if "SOCKSError" in failure.kinds:
         return NotReachable(
-            f"The proxy {proxy} does not speak SOCKS{reason}",
-            hint=f"Correct {proxy.variable}: perhaps it begins with http://.",
+            f"The proxy {proxy} does not support SOCKS{reason}",
+            hint=f"Correct {proxy.variable}. Perhaps it should begin with http://.",
         )
     has_no_tls = re.search(_NO_TLS, failure.all_words)
     if has_no_tls and proxy.url.lower().startswith("https:"):
         return NotReachable(
-            f"The proxy {proxy} does not speak TLS{reason}",
-            hint=f"Correct {proxy.variable}: perhaps it begins with http://.",
+            f"The proxy {proxy} does not support TLS{reason}",
+            hint=f"Correct {proxy.variable}. Perhaps it should begin with http://.",
         )
     if is_refusal:
         return ConnectionFailed(
@@ -111,7 +113,7 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
         )
     if NAME_NOT_FOUND in failure.kinds:
         return NotReachable(
-            f"There is no host with the name of the proxy {proxy}{reason}",
+            f"The host of the proxy {proxy} does not exist{reason}",
             hint=f"Correct {proxy.variable}, or unset it.",
         )
     is_tls = "SSLError" in failure.kinds
@@ -161,7 +163,7 @@ _RULES = (
     _Rule(
         ModelNotFound,
         "The API base of {model} is not a URL",
-        "Check {server}: it begins with http:// or https://.",
+        "Check {server}. It must begin with http:// or https://.",
         kinds=("InvalidURL", "UnsupportedProtocol"),
         wording=r"Invalid IPv6 URL",
     ),
@@ -189,13 +191,13 @@ _RULES = (
     ),
     _Rule(
         NotReachable,
-        "The server of {model} does not speak TLS",
-        "Check {server}: perhaps it begins with http://.",
+        "The server of {model} does not support TLS",
+        "Check {server}. Perhaps it should begin with http://.",
         wording=_NO_TLS,
     ),
     _Rule(
         NotReachable,
-        "There is no host with the name of the server of {model}",
+        "The host of {model} does not exist",
         "Check {server}, and the network.",
         kinds=(NAME_NOT_FOUND,),
     ),
@@ -207,14 +209,14 @@ _RULES = (
     ),
     _Rule(
         ConnectionFailed,
-        "The connection to {model} broke",
+        "The connection to {model} was lost",
         "Try again.",
         kinds=NO_CONNECTION,
     ),
     _Rule(
         WebPageAnswered,
         "The request did not reach {model}{status}",
-        "A firewall, a proxy or a login may be in the way, or the API base is wrong.",
+        "A firewall, a proxy or a login page may block it, or the API base is wrong.",
         statuses=(200, 401, 403, 451, 511),
         only_pages=True,
     ),
@@ -226,15 +228,15 @@ _RULES = (
     ),
     _Rule(
         ModelNotFound,
-        "No provider fits the model {model}",
-        "Write it as provider/model, for example openai/gpt-5 or"
+        "No provider has the model {model}",
+        "Name it as provider/model, for example openai/gpt-5 or"
         " anthropic/claude-sonnet-4-5.",
         wording="LLM Provider NOT provided",
         quotes=False,
     ),
     _Rule(
         BadAnswer,
-        "The server has too little memory for {model}{status}",
+        "The server does not have enough memory for {model}{status}",
         "Set a smaller `context_window`, or use a smaller model.",
         wording=_any_of(
             r"requires more system memory",
@@ -249,9 +251,9 @@ _RULES = (
     ),
     _Rule(
         PicturesRefused,
-        "{model} takes no pictures{status}",
-        "Leave the picture out, or use another model. With `pictures: false` in"
-        " .cdd/config.yaml, the text is sent without it.",
+        "{model} does not accept pictures{status}",
+        "Leave the picture out or use another model. To send texts without their"
+        " pictures, set `pictures: false` in .cdd/config.yaml.",
         wording=_any_of(
             r"unknown variant .?image_url",
             r"image[_ ](?:url|input)s?\b[^.]{0,60}(?:not |un|only )support",
@@ -299,7 +301,7 @@ _RULES = (
     _Rule(
         RequestRejected,
         "The content filter of {model} refused the request",
-        "Word the step differently, or use another model.",
+        "Rephrase the step, or use another model.",
         kinds=("ContentPolicyViolationError",),
         wording=_any_of(
             r"\bcontent_filter\b",
@@ -314,7 +316,7 @@ _RULES = (
     ),
     _Rule(
         QuotaUsedUp,
-        "There is no money or quota left for {model}{status}",
+        "Your account has no credit or quota left for {model}{status}",
         "Check your account with the provider, or use another model.",
         statuses=(402,),
         wording=_any_of(
@@ -334,7 +336,7 @@ _RULES = (
     ),
     _Rule(
         AuthenticationFailed,
-        "There is no key for {model}",
+        "No API key for {model}",
         "",
         wording=_any_of(
             r"missing [^.]{0,40}(?:credentials|api key)",
@@ -344,7 +346,7 @@ _RULES = (
     ),
     _Rule(
         AuthenticationFailed,
-        "The provider refused the key for {model}{status}",
+        "The provider rejected the API key for {model}{status}",
         "",
         kinds=("AuthenticationError", "PermissionDeniedError"),
         statuses=(401, 403),
@@ -352,13 +354,13 @@ _RULES = (
     _Rule(
         ModelNotFound,
         "The server does not know {model}{status}",
-        "Check the model's name, and the API base: it often ends in /v1.",
+        "Check the model's name and the API base, which often ends in /v1.",
         kinds=("NotFoundError",),
         statuses=(404,),
     ),
     _Rule(
         RateLimited,
-        "{model} asks to come back later{status}",
+        "{model} is rate limited or busy{status}",
         "Try again later. If the message names a quota, check your account with the"
         " provider.",
         kinds=("RateLimitError",),
@@ -373,14 +375,14 @@ _RULES = (
     _Rule(
         RequestRejected,
         "{model} refused the request{status}",
-        "Correct what the server names, or use another model.",
+        "Correct what the server reports, or use another model.",
         kinds=("BadRequestError", "UnprocessableEntityError"),
         statuses=(*range(400, 500), 501, 505),
     ),
     _Rule(
         BadAnswer,
-        "The answer of {model} cannot be understood{status}",
-        "Try again. If it happens again, the server or a proxy damages the answers.",
+        "The response of {model} cannot be read{status}",
+        "Try again. If it happens again, the server or a proxy damages responses.",
         kinds=("JSONDecodeError", "NoReply"),
     ),
     _Rule(

@@ -141,7 +141,7 @@ class WithFallbacks(ModelWrapper):
         """Report that a model is asked again whose rest is over."""
         last = self._asked_last
         if last is not None and innermost(last) is not innermost(model):
-            on_event(Replaced(model.name, last.name, "It is its turn again."))
+            on_event(Replaced(model.name, last.name, "it is available again"))
 
     def _let_rest(self, model: Model, error: ModelError) -> None:
         now = self._clock.seconds()

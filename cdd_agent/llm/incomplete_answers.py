@@ -9,8 +9,7 @@ from cdd_agent.llm.quoting import quoted
 from cdd_agent.llm.web_page import title_of_page
 
 _TOO_LONG = (
-    "Some servers end so, without an error, if a request is longer than the model's"
-    " context."
+    "Some servers stop like this if a request is longer than the model's context."
 )
 
 
@@ -42,15 +41,17 @@ def explain_incomplete(model: str, received: Received) -> ModelError:
     if received.is_stream:
         return NotAReply(
             _with_quote(
-                f"The server of {model} ended its answer before the reply began",
+                f"The server of {model} ended its response before the reply began",
                 received.beginning,
             ),
             hint=f"Try again. {_TOO_LONG}",
         )
     content = received.beginning.strip() or "it is empty"
     return NotAReply(
-        _with_quote(f"The server's answer for {model} is not a model's reply", content),
-        hint=f"Check the API base: it often ends in /v1. {_TOO_LONG}",
+        _with_quote(
+            f"The server's response for {model} is not a model's reply", content
+        ),
+        hint=f"Check the API base, which often ends in /v1. {_TOO_LONG}",
     )
 
 

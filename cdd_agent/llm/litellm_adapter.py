@@ -97,7 +97,7 @@ class LitellmModel:
         self._expect_sendable_key()
         if await asyncio.to_thread(self._lacks_key):
             raise AuthenticationFailed(
-                f"There is no key for {self.name}.", hint=self._key_hint()
+                f"No API key for {self.name}.", hint=self._key_hint()
             )
         if connect and self.api_base:
             await expect_server(self.name, self.api_base, self._key_hint)
@@ -264,7 +264,10 @@ class LitellmModel:
 
     def _key_hint(self) -> str:
         if missing := missing_keys(self.name):
-            return f"Set in the environment: {', '.join(missing)}."
+            return (
+                "Set these environment variables, then restart cdd:"
+                f" {', '.join(missing)}."
+            )
         _, provider, _, _ = load_litellm().get_llm_provider(self.name)
         variable = f"{provider.upper()}_API_KEY"
         key = variable if variable in os.environ else "the key"
@@ -277,12 +280,10 @@ def expect_provider(name: str, api_base: str | None) -> None:
     """
     if _needs_responses(name, api_base):
         raise BadInput(
-            f"litellm cannot ask {name}: by the Responses API, it loses the model's"
-            " thoughts",
-            hint=(
-                "cdd asks OpenAI's models directly without `model_adapter: litellm`."
-                " For another host, use `openai/responses/NAME` with its `api_base`."
-            ),
+            f"litellm cannot call {name}: its Responses API loses the model's thoughts",
+            hint="Remove `model_adapter: litellm` to call OpenAI's models"
+            " directly. For another host, use `openai/responses/NAME` with"
+            " its `api_base`.",
         )
     if has_provider(name):
         return

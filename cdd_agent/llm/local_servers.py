@@ -160,8 +160,9 @@ def _explain_refusal(address: str, text: str, status: int) -> NoModelList:
     failure = read_failure(text, status)
     if failure.page is not None:
         return NoModelList(
-            f"a web page came from {address} ({status}): {quoted(failure.page)}. A"
-            " firewall, a proxy or a login may be in the way, or the address is wrong"
+            f"{address} sent a web page instead of an API response ({status}):"
+            f" {quoted(failure.page)}. A firewall, a proxy or a login page may"
+            " block it, or the address is wrong"
         )
     refuses_key = status == httpx.codes.UNAUTHORIZED or bool(
         _WRONG_KEY.search(failure.all_words)

@@ -15,7 +15,7 @@ from cdd_agent.llm.direct.anthropic_messages import key_headers
 from cdd_agent.llm.known_models import models_of
 from cdd_agent.llm.local_servers import NoModelList, get_json, is_ollama, models_at
 from cdd_agent.llm.offered_model import OfferedModel
-from cdd_agent.llm.port import ModelError
+from cdd_agent.llm.port import ConnectionFailed, ModelError
 from cdd_agent.llm.providers import Endpoint, Speaks, endpoint_of
 from cdd_agent.network.keys import Key
 from cdd_agent.network.web_address import is_local_server, web_address
@@ -114,6 +114,9 @@ async def search_server(
                     if error.is_refusal:
                         return KeyWanted(address, str(error))
                     tried.append(str(error))
+                except ConnectionFailed as error:
+                    unreachable.add(origin)
+                    tried.append(error.message)
                 except ModelError as error:
                     unreachable.add(origin)
                     tried.append(error.in_a_line)

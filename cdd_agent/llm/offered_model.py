@@ -1,5 +1,7 @@
 """A model that a server on this computer offers."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 
@@ -20,3 +22,14 @@ class OfferedModel(Struct, frozen=True):
         if self.server == "Ollama" and not self.api_base.endswith("/v1"):
             return f"ollama/{self.name}"
         return f"openai/{self.name}"
+
+
+def list_in_words(offers: Sequence[OfferedModel], more: int = 0) -> str:
+    """Return the list from which the user chooses by number."""
+    width = max(len(offer.name) for offer in offers)
+    rows = ["Models on this computer:"]
+    for number, offer in enumerate(offers, 1):
+        rows.append(f"  {number}  {offer.name:<{width}}  {offer.server}")
+    if more:
+        rows.append(f"  and {more} more: type `/model` to list them")
+    return "\n".join(rows)

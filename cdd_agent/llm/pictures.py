@@ -80,28 +80,23 @@ def picture_of(name: str, data: bytes) -> Picture:
     """Return the content of a file as a picture. Raises `PictureUnusable`."""
     kind = media_type(data)
     if not data:
-        raise PictureUnusable(f"{name} is empty: there is no picture in it")
+        raise PictureUnusable(f"{name} is empty")
     if kind is None:
-        raise PictureUnusable(
-            f"{name} is no picture: its content is not that of a png, jpeg, gif or webp"
-            " file"
-        )
+        raise PictureUnusable(f"{name} is not a png, jpeg, gif or webp picture")
     if len(data) > LARGEST:
-        hint = "Make it smaller, or cut out what matters."
+        hint = "Make it smaller, or crop it."
         raise PictureUnusable(
-            f"{name} is too large: models take pictures of at most {LARGEST:,} bytes",
+            f"{name} is too large: models accept pictures of at most {LARGEST:,} bytes",
             hint=hint,
         )
     size = read_size(kind, data)
     if size is None:
-        raise PictureUnusable(
-            f"{name} is cut or damaged: it does not hold the whole picture"
-        )
+        raise PictureUnusable(f"{name} is incomplete or damaged")
     if max(size) > _WIDEST:
         raise PictureUnusable(
-            f"{name} is too large: {size[0]:,} × {size[1]:,} pixels, and models take"
-            f" {_WIDEST:,} a side at most",
-            hint="Make it smaller, or cut out what matters.",
+            f"{name} is too large: {size[0]:,} × {size[1]:,} pixels, and models"
+            f" accept at most {_WIDEST:,} on each side",
+            hint="Make it smaller, or crop it.",
         )
     return Picture(name, kind, *size, data)
 

@@ -174,7 +174,7 @@ class Endpoint(PartlyShown, frozen=True):
         """Why the key cannot be sent, as the end of a sentence about it."""
         if self.key is None or is_sendable(self.key):
             return ""
-        return "has characters that no key has"
+        return "has characters that no API key has"
 
     def origin(self, protocol: str = "") -> str:
         """Identify the source of a model's `ProviderData`. `protocol` is added where a
@@ -192,7 +192,9 @@ class Endpoint(PartlyShown, frozen=True):
     def key_hint(self) -> str:
         """The variable to set or to check."""
         if self.key is None:
-            return f"Set in the environment: {self.key_variable}."
+            return (
+                f"Set the environment variable {self.key_variable}, then restart cdd."
+            )
         return f"Check {self.key_variable}, and that it may use this model."
 
 
@@ -264,7 +266,7 @@ def _chosen_address(provider: Provider, variables: Mapping[str, str]) -> str | N
                 return web_address(value)
             except ValueError as error:
                 raise BadInput(
-                    f"{variable} in the environment is no address; {error}"
+                    f"The environment variable {variable} is not an address: {error}"
                 ) from error
     return None
 

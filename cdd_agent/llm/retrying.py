@@ -138,7 +138,7 @@ class Retrying(ModelWrapper):
 
     def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
         """Return the error with a hint that says when to come back."""
-        when = f"It was asked {calls} times. Come back in a few minutes to continue."
+        when = f"It failed {calls} times. Try again in a few minutes."
         if error.retry_after:
             # an adapter of another package may say anything
             seconds = min(error.retry_after, LONGEST)
@@ -147,6 +147,6 @@ class Retrying(ModelWrapper):
             how_long = f"{minutes} minutes"
             if minutes >= 120:
                 how_long = f"{math.ceil(minutes / 60)} hours"
-            when = f"Come back in {how_long}, at {until:%H:%M}, to continue."
+            when = f"Try again in {how_long}, at {until:%H:%M}."
         hint = f"{when} {_SAVED} {error.hint}".rstrip()
         return RateLimited(error.message, hint=hint, retry_after=error.retry_after)

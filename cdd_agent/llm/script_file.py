@@ -63,7 +63,7 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
-_HINT = "docs/scripted-model.md has all keys; a record is made again with --record."
+_HINT = "All keys are in docs/scripted-model.md. To record again, add --record."
 
 
 class Script(Struct, frozen=True):
@@ -82,7 +82,7 @@ def read_script(path: Path) -> Script:
         hint = "Check the path of the script, or record one with --record."
         reason = f"cannot be read: {error.strerror or error}"
         if isinstance(error, FileNotFoundError):
-            reason = "is not there"
+            reason = "does not exist"
         raise BadInput(f"{path} {reason}.", hint=hint) from error
     faults: list[str] = []
     if _IS_LINES.match(data):
@@ -253,7 +253,7 @@ class _Entry(_Part, frozen=True, kw_only=True):
             else:
                 events.append(TimedEvent(seconds, event))
         if done is None and error is None:
-            raise ValueError("a call ends with `done` or an error")
+            raise ValueError("a call must end with `done` or an error")
         return ScriptedReply(
             request=self.request,
             events=tuple(events),

@@ -175,22 +175,20 @@ class ScriptedModel:
         recorded = [turn for turn in self._turns if turn.compared is not None]
         if not recorded:
             return NoReplyLeft(
-                f"The script has no reply left for request {len(self.requests)}.",
+                f"The script has no reply for request {len(self.requests)}.",
                 hint="Add a reply to the script, or a `when` that fits the request.",
             )
         is_repeated = any(turn.fits(asked) for turn in recorded)
         unplayed = [turn.compared for turn in recorded if not turn.is_played]
-        why = "all that was recorded has been played"
+        why = "all recorded replies have been used"
         if is_repeated:
-            why = "each recorded answer to it has been played"
+            why = "all recorded replies to it have been used"
         elif unplayed and unplayed[0] is not None:
             why = unplayed[0].describe_difference(asked.compared)
         return NoReplyLeft(
-            f"The record has no answer to this request: {why}.",
-            hint=(
-                "Record the run again. The files, the plan and the settings must be"
-                " the same."
-            ),
+            f"The record has no reply to this request: {why}.",
+            hint="Record the run again. The files, the plan and the settings must be"
+            " the same.",
         )
 
 

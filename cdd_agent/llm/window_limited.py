@@ -26,7 +26,7 @@ class WindowLimited(ModelWrapper):
             if size <= self._window:
                 raise
             raise ContextTooLong(
-                f"The server of {self.name} ended without a reply: the request has"
-                f" about {size:,} tokens, and it takes in {self._window:,}",
+                f"The server of {self.name} sent no reply. The request has about"
+                f" {size:,} tokens, and the model's window has {self._window:,}",
                 hint="Use a model with a larger context, or a smaller step.",
             ) from error

@@ -344,7 +344,7 @@ def _reasons_against_steps(
             reasons.append(f"step {number} appears twice")
         elif is_new and number in fixed.used_numbers:
             reasons.append(
-                f"number {number} was another step's: new steps are numbered from"
+                f"number {number} belonged to another step: new steps are numbered from"
                 f" {fixed.next_number} on"
             )
         seen.add(number)

@@ -22,8 +22,8 @@ from cdd_agent.tickets.plan import (
 from cdd_agent.tickets.spec import TicketSpec
 
 BASIC_PLAN_MARK = (
-    "**Basic plan**, made from the acceptance criteria without a model: nobody has"
-    " looked at the project for it."
+    "**Basic plan**, made from the acceptance criteria alone: without a model, and"
+    " without reading the project."
 )
 _MAX_TITLE = 70
 _MAX_STEPS = 100
@@ -280,14 +280,14 @@ def make_basic_plan(
         ticket_title=spec.title,
         ticket_type=spec.type.value,
         overview=(
-            f"{BASIC_PLAN_MARK} Give each step its files and its check before it is"
-            f" carried out.\n\n{spec.description}"
+            f"{BASIC_PLAN_MARK} Give each step its files and its check before you run"
+            f" it.\n\n{spec.description}"
         ),
         steps=tuple(add_ids(steps, slug, used_ids)),
         risks=(
             (
-                "No step names its files: a model is not shown any of them until they"
-                " are named."
+                "No step names its files. The model sees none of them until a step"
+                " names them."
             ),
         ),
     )

@@ -127,7 +127,7 @@ class _SpecReader:
                     "level",
                     key,
                     f"{name} has {len(tickets)} items that look like tickets; put each"
-                    " of them into the spec.yaml of a folder of its own",
+                    " of them into the spec.yaml of a separate folder",
                 )
 
     def _read_pair(self, key: yaml.Node, value: yaml.Node, place: _Place) -> None:

@@ -33,7 +33,6 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
-from cdd_agent.tui.background import ask_for_background, asking
 from cdd_agent.tui.bindings import SHELL_BINDINGS
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
@@ -41,6 +40,7 @@ from cdd_agent.tui.guide import Guide
 from cdd_agent.tui.home import BESIDE, Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
+from cdd_agent.tui.terminal_input.choice import ask_for_background, choose_driver
 from cdd_agent.tui.themes import (
     ThemeChoice,
     by_background,
@@ -71,8 +71,9 @@ if TYPE_CHECKING:
     from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
-    from cdd_agent.tui.background_message import BackgroundTold
     from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold, InputEnded
+    from cdd_agent.tui.widgets.welcome import Welcome
 
     Opened = tuple[Session, tuple[Notice, ...]]
 
@@ -119,6 +120,8 @@ class Shell(Sparing, Guarded, App[CddError]):
     ]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = SHELL_BINDINGS
+    driver: Driver | None = None
+    """The way to the terminal, or to the page in a browser; None without a screen."""
 
     def __init__(
         self,
@@ -130,12 +133,12 @@ class Shell(Sparing, Guarded, App[CddError]):
         helps_to_begin: bool = False,
     ) -> None:
         """`first` is a line to begin with, as if it had been typed. Keys are judged by
-        `clock`. Where the shell `helps_to_begin`, who has no model is offered what
-        there is.
+        `clock`. Where the shell `helps_to_begin`, its first screen offers what the
+        user most likely wants.
         """
         # else Textual makes greys of colours
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
-        self.home = Home(root, clock)
+        self.home = Home(root, clock, has_welcome=helps_to_begin)
         self._root = root
         self._open_session = open_session
         self._first = first
@@ -179,7 +182,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
-        return asking(super().get_driver_class())
+        return choose_driver(super().get_driver_class(), self._use_driver)
+
+    def _use_driver(self, driver: Driver) -> None:
+        self.driver = driver
 
     def get_default_screen(self) -> Screen[None]:
         """It has the classes of its size from the beginning: with the first resize all
@@ -232,7 +238,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         terminal.
         """
         if not remembered().is_chosen:
-            ask_for_background(self._driver)
+            ask_for_background(self.driver)
 
     def on_background_told(self, event: BackgroundTold) -> None:
         fitting, now = by_background(event.colour), remembered()
@@ -268,7 +274,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             session.project.config.notifications, lambda: session.tally.spent
         )
         for notice in notices:
-            self.show(notice)
+            self.home.show_opening(notice)
         self.home.say_what_enter_does()
         self.look_around()
         if self._first:
@@ -303,12 +309,19 @@ class Shell(Sparing, Guarded, App[CddError]):
         anybody from typing.
         """
         assert self.session is not None
-        await self.session.first_look()
-        if self._helps_to_begin and self.session.project.config.model is None:
-            # late: screens are imported when one is opened
-            from cdd_agent.tui.screens.opening import offer_first_steps  # noqa: PLC0415
+        if not self._helps_to_begin:
+            await self.session.first_look()
+            return
+        # late: the first screen shows sooner
+        from cdd_agent.tui.screens.beginning import show_beginning  # noqa: PLC0415
 
-            offer_first_steps(self)
+        await show_beginning(self)
+
+    def on_welcome_started(self, event: Welcome.Started) -> None:
+        # late: screens are imported when one is opened
+        from cdd_agent.tui.screens.beginning import start_row  # noqa: PLC0415
+
+        start_row(self, event.row)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual's way to end the program. Once there is a session, what failed is
@@ -322,6 +335,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             return
         told = self._faults.write(cause)
         try:
+            self.home.end_welcome()
             with beside_the_turn():
                 self.home.transcript.add(BlockKind.ERROR, told)
         # it may be the transcript itself that fails
@@ -342,12 +356,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             file is not None and file.isatty()
             for file in (sys.__stdout__, sys.__stderr__)
         )
-        if (
-            is_terminal
-            and self._driver is not None
-            and not (self.is_headless or self.is_web)
-        ):
-            self._driver.write(sequence)
+        if is_terminal and self.driver is not None and not self.is_web:
+            self.driver.write(sequence)
 
     def on_app_blur(self) -> None:
         self.attention.look_away()
@@ -529,6 +539,7 @@ class Shell(Sparing, Guarded, App[CddError]):
     async def look(self, line: str) -> None:
         """Carry out a line that disturbs nothing, while a turn runs."""
         with beside_the_turn():
+            self.home.end_welcome()
             self.home.transcript.follow()
             self.home.transcript.add(BlockKind.USER, line)
             assert self.session is not None
@@ -795,13 +806,20 @@ class Shell(Sparing, Guarded, App[CddError]):
         finally:
             os._exit(ExitCode.INTERRUPTED)
 
+    def on_input_ended(self, event: InputEnded) -> None:
+        """Nobody can type any more."""
+        if event.is_gone:
+            self.action_vanish()
+        else:
+            self._leave(ExitCode.INTERRUPTED)
+
     async def action_quit(self) -> None:
         """Textual's own way out: Ctrl+Q and the command palette."""
         self.action_leave()
 
     def action_suspend_process(self) -> None:
         """Ctrl+Z."""
-        if os.name != "nt" and self._driver is not None and self._driver.can_suspend:
+        if os.name != "nt" and self.driver is not None and self.driver.can_suspend:
             super().action_suspend_process()
         else:
             self.notify("Cannot suspend the shell: this terminal has no job control.")

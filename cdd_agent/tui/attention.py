@@ -1,8 +1,7 @@
-"""Calling somebody who looks at something else: the bell, the desktop, the terminal's
-title and the taskbar.
-
-What a terminal is sent it must know: a sequence that one terminal takes for progress is
-a notification to another. Who does not say what it is gets the bell and a title. All of
+"""Calling a user who looks at another window: the bell, the desktop, the terminal's
+title and the taskbar. A terminal gets only sequences that it knows: one sequence is
+progress in one terminal and a notification in another. An unknown terminal gets the
+bell and a title. All of
 it can be turned off (`notifications` in the settings).
 """
 
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
 _LONGEST = 160
 """Characters of a title or a notification."""
 _AGAIN = 5.0
-"""Seconds after which progress is told again: some terminals take one that is not for
-stale.
+"""Seconds after which progress is sent again, because some terminals drop stale
+progress.
 """
 _KEEP_TITLE, _BRING_BACK_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 _NO_PROGRESS = "\x1b]9;4;0\x07"
@@ -114,8 +113,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 class Attention:
-    """Knows whether somebody looks, and calls them where not. Nothing is written before
-    it is opened.
+    """Knows whether the user looks at the terminal, and calls the user otherwise.
+    Nothing is written before it is opened.
     """
 
     def __init__(
@@ -126,9 +125,9 @@ class Attention:
         self._project = project
         self._settings: Notifications | None = None
         self._is_lent = False
-        """The terminal is somebody else's for now."""
+        """Another program has the terminal."""
         self._away: Recap | None = None
-        """The time since nobody looks."""
+        """The time since the user looked away."""
         self._ticket: str | None = None
         self._done = self._total = 0
         self._last: StepFinished | None = None
@@ -148,12 +147,12 @@ class Attention:
         self.take_back()
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal's title and progress."""
         self.lend()
         self._settings = None
 
     def lend(self) -> None:
-        """The terminal is somebody else's: put back its title and its place in the
+        """Lend the terminal to another program: restore its title and its place in the
         taskbar.
         """
         if not self._is_lent and self._settings is not None:
@@ -174,8 +173,8 @@ class Attention:
         self._show()
 
     def end(self, problem: str = "", *, stopped: bool = False) -> None:
-        """The turn is over, and nothing follows it by itself. A `problem` has ended it,
-        or the person has.
+        """The turn is over, and nothing follows it by itself. `problem` is the error
+        that ended it, if any.
         """
         failed = self._last is not None and self._last.status is StepStatus.FAILED
         self._is_at_work, self._has_failed = False, bool(problem) or failed
@@ -226,7 +225,9 @@ class Attention:
             self._away = Recap(self._spent, ticket=self.session.ticket)
 
     def look_back(self) -> str:
-        """It has the focus again. What happened meanwhile; empty if nothing did."""
+        """Note that the terminal has the focus again; return a summary of the time in
+        between, or nothing.
+        """
         away, self._away = self._away, None
         if away is None or away.is_empty:
             return ""
@@ -248,7 +249,7 @@ class Attention:
 
     @property
     def _ended(self) -> str:
-        """The end that a person is called for, in a few words."""
+        """The end of a turn, in a few words."""
         last = self._last
         if last is None:
             return "It is your turn"
@@ -259,7 +260,7 @@ class Attention:
         return f"Step {last.label} of {last.total} finished: {last.title}"
 
     def _call(self, text: str) -> None:
-        """Where nobody looks."""
+        """Call the user, if the terminal is not in focus."""
         settings = self._settings
         if self._away is None or settings is None:
             return
@@ -276,7 +277,7 @@ class Attention:
             self._send(self._through(f"\x1b]777;notify;{title};{body}\x07"))
 
     def _show(self) -> None:
-        """The title and the progress, where they are others than before."""
+        """Write the title and the progress, if they have changed."""
         settings = self._settings
         if settings is None or self._is_lent:
             return
@@ -323,9 +324,7 @@ class Attention:
         self._shown = (title if has_title else "", progress if has_progress else "")
 
     def _through(self, sequence: str) -> str:
-        """As tmux hands it on to the terminal that it is in, if it is told to
-        (`allow-passthrough`).
-        """
+        """Wrap a sequence so that tmux passes it on (`allow-passthrough`)."""
         escaped = sequence.replace("\x1b", "\x1b\x1b")
         return f"\x1bPtmux;{escaped}\x1b\\" if self._terminal.is_tmux else sequence
 
@@ -335,8 +334,8 @@ class Attention:
 
 
 class Calling(Struct, frozen=True):
-    """The `Frontend` port: a person who is called when they are asked. Others may read
-    what a call says, and it may stay on the desktop: so it has no words of a model, a
+    """The `Frontend` port, which calls the user before each question. Other people may
+    read a call, and it may stay on the desktop, so it has no words of a model, a
     command or a file.
     """
 
@@ -366,7 +365,7 @@ class Calling(Struct, frozen=True):
 
 
 def _call_for(proposal: Proposal) -> str:
-    """Return what to tell a user who looks elsewhere."""
+    """Return the call for a user who looks at another window."""
     match proposal:
         case CommandProposed():
             return "Run a command?"

@@ -3,9 +3,10 @@ the standard streams.
 """
 
 import sys
-from asyncio import get_running_loop
 
 from textual.drivers.web_driver import WebDriver
+
+from cdd_agent.tui.terminal_input.driver_messages import InputEnded
 
 
 class BrowserDriver(WebDriver):
@@ -14,7 +15,6 @@ class BrowserDriver(WebDriver):
     """
 
     def start_application_mode(self) -> None:
-        self._loop = get_running_loop()
         # for what the command says after the shell; the server prints it
         sys.stdout = sys.stderr
         super().start_application_mode()
@@ -22,5 +22,4 @@ class BrowserDriver(WebDriver):
     def run_input_thread(self) -> None:
         super().run_input_thread()
         if not self.exit_event.is_set():
-            # of the `Shell`
-            self._loop.call_soon_threadsafe(self._app.action_vanish)  # type: ignore[attr-defined]
+            self.send_message(InputEnded(is_gone=True))

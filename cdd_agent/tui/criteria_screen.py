@@ -52,7 +52,8 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
     CriteriaScreen {
         align: center middle;
         & > #criteria {
-            width: 94%; height: 94%; border: round $primary; background: $background;
+            width: 94%; height: 94%; border: round $foreground 40%;
+            background: $background;
         }
         & OptionList {
             height: auto; max-height: 40%; background: $surface; text-wrap: nowrap;
@@ -139,7 +140,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
 
     @work(exclusive=True)
     async def fill(self, criterion: CriterionProof) -> None:
-        """Show what serves a criterion; one step after the other, as they are read."""
+        """Show the evidence for a criterion, one step after the other."""
         transcript = self.query_one(Transcript)
         transcript.clear()
         transcript.add(BlockKind.MARKDOWN, criterion.text)
@@ -217,8 +218,8 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
 
 
 def _row(criterion: CriterionProof, room: int) -> str:
-    """In so many cells: its words as far as they go, and beside them how many steps and
-    tests serve it.
+    """Return a criterion in `room` cells: its text, shortened, and the number of its
+    steps and tests.
     """
     steps, tests = len(criterion.steps), len(criterion.tests)
     facts = f"{steps} step{'s' * (steps != 1)}" if steps else "no step"

@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 
 class Drafts:
-    """One shell's drafts: a file in a project's runs, which it holds a lock of while it
-    lives.
-
-    Losing them is no reason to disturb anybody: where the disk refuses, they are only
-    in memory.
+    """One shell's drafts: a file in a project's runs, which the shell locks while it
+    runs. If the disk refuses them, they are only in memory, without a message.
     """
 
     def __init__(self, root: Path) -> None:

@@ -1,6 +1,4 @@
-"""The person's own editor, which has the terminal to itself for as long as it is
-open.
-"""
+"""The user's editor, which has the terminal while it is open."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
 
 
 async def edited(app: App[Any], text: str) -> str:
-    """The text as the person leaves it in their editor. What runs in the shell goes on
-    meanwhile.
+    """Return the text after the user has edited it. Work in the shell continues.
 
     Raises `BadInput` where there is no editor, it fails, or the terminal is not the
     program's to lend.

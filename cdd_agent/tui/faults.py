@@ -1,9 +1,7 @@
-"""Widgets that outlive faults of the program itself: each is a line for the person and
-a traceback in a file, and the session goes on.
-
-Textual ends the program at an exception that nobody has caught, and before that the
-widget in whose handler it was. Here a handler that fails has done nothing more, and its
-widget goes on.
+"""Widgets that survive errors of the program: each error is a line for the user and a
+traceback in a file, and the session continues. Textual ends the program at an uncaught
+exception, after the widget whose handler raised it. Here, a handler that fails stops,
+and its widget continues.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class GuardedWidget(Guarded, Widget):
             return [Strip.blank(crop.width)] * crop.height
 
     def seen(self) -> Hashable:
-        """All of it that a key can change: one after which this is the same everywhere
-        has done nothing, and is told so.
+        """Everything that a key can change. If it is the same everywhere after a key,
+        the shell says that the key does nothing.
         """
         return None

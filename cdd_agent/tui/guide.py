@@ -28,7 +28,7 @@ _SMALL = frozenset(
 )
 
 
-class Wish:
+class NamedWish:
     """The user's wish in their own words, of which a ticket is made."""
 
     def __init__(self, words: str) -> None:
@@ -53,7 +53,7 @@ class Guide:
     """
 
     def __init__(self) -> None:
-        self.wish: Wish | None = None
+        self.wish: NamedWish | None = None
         """A wish that Socrates has not been told yet."""
 
     async def find_next(self, session: Session) -> str | None:

@@ -26,7 +26,7 @@ class PromptHistory:
 
     @property
     def lasts(self) -> bool:
-        """Whether it is kept for later sessions: in a project."""
+        """True if it is saved for later sessions: in a project."""
         return (self._root / ".cdd").is_dir()
 
     def add(self, line: str) -> None:

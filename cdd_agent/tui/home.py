@@ -27,7 +27,7 @@ from cdd_agent.events.dialogue_events import (
     ToolFinished,
     ToolStarted,
 )
-from cdd_agent.events.notices import Answer, Tone
+from cdd_agent.events.notices import Answer, Notice, Tone
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
 from cdd_agent.events.run_events import BaselineStarted
@@ -74,6 +74,7 @@ from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
+from cdd_agent.tui.widgets.welcome import Welcome
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.dialogue_words import thought, tool_use
 from cdd_agent.wording.faces import Face
@@ -109,18 +110,19 @@ class Home(GuardedWidget, Screen[None]):
 
     AUTO_FOCUS = "PromptArea"
 
-    def __init__(self, root: Path, clock: KeyClock) -> None:
-        super().__init__()
+    def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
+        super().__init__(classes="-welcome" if has_welcome else "")
+        self._clock = clock
         self.session: Session | None = None
         """None until it is opened."""
         self.enter = EnterGuard(clock)
         self.lines_wait = False
         """A line that is sent now is queued until the turn ends, unless it only looks.
         """
-        self.is_asking = False
-        """A question is open: Enter is for its answer."""
         self._is_at_work = False
         """A turn runs; it may wait for an answer."""
+        self.is_asking = False
+        """A question is open: Enter is for its answer."""
         self._root = root
         self._window: int | None = None
         """Tokens that the model takes in which is asked."""
@@ -130,6 +132,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="main"):
+            yield Welcome(self._clock)
             yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
@@ -147,6 +150,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def on_mount(self) -> None:
         self._actions = Actions(self.transcript)
+        self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
         self.bar.branch = current_branch(self._root) or ""
 
@@ -157,6 +161,21 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def transcript(self) -> Transcript:
         return self.query_one(Transcript)
+
+    @property
+    def welcome(self) -> Welcome:
+        return self.query_one(Welcome)
+
+    @property
+    def has_welcome(self) -> bool:
+        """True until the first line is sent, or something happens."""
+        return self.has_class("-welcome")
+
+    def end_welcome(self) -> None:
+        """Give its place to the transcript, for the rest of the session."""
+        if self.has_welcome:
+            self.remove_class("-welcome")
+            self.say_what_enter_does()
 
     @property
     def steps(self) -> StepList:
@@ -186,8 +205,16 @@ class Home(GuardedWidget, Screen[None]):
 
         return complete(self.session, line, self.prompt.offer_again)
 
+    def show_opening(self, notice: Notice) -> None:
+        """Show a notice of the opening: below the welcome, and above the first line."""
+        for text, tone in _lines(notice):
+            if self.has_welcome:
+                self.welcome.add_note(text)
+            self.transcript.add(BLOCKS[tone], text)
+
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
+        self.end_welcome()
         transcript, activity = self.transcript, self.activity
         if self._side.holds_back(event):
             self._show_beside(event)
@@ -408,7 +435,9 @@ class Home(GuardedWidget, Screen[None]):
     @on(DescendantBlur)
     @on(Prompt.DoingChanged)
     @on(Transcript.ChoiceChanged)
+    @on(Welcome.HintChanged)
     def say_what_enter_does(self) -> None:
+        self.welcome.watch_prompt(self.prompt.text)
         self._note_effect()
         elsewhere = self.transcript.doing
         if self.steps.has_focus:
@@ -425,6 +454,8 @@ class Home(GuardedWidget, Screen[None]):
 
     def _hint_of_line(self, line: str) -> str:
         """What Enter does with the line as it is typed; empty for words to chat."""
+        if self.welcome.hint:
+            return self.welcome.hint
         _, meaning = self.meaning_of(line)
         if meaning is None:
             hint = self._hint_for(line) or self.prompt.about_text
@@ -474,6 +505,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def begin(self) -> None:
         """A turn begins."""
+        self.end_welcome()
         self.lines_wait = self._is_at_work = True
         self.say_what_to_type()
 

@@ -30,7 +30,7 @@ class Key(NamedTuple):
     """As people read them: `Ctrl+P`."""
     words: str
     action: str = ""
-    """Of a binding, what it runs."""
+    """The action of a binding."""
 
 
 IN_THE_PROMPT = (
@@ -66,7 +66,7 @@ def shown(key: str) -> str:
 
 
 def keys_of(bindings: Iterable[BindingType]) -> Iterator[Key]:
-    """Those of them that have words."""
+    """Yield the bindings that have a description."""
     for binding in bindings:
         assert isinstance(binding, Binding)
         if binding.description:

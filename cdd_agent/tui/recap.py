@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Recap:
-    """Counts what it hears from now on."""
+    """Counts the events from now on."""
 
     def __init__(self, spent: Callable[[], Cost], ticket: str | None = None) -> None:
         """`spent` are the tokens and the money of the session so far."""
@@ -34,7 +34,7 @@ class Recap:
         self.problem = ""
         """The error that ended the last of these."""
         self.ticket = ticket
-        """That of the agent that is active, or was last."""
+        """The ticket of the active or last agent."""
         self._steps: dict[tuple[str | None, int], StepOutcome] = {}
         self._began, self._before = monotonic(), spent()
 

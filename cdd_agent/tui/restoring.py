@@ -32,7 +32,7 @@ from cdd_agent.wording.faces import Face
 
 
 def restore(transcript: Transcript, session: SessionRestored) -> None:
-    """Show it below what is there."""
+    """Show the session below the existing blocks."""
     transcript.settle()
     name = "chat" if session.key.startswith("chat-") else session.key
     transcript.add(BlockKind.HEADING, f"Earlier in {name}")

@@ -90,7 +90,7 @@ class Row(Struct):
     """
 
     characters: list[str] = field(default_factory=list)
-    """Those of each cell, none right of one that takes two."""
+    """The characters of each cell; none right of one that is two cells wide."""
     looks: list[Look] = field(default_factory=list)
 
     def copy(self) -> Row:
@@ -127,7 +127,7 @@ class Row(Struct):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all terminals agree about its columns."""
+        """True if all terminals agree about its columns."""
         return all(map(len, self.characters)) and len("".join(self.characters)) == len(
             self.characters
         )
@@ -142,7 +142,7 @@ class SentScreen:
         self._rows = [Row() for _ in range(size.height)]
         """One of which nothing is known is empty."""
         self._look: Look | None = None
-        """That of the next text that is sent."""
+        """The style of the next text that is sent."""
 
     def sequence(
         self,
@@ -165,7 +165,7 @@ class SentScreen:
         )
 
     def _wanted(self, update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, Row]]:
-        """The rows of the update, as they are to be."""
+        """Return the rows after the update."""
         if isinstance(update, LayoutUpdate):
             for y, strips in enumerate(update.strips, update.region.y):
                 yield y, self._row(strips)
@@ -201,8 +201,8 @@ class SentScreen:
         return f"\x1b[{top + 1};{bottom}r{move}\x1b[r"
 
     def _changed(self, y: int, row: Row) -> Iterator[str]:
-        """The parts of a row that have to be sent: the runs of cells that differ from
-        those that are shown.
+        """Return the parts of a row that must be sent: the runs of cells that differ
+        from the screen.
         """
         shown, self._rows[y] = self._rows[y], row
         if row == shown:
@@ -232,7 +232,7 @@ class SentScreen:
 
 
 class Differences(CompositorUpdate):
-    """An update of which only these characters have to be sent."""
+    """An update of which only these characters must be sent."""
 
     def __init__(self, sequence: str) -> None:
         self.sequence = sequence
@@ -259,7 +259,7 @@ class Sparing(Base):
         return None
 
     def send_all(self) -> None:
-        """Send the whole screen anew: something else has written to the terminal."""
+        """Send the whole screen again: another program has written to the terminal."""
         self._sent = None
         self.refresh(layout=True)
 

@@ -22,9 +22,7 @@ _KEPT = (
 
 
 async def edit_step(app: Shell, slug: str, number: int) -> None:
-    """Open the person's editor with the text; what came of it is told on the step's
-    screen.
-    """
+    """Open the user's editor with the text; the step's screen shows the result."""
     screen, session = app.screen, app.session
     if not isinstance(screen, StepScreen) or session is None:
         return

@@ -77,7 +77,8 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
     StepScreen {
         align: center middle;
         & > #step {
-            width: 94%; height: 94%; border: round $primary; background: $background;
+            width: 94%; height: 94%; border: round $foreground 40%;
+            background: $background;
         }
         & #heading { height: auto; max-height: 4; padding: 0 1; }
         & #keys {
@@ -205,7 +206,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         )
 
     def action_say(self, word: str) -> None:
-        """Leave with the words that do it, which the person sends, or not."""
+        """Close with the command, which the user can then send."""
         reason = " because " if word == "skip" else ""
         self.dismiss(f"{word} {self._details.step.label}{reason}")
 
@@ -310,9 +311,7 @@ def _words(details: StepDetails, attempt: AttemptDetails | None) -> Iterator[Blo
 
 
 def _tests(attempt: AttemptDetails) -> Iterator[Block]:
-    """The tests that changed first; of those that only stayed as they were no more than
-    can be read.
-    """
+    """Yield the tests that changed first, then some of the unchanged ones."""
     stayed = [test for test in attempt.tests if test.result is test.before]
     for test in attempt.tests:
         if test.result is not test.before:

@@ -32,6 +32,8 @@ _COLOURS_OF_TEXT = (
     *("text-primary", "text-secondary", "text-accent"),
     *("text-warning", "text-error", "text-success"),
 )
+_BACKGROUNDS = ("background", "surface", "panel")
+"""What coloured text is written on."""
 _LEAST_CONTRAST = 4.6
 """Of coloured text with the background. Readable text has 4.5; colours are rounded."""
 _BLACK_BY_NUMBER = (0, 1, 2, 3, 4, 5, 6, 8)
@@ -39,8 +41,8 @@ _BLACK_BY_NUMBER = (0, 1, 2, 3, 4, 5, 6, 8)
 
 
 class Look(NamedTuple):
-    """A theme as people choose it. On a terminal of sixteen colours it uses those, as
-    the person has set them.
+    """A theme that users can choose. On a terminal of sixteen colours it uses the
+    user's own colours.
     """
 
     about: str
@@ -81,15 +83,15 @@ _CONTRAST = Theme(
 
 
 class ThemeChoice(Struct, frozen=True):
-    """Which theme, and whether the person said so."""
+    """A theme, and whether the user chose it."""
 
     name: str
     is_chosen: bool = False
 
 
 def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
-    """The theme that the person chose, or that fitted the terminal last time; at first
-    by its environment, or dark.
+    """Return the theme that the user chose, or the last one that fitted the terminal;
+    at first by the environment, or dark.
     """
     file = _file()
     with suppress(OSError, ValueError, RecursionError):
@@ -134,8 +136,9 @@ def use_theme(app: App[Any], name: str) -> None:
 
 
 def with_readable_text(variables: dict[str, str]) -> dict[str, str]:
-    """Return a theme's variables with colours of text that contrast with the
-    background. A theme of a terminal's own colours stays unchanged.
+    """Return a theme's variables with colours of text that contrast with each
+    background, and a chosen row that contrasts with its text. A theme of a terminal's
+    own colours stays unchanged.
 
     Muted text becomes a colour: where Textual reads a style from words, it drops the
     percentage of its own `auto 60%`, and what should be muted is the brightest text of
@@ -147,16 +150,22 @@ def with_readable_text(variables: dict[str, str]) -> dict[str, str]:
     changed = {"text-muted": (background + background.get_contrast_text(0.6)).hex}
     for name in _COLOURS_OF_TEXT:
         colour = Color.parse(variables[name])
-        changed[name] = _contrasting(colour, background).hex
+        for behind in _BACKGROUNDS:
+            colour = _contrasting(colour, Color.parse(variables[behind]))
+        changed[name] = colour.hex
+    if variables["block-cursor-foreground"].startswith("auto"):
+        chosen = Color.parse(variables["block-cursor-background"])
+        text = chosen + chosen.get_contrast_text(0.87)
+        changed["block-cursor-background"] = _contrasting(chosen, text).hex
     return {**variables, **changed}
 
 
-def _contrasting(colour: Color, background: Color) -> Color:
-    """Return the colour, or the nearest one that can be read on the background."""
-    full = background.get_contrast_text(1.0)
+def _contrasting(colour: Color, other: Color) -> Color:
+    """Return the colour, or the nearest one that contrasts enough with the other."""
+    full = other.get_contrast_text(1.0)
     for share in range(11):
         mixed = colour.blend(full, share / 10)
-        if _contrast(mixed, background) >= _LEAST_CONTRAST:
+        if _contrast(mixed, other) >= _LEAST_CONTRAST:
             return mixed
     return full
 

@@ -82,7 +82,8 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
     TimelineScreen {
         align: center middle;
         & > #timeline {
-            width: 94%; height: 94%; border: round $primary; background: $background;
+            width: 94%; height: 94%; border: round $foreground 40%;
+            background: $background;
         }
         & #keys {
             height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
@@ -138,7 +139,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         self.fill(row.chosen)
 
     def action_go(self) -> None:
-        """Leave with the words that go there, which the person sends, or not."""
+        """Close with the command that goes there, which the user can then send."""
         place = self.query_one(_Row).chosen
         if place > len(self._done):
             self.dismiss("redo")
@@ -194,7 +195,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
 
 
 def _say_what_would_be(preview: UndoPreview, transcript: Transcript) -> None:
-    """Of the files on the way to a point, before anybody says yes."""
+    """Show what an undo to a point would do to files, before the user confirms it."""
     labels = ", ".join(preview.labels)
     transcript.add(
         BlockKind.NOTE,

@@ -192,7 +192,7 @@ def _not_started(check: Check, result: CommandResult) -> CheckRun:
 
 def _watches(check: Check, statement: Statement | None, output: str) -> CheckRun:
     """Return the result of a check that would never end."""
-    why = f"never ends, because {statement.text}" if statement else "never ends"
+    why = f"never ends: {statement.text}" if statement else "never ends"
     return CheckRun(
         check.shown,
         statements=(statement,) if statement else (),
@@ -269,16 +269,16 @@ def add_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
 
 def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
     if result.timed_out:
-        return f"was still running after {result.limit:g} s and was ended"
+        return f"was still running after {result.limit:g} s and was stopped"
     code = result.return_code
     if run.tests is None:
         if check.always_reports:
-            return f"left no report of its tests (exit code {code})"
+            return f"wrote no test report (exit code {code})"
         return ""
     if not run.tests.is_finished:
-        return f"was ended in the middle of a test (exit code {code})"
+        return f"stopped in the middle of a test (exit code {code})"
     if not check.came_to_its_end(result):
-        return f"did not come to its end (exit code {code})"
+        return f"stopped before its end (exit code {code})"
     return ""
 
 
@@ -315,7 +315,7 @@ def _new_folder(parent: Path) -> Iterator[Path]:
         )
     except OSError as error:
         raise BadInput(
-            f"No folder for a check's report could be made in {parent}:"
+            f"Could not create a folder for a check's report in {parent}:"
             f" {error.strerror or error}"
         ) from error
     with made as folder:

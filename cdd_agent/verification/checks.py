@@ -107,7 +107,7 @@ def _judge(text: str, judge: Callable[..., Command], root: Path) -> Check:
         command = judge(plain, root / inside)
         return Check(replace(command, text=text), folder=str(inside))
     except (CommandRefused, PathRefused) as refusal:
-        hint = refusal.hint or "Write `none` for no check."
+        hint = refusal.hint or "Write `none` if the step needs no check."
         raise BadInput(
             f"The check `{text}` cannot be run: {refusal.message}", hint=hint
         ) from refusal

@@ -42,7 +42,9 @@ async def collect_tests(check: Check, commands: CommandRunner) -> Collection | N
     if not result.started:
         return Collection(problem=result.stderr.removeprefix("Error: "))
     if result.timed_out:
-        return Collection(problem=f"it was still collecting after {_SECONDS:g} s")
+        return Collection(
+            problem=f"pytest was still collecting tests after {_SECONDS:g} s"
+        )
     return _read(result.stdout, result.stderr, result.seconds, result.return_code)
 
 
@@ -51,8 +53,10 @@ def _read(stdout: str, stderr: str, seconds: float, code: int) -> Collection:
     summary = _SUMMARY.fullmatch(lines[-1]) if lines else None
     if summary:
         errors = _ERRORS.search(lines[-1])
-        problem = f"{errors[0]} while collecting" if errors else ""
+        problem = f"{errors[0]} while collecting tests" if errors else ""
         return Collection(int(summary[1] or 0), seconds, problem)
     said = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
     last = f": {said[-1]}" if said else ""
-    return Collection(problem=f"pytest could not collect (exit code {code}){last}")
+    return Collection(
+        problem=f"pytest could not collect tests (exit code {code}){last}"
+    )

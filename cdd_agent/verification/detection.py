@@ -117,10 +117,10 @@ def why_no_check(root: Path) -> str:
     known = survey(root)
     if known.requested:
         tool = known.requested[0]
-        return f"{tool.name} runs only on request: `test_command: {tool.command}`"
+        return f"{tool.name} runs only if you set `test_command: {tool.command}`"
     if known.notes:
         return known.notes[0]
-    return "no runner that cdd knows"
+    return "cdd found no test runner that it knows"
 
 
 class _Found(Struct, frozen=True, dict=True):
@@ -180,8 +180,8 @@ def _choose(found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
         usable = [each for each in usable if not each.folder]
         places = ", ".join(each.folder for each in nested)
         notes.append(
-            f"{len(nested)} folders have tests of their own, and none of these runs"
-            f" unasked: {places}"
+            f"{len(nested)} folders have their own tests, which run only if you"
+            f" set `test_command`: {places}"
         )
     return usable, notes
 

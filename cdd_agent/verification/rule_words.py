@@ -50,7 +50,7 @@ HARNESS = """\
 Only a step that names such a file may change there how tests are run (settings, \
 hooks, what is collected). Leave these
 as they were; what tests share can be fixtures:"""
-NOTHING_CHANGED = "nothing was changed, and no check ran"
+NOTHING_CHANGED = "nothing changed, and no check ran"
 NOTHING_CHANGED_ADVICE = """\
 The reply changed nothing, and the step has no check that shows that it is done. Make \
 the changes that the step asks for."""
@@ -72,7 +72,7 @@ def nothing_ran(tests: SuiteRun) -> str:
 
 
 def by_exit_code(run: CheckRun) -> str:
-    reason = f"`{run.command}` ended with exit code 0; no test is known to have run"
+    reason = f"`{run.command}` ended with exit code 0, but reported no tests"
     if run.unread:
         reason += f": {run.unread}"
     return reason

@@ -58,7 +58,7 @@ def find_missing_file(step: StepFacts) -> Finding | None:
     if not missing:
         return None
     are = "is" if len(missing) == 1 else "are"
-    reason = f"{words.in_a_line(missing)} {are} declared as new, but not there"
+    reason = f"{words.in_a_line(missing)} {are} declared as new, but missing"
     return Finding(None, reason, f"{words.MISSING}\n{words.as_list(missing)}")
 
 
@@ -109,7 +109,7 @@ def _missed_in_runs(step: StepFacts) -> Iterator[Finding]:
             None,
             f"{find} {words.in_a_line(gone)}",
             f"{words.GONE}\n{words.as_list(gone)}{previous}",
-            _lost(gone, "is not found any more"),
+            _lost(gone, "is no longer found"),
         )
     if skipped:
         yield Finding(
@@ -178,7 +178,7 @@ def find_changed_harness(step: StepFacts) -> Finding | None:
     if not steering:
         return None
     reason = (
-        "the reply changes how tests are run, and the step does not name"
+        "the reply changes how tests run, and the step does not name"
         f" {words.in_a_line(steering)}"
     )
     return Finding(None, reason, f"{words.HARNESS}\n{words.as_list(steering)}")
@@ -265,7 +265,7 @@ def _failed_without_report(check: CheckFacts) -> Finding | None:
     if check.check.asks_for_report and _has_reported(check):
         return Finding(
             None,
-            f"`{run.command}` ended with exit code 0, but left no report of its tests",
+            f"`{run.command}` ended with exit code 0, but wrote no test report",
             words.CUT_SHORT,
         )
     return None

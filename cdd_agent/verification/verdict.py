@@ -248,17 +248,17 @@ def _notes(step: StepFacts) -> Iterator[str]:
         tests = [test for test in others if later.get(test) == taker]
         if tests:
             names = in_a_line(tests)
-            yield f"failed before too, and left to step {taker.label}: {names}"
+            yield f"failed before too, step {taker.label} fixes them: {names}"
     others = _without(later, others)
     if others:
         yield f"failed before too: {in_a_line(others)}"
     changed = list(dict.fromkeys((*step.harness, *conftests(work.changes.changes))))
     if changed:
-        yield f"how tests are run was changed: {in_a_line(changed)}"
+        yield f"the way tests run was changed: {in_a_line(changed)}"
 
 
 def _notes_on_leave(seen: Difference, permissions: Permissions) -> Iterator[str]:
-    for tests, what in ((seen.gone, "no longer there"), (seen.skipped, "skipped")):
+    for tests, what in ((seen.gone, "removed"), (seen.skipped, "skipped")):
         by_plan = []
         for name in tests:
             test = TestId.parse(name)
@@ -279,7 +279,7 @@ def _notes_on_test_files(work: Work) -> Iterator[str]:
             moved.append(f"{old} → {new}")
     if moved:
         names = in_a_line(moved)
-        yield f"tests have another name or place, or are a part of others: {names}"
+        yield f"tests were renamed, moved or merged: {names}"
     changed = []
     for test in work.tests.changed:
         if not work.permissions.names_file(test.file):

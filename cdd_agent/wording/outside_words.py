@@ -15,7 +15,7 @@ from cdd_agent.wording.step_words import describe_restored
 
 @words_of.register
 def describe_outside_undone(event: OutsideUndone) -> Lines:
-    text = f"Undone: `{event.what}` ({event.at}). Type `redo` to restore it."
+    text = f"Undone: `{event.what}` ({event.at}). Type `/redo` to restore it."
     tone = Tone.WARNING if event.kept else Tone.GOOD
     files = describe_restored("Reverted:", event.restored, event.kept, event.merged)
     lines = [(text, tone), *files]

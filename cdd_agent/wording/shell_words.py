@@ -17,6 +17,7 @@ from cdd_agent.events.shell_events import (
     SessionView,
 )
 from cdd_agent.events.stream import SessionRestored
+from cdd_agent.llm.offered_model import list_in_words
 from cdd_agent.wording.registry import Lines, words_of
 
 
@@ -50,13 +51,7 @@ def describe_models_found(event: ModelsFound) -> Lines:
     ]
     if not event.models:
         return lines
-    width = max(len(offer.name) for offer in event.models)
-    rows = ["Models on this computer:"]
-    for number, offer in enumerate(event.models, 1):
-        rows.append(f"  {number}  {offer.name:<{width}}  {offer.server}")
-    if event.more:
-        rows.append(f"  and {event.more} more: type `/model` to list them")
-    lines.append(("\n".join(rows), Tone.PLAIN))
+    lines.append((list_in_words(event.models, event.more), Tone.PLAIN))
     hint = "Type `/model 1 --save` to use the first one for this project."
     lines.append((hint, Tone.PLAIN))
     return lines

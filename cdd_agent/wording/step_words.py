@@ -93,7 +93,8 @@ def describe_step_committed(event: StepCommitted) -> Lines:
 def describe_steps_undone(event: StepsUndone) -> Lines:
     tone = Tone.WARNING if event.kept or event.edited else Tone.GOOD
     them = "it" if len(event.steps) == 1 else "them"
-    text = f"{_steps(event.labels)} undone. Type `redo` to restore {them}."
+    redo = f"/redo {event.ticket_slug}".rstrip()
+    text = f"{_steps(event.labels)} undone. Type `{redo}` to restore {them}."
     lines = [
         (text, tone),
         *describe_restored("Reverted:", event.restored, event.kept, event.merged),
@@ -150,7 +151,12 @@ def describe_attempt_failed(event: AttemptFailed) -> Lines:
     # of the last attempt, the step's own event says the reason
     if not event.will_retry:
         return []
-    text = f"Attempt {event.attempt} failed: {clause(event.error)}. Asking again."
+    which = ""
+    if event.last_attempt:
+        which = f", attempt {event.attempt + 1} of {event.last_attempt}"
+    text = (
+        f"Attempt {event.attempt} failed: {clause(event.error)}. Asking again{which}."
+    )
     return [(text, Tone.WARNING)]
 
 

@@ -123,8 +123,8 @@ def test_only_missing_files_are_reported_without_sending(root: Path) -> None:
     [
         ("@src/nothing.py", "src/nothing.py does not exist"),
         ("@src/(auth)/page.tsx", "src/(auth)/page.tsx does not exist"),
-        ("@src/app.py:0", "lines 0 to 0 are no range"),
-        ("@src/app.py:5-3", "lines 5 to 3 are no range"),
+        ("@src/app.py:0", "lines 0 to 0 are not a range"),
+        ("@src/app.py:5-3", "lines 5 to 3 are not a range"),
         ("@src/app.py:2", "src/app.py has only 1 line"),
         ("@src:3", "src is a folder and has no lines"),
         ("@src/App.py", "Did you mean src/app.py?"),

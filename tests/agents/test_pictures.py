@@ -87,8 +87,8 @@ async def test_texts_and_several_pictures_are_sent_together(
     ("data", "reason"),
     [
         (b"", "is empty"),
-        (b"Not a picture.", "is no picture"),
-        (SHOT[:-20], "is cut or damaged"),
+        (b"Not a picture.", "is not a png, jpeg"),
+        (SHOT[:-20], "is incomplete or damaged"),
         (SHOT + bytes(4_000_000), "is too large"),
     ],
     ids=["empty", "wrong", "cut", "large"],
@@ -171,7 +171,7 @@ async def test_a_refused_picture_is_reported_and_not_sent_again(
     project: Sandbox,
 ) -> None:
     session = project.replies(
-        PicturesRefused("It takes no pictures."), "Hello."
+        PicturesRefused("It does not accept pictures."), "Hello."
     ).session()
     with pytest.raises(PicturesRefused):
         await say(session, "@shot.png what is this?")
@@ -256,7 +256,7 @@ async def test_socrates_continues_after_a_refused_picture(
     project: Sandbox,
 ) -> None:
     session = begun(
-        project, PicturesRefused("It takes no pictures."), asks("A red box?")
+        project, PicturesRefused("It does not accept pictures."), asks("A red box?")
     )
     with pytest.raises(PicturesRefused):
         await say(session, f"/socrates {SLUG}", "Like @shot.png, please.")
@@ -271,7 +271,7 @@ async def test_a_broken_picture_is_not_sent_to_socrates(project: Sandbox) -> Non
     (project.root / "shot.png").write_bytes(SHOT[:-20])
     session = begun(project)
     await say(session, f"/socrates {SLUG}")
-    with pytest.raises(BadInput, match="cut or damaged"):
+    with pytest.raises(BadInput, match="incomplete or damaged"):
         await say(session, "Like @shot.png, please.")
     session.leave()
     saved = json.loads(

@@ -40,7 +40,7 @@ def test_doctor_says_what_is_missing(
 @each_row(
     ("variable", "value", "words"),
     [
-        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml is not there"),
+        ("CDD_MODEL", "script:nothing.yaml", "nothing.yaml does not exist"),
         ("CDD_TEST_COMMAND", "no-such-tester -q", "no-such-tester was not found"),
         ("CDD_TEST_COMMAND", "a && b", "needs a shell"),
         ("CDD_MAX_ATTEMPTS", "many", "a whole number (at least 1, at most 100)"),
@@ -137,7 +137,7 @@ def test_doctor_says_what_asks_the_model(
         (
             {"GROQ_API_KEY": "gsk_ä secret"},
             2,
-            ["GROQ_API_KEY has characters that no key has"],
+            ["GROQ_API_KEY has characters that no API key has"],
         ),
         (
             {"HTTPS_PROXY": "me:secret@127.0.0.1:9"},
@@ -350,7 +350,7 @@ def test_doctor_looks_at_the_model_of_the_flags(
     (sandbox.root / ".cdd/config.yaml").write_text("model: script:none.yaml\n")
     assert cdd(sandbox, "--model", "script:other.yaml", "doctor") == 2
     out = capsys.readouterr().out
-    assert "other.yaml is not there" in out
+    assert "other.yaml does not exist" in out
     assert "none.yaml" not in out
 
 

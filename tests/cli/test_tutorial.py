@@ -252,7 +252,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         assert files_of_project(root) == {".gitignore", "AGENTS.md"}
         shell.say("continue", "Step 1 completed")
         shell.say("close", "Left feature-reading-time")
-        shell.say("/resume", "1 of 2 steps are over already")
+        shell.say("/resume", "1 of 2 steps done")
         shell.say("continue", "Step 2 of 2 failed")
         assert statuses(root) == ["completed passed", "failed None"]
         shell.leave()

@@ -3,15 +3,17 @@ for the project.
 """
 
 import json
+import re
 from collections.abc import Sequence
 
 import pytest
 
+from cdd_agent.commands.model_setup import CHOOSE_ONE
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import ReplyDelta
-from cdd_agent.events.notices import Notice, NoticeKind, Tone
-from cdd_agent.events.shell_events import ModelChosen, ModelsFound
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.shell_events import ModelChosen, ModelsFound, ScreenAsked
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
@@ -22,7 +24,7 @@ from cdd_agent.wiring import Wiring
 from cdd_agent.wording.describe import describe
 from tests.commands.completions import completions
 from tests.support.listening import collect, tell, told_to
-from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
+from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.settings import load_config
 from tests.support.tables import each_row
 
@@ -46,6 +48,14 @@ async def say(session: Session, line: str) -> list[Event]:
     return await collect(handle(session, line))
 
 
+async def overview(session: Session) -> str:
+    """The text of `/model` for a face without a screen."""
+    (asked,) = await say(session, "/model")
+    assert isinstance(asked, ScreenAsked)
+    assert asked.screen == "model"
+    return asked.instead
+
+
 def told(events: list[Event]) -> str:
     return "\n".join(event.text for event in events if isinstance(event, Notice))
 
@@ -56,23 +66,21 @@ async def test_model_without_arguments_shows_the_current_and_local_models(
     session = session_in(
         sandbox, OLLAMA, LocalServer("vLLM", "http://127.0.0.1:8000/v1", ())
     )
-    events = await say(session, "/model")
+    shown = await overview(session)
     assert session.project.config.model is None
-    (found,) = [event for event in events if isinstance(event, ModelsFound)]
-    assert [(offer.name, offer.server) for offer in found.models] == [
-        ("qwen3-coder:30b", "Ollama"),
-        ("llama3.2", "Ollama"),
-    ]
-    assert found.without_models == ("vLLM",)
+    assert CHOOSE_ONE in shown
+    assert re.search(r"1  qwen3-coder:30b  Ollama\n  2  llama3.2 +Ollama", shown)
+    assert "vLLM" in shown
     await say(session, "/model openai/any http://127.0.0.1:9/v1")
-    (now, *_) = await say(session, "/model")
-    assert {"openai/any", "http://127.0.0.1:9/v1."} <= set(told([now]).split())
+    shown = await overview(session)
+    assert {"openai/any", "http://127.0.0.1:9/v1."} <= set(shown.split())
+    assert CHOOSE_ONE not in shown
 
 
 async def test_model_names_the_places_searched_if_no_server_runs(
     sandbox: Sandbox,
 ) -> None:
-    looked = notice(await say(session_in(sandbox), "/model"), NoticeKind.NOT_DONE)
+    looked = await overview(session_in(sandbox))
     assert all(f"{name} at port {port}" in looked for name, port in USUAL_PORTS.items())
 
 
@@ -211,7 +219,7 @@ async def test_an_open_run_continues_with_the_role_s_new_model(
     assert [event.status for event in events if isinstance(event, StepFinished)] == [
         "completed"
     ]
-    words = told(await say(session, "/model"))
+    words = await overview(session)
     assert "script:chat.yaml" in words
     assert any(
         "executor" in line and "script:b.yaml" in line for line in words.splitlines()

@@ -78,7 +78,7 @@ async def test_small_faults_of_form_are_ignored(reply: str) -> None:
         (block("[" * 5_000), "not valid JSON"),
         (
             ScriptedReply(block(GOOD), stop=StopReason.LENGTH),
-            "cut by the model's length limit",
+            "cut off by the model's length limit",
         ),
     ],
 )
@@ -99,7 +99,7 @@ async def test_a_wrong_answer_is_requested_again_with_the_reason(
 
 async def test_a_form_that_stays_wrong_is_an_error() -> None:
     model = ScriptedModel(["No."] * 9)
-    with pytest.raises(NoUsableAnswer, match="asked 3 times"):
+    with pytest.raises(NoUsableAnswer, match="in 3 tries"):
         await answered(Dialogue(model), Finding)
     assert len(model.requests) == 3
 

@@ -141,7 +141,7 @@ async def test_a_doubtful_block_of_code_is_refused_if_the_step_lists_the_file(
         f"{A}\n```python:b.py\nx = 1\n```\n",
     )
     events = await run_all(sandbox.replies(*replies), attempts=2)
-    assert "could be b.py" in of(AttemptFailed, events)[0].error
+    assert "(b.py)" in of(AttemptFailed, events)[0].error
     assert sandbox.text("b.py") == "x = 1\n"
 
 

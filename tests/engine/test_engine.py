@@ -11,6 +11,7 @@ from typing import TypeVar
 import pytest
 
 from cdd_agent.changes.change_set import ChangeSet, build_changed_refusal
+from cdd_agent.changes.model import ReplyFault
 from cdd_agent.changes.review import Review
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.ledger_file import Kind, LedgerFile
@@ -213,12 +214,15 @@ async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
 @each_row(
     ("reply", "words"),
     [
-        ("All done, tests pass!", "gives no file"),
-        ("```python\nprint(1)\n```", "gives no file"),
-        (says("../out.txt", "x"), "leaves the project"),
-        (says(".cdd/config.yaml", "x"), "must not be written"),
-        (says(f"tickets/{SLUG}/execution-state.json", "{}"), "must not be written"),
-        ("```text:a.txt\ncut", "never closed"),
+        ("All done, tests pass!", ReplyFault.NO_FILES.value),
+        ("```python\nprint(1)\n```", ReplyFault.NO_FILES.value),
+        (says("../out.txt", "x"), ReplyFault.FORBIDDEN.value),
+        (says(".cdd/config.yaml", "x"), ReplyFault.FORBIDDEN.value),
+        (
+            says(f"tickets/{SLUG}/execution-state.json", "{}"),
+            ReplyFault.FORBIDDEN.value,
+        ),
+        ("```text:a.txt\ncut", ReplyFault.UNFINISHED.value),
         (
             ScriptedReply("```text:a.txt\ngood\n```\n", stop=StopReason.LENGTH),
             "length limit",
@@ -268,7 +272,7 @@ async def test_a_file_edited_while_the_model_writes_is_not_overwritten(
 
     assert sandbox.text("a.txt") == BY_HAND
     assert (
-        build_changed_refusal(PurePosixPath("a.txt")).message
+        build_changed_refusal(PurePosixPath("a.txt")).for_user
         in sandbox.state()["step_executions"]["1"]["error"]
     )
 
@@ -595,7 +599,7 @@ async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(
     sandbox.write(Step("a.txt", check("a.txt")))
     events = await run_all(sandbox.replies(says("a.txt", "good")))
 
-    assert build_changed_refusal(PurePosixPath("a.txt")).message in (
+    assert build_changed_refusal(PurePosixPath("a.txt")).for_user in (
         of(StepFinished, events)[0].error or ""
     )
     assert sandbox.text("a.txt") == BY_HAND

@@ -330,7 +330,7 @@ HONEST: dict[str, Honest] = {
             "calc_dot_py": FIXED,
             "tests__test_calc_dot_py": TESTS.replace("test_sub", "test_subtract"),
         },
-        (f"tests have another name or place, or are a part of others: {RENAMED}",),
+        (f"tests were renamed, moved or merged: {RENAMED}",),
     ),
     "tests are moved as the plan says": (
         Step("calc.py", also=("`tests/test_calc.py` (moved to tests/unit)",)),
@@ -338,7 +338,7 @@ HONEST: dict[str, Honest] = {
             "calc_dot_py": FIXED,
             "tests__test_calc_dot_py": f"from calc import add\n\n\n{TEST_ADD}",
         },
-        (f"no longer there, as the plan says: {SUB}",),
+        (f"removed, as the plan says: {SUB}",),
     ),
 }
 
@@ -352,12 +352,12 @@ HONEST_ABOUT_PYTEST: dict[str, Honest] = {
                 "import pytest\n\n@pytest.fixture\ndef one():\n    return 1\n"
             ),
         },
-        ("how tests are run was changed: tests/conftest.py",),
+        ("the way tests run was changed: tests/conftest.py",),
     ),
     "settings that the plan names": (
         Step("calc.py", also=("`pyproject.toml` (strict markers)",)),
         {"calc_dot_py": FIXED, **settings('addopts = "--strict-markers"\n')},
-        ("how tests are run was changed: pyproject.toml",),
+        ("the way tests run was changed: pyproject.toml",),
     ),
 }
 

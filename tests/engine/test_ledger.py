@@ -551,7 +551,7 @@ async def test_a_name_that_is_no_text_is_named_and_kept(work: Work) -> None:
 
 async def test_a_check_that_removes_the_record_is_reported(work: Work) -> None:
     await work.begin()
-    with pytest.raises(BadInput, match=r"ledger\.jsonl was removed while the step ran"):
+    with pytest.raises(BadInput, match=r"ledger\.jsonl was deleted while the step ran"):
         await work.command(work.attempt.ledger.path.unlink)
 
 

@@ -40,7 +40,7 @@ from tests.support.projects import (
 )
 from tests.support.tables import each_row
 
-NO_KEY = AuthenticationFailed("There is no key for m.", hint="Set M_API_KEY.")
+NO_KEY = AuthenticationFailed("No API key for m.", hint="Set M_API_KEY.")
 REFUSED = ConnectionFailed("The server of m could not be reached: connection refused")
 NO_NAME = ConnectionFailed("The server of m could not be reached: no such name")
 ERRORS: list[ModelError] = [

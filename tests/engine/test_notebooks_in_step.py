@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cdd_agent.changes.model import ReplyFault
 from cdd_agent.events.step_events import AttemptFailed
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tools.base import parse_answer
@@ -96,7 +97,7 @@ async def test_a_notebook_is_not_replaced_without_its_outputs(
     sandbox.replies(says("n.ipynb", '{"cells": [], "nbformat": 4, "metadata": {}}'))
     events = await run_all(sandbox)
     (failed,) = of(AttemptFailed, events)
-    assert "outputs" in failed.error
+    assert ReplyFault.UNSEEN.value in failed.error
     assert place.read_text() == TEXT
 
 

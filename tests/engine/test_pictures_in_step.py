@@ -149,7 +149,7 @@ def test_in_a_small_window_it_is_left_out_and_named(sandbox: Sandbox) -> None:
 async def test_a_refused_picture_is_not_taken_for_refused_tools(
     pictured: Sandbox,
 ) -> None:
-    refusal = PicturesRefused("It takes no pictures.")
+    refusal = PicturesRefused("It does not accept pictures.")
     events = await run(pictured.replies(refusal, calls(create("a.txt", "good\n"))))
     assert notice(events, NoticeKind.MODEL_FAILED) == refusal.message
     assert NoticeKind.NO_TOOLS not in told(events)

@@ -29,7 +29,7 @@ def test_it_is_private_and_ignored_by_git(record: RunRecord) -> None:
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / ".cdd").write_text("a file")
-    with pytest.raises(BadInput, match="could not be made"):
+    with pytest.raises(BadInput, match="could not be created"):
         RunRecord.of(tmp_path, "feature-login", Redactor()).prepare()
 
 

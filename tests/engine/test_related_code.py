@@ -11,6 +11,7 @@ from threading import Event as Flag
 
 import pytest
 
+from cdd_agent.changes.model import ReplyFault
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.context.places import RankedFile
 from cdd_agent.context.query import Query
@@ -184,7 +185,8 @@ async def test_beyond_it_the_reply_is_refused_and_the_next_prompt_shows_what_it_
     )
     events = await run(service, attempts=2)
     (failed,) = [event for event in events if isinstance(event, AttemptFailed)]
-    assert "src/traffic.py was shown in part only" in failed.error
+    assert ReplyFault.UNSEEN.value in failed.error
+    assert "src/traffic.py was shown in part only" in service.prompt(1)
     assert last not in service.prompt(0)
     assert last in service.prompt(1)
     assert finished(events).status is StepStatus.COMPLETED
@@ -233,7 +235,7 @@ async def test_it_is_not_replaced_whole(service: Sandbox) -> None:
     service.write(WANTED).replies(f"```python:src/traffic.py\n{LIMITER}```\n")
     events = await run(service)
     assert finished(events).status is StepStatus.FAILED
-    assert "in part" in str(finished(events).error)
+    assert ReplyFault.UNSEEN.value in str(finished(events).error)
     assert service.text("src/traffic.py").startswith(FILLING)
 
 

@@ -274,7 +274,7 @@ async def test_nothing_is_run_on_top_of_an_earlier_step_that_the_rule_does_not_a
     assert sandbox.statuses()[1] == "pending"
     assert engine.stopped_by
     assert RULE in engine.stopped_by.message
-    assert "step 1" in engine.stopped_by.message
+    assert "Step 1" in engine.stopped_by.message
     assert f"cdd undo {SLUG} --step 1" in engine.stopped_by.hint
     assert finished(events).status is RunStatus.FAILED
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.changes.file_diff import FileDiff
+from cdd_agent.changes.model import ReplyFault
 from cdd_agent.changes.review import Review
 from cdd_agent.engine import prompt
 from cdd_agent.engine.prompt import LAST_FAILED
@@ -137,7 +138,7 @@ async def test_saying_that_it_is_done_is_not_enough(sandbox: Sandbox) -> None:
     )
     events = await run(sandbox)
     assert finished(events).status is StepStatus.FAILED
-    assert "`create_file`" in str(finished(events).error)
+    assert ReplyFault.NO_FILES.value in str(finished(events).error)
     assert not (sandbox.root / "a.txt").exists()
 
 

@@ -235,7 +235,7 @@ async def test_after_a_kill_an_edit_since_stays_and_what_changed_beside_is_named
     assert names(notice(events, NoticeKind.CHANGED_BESIDE)) == ["mine.txt"]
     assert names(notice(events, NoticeKind.LEFT_AS_IS)) == ["beside.txt"]
     assert engine.stopped_by is not None  # an edit of a step's file waits for a look
-    assert engine.stopped_by.message.startswith("You have edited made.txt since")
+    assert engine.stopped_by.message.startswith("You edited made.txt since")
 
     await run(left.replies(calls(create("b.txt", "b\n")), says("a.txt", "good")))
 
@@ -276,7 +276,7 @@ async def test_what_a_killed_command_made_of_a_steps_file_may_be_its_own(
     await collect(engine.recover())
     engine.close()
     assert engine.stopped_by is not None
-    who = "You, or the command that was cut off, have edited a.txt since"
+    who = "You or the interrupted command edited a.txt since"
     assert engine.stopped_by.message.startswith(who)
 
 

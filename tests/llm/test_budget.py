@@ -100,7 +100,7 @@ async def test_a_call_that_could_exceed_the_remaining_tokens_is_refused() -> Non
     await books.ask()  # takes 4, one more than there was to spare
     with pytest.raises(
         BudgetExhausted,
-        match=rf"4 of 8,\d+ tokens of .* could take ~{PROMPT + CEILING:,}",
+        match=rf"4 of 8,\d+ tokens used, .* could take ~{PROMPT + CEILING:,}",
     ) as raised:
         await books.ask()
     assert len(books.script.requests) == 1
@@ -118,7 +118,7 @@ async def test_a_call_that_could_exceed_the_remaining_dollars_is_refused() -> No
         "Hello", limit=Limit(usd=0.09), spent=Cost(usd=0.01), price=Price(0.0, 0.00001)
     )
     with pytest.raises(
-        BudgetExhausted, match=r"\$0.0100 of \$0.09 of .* could take ~\$0.0819"
+        BudgetExhausted, match=r"\$0.0100 of \$0.09 used, .* could take ~\$0.0819"
     ) as raised:
         await books.ask()
     assert "`budget.usd`" in raised.value.hint
@@ -142,7 +142,7 @@ async def test_a_limit_in_dollars_needs_a_known_price() -> None:
 async def test_a_reply_that_exceeds_the_budget_is_stopped_while_it_streams() -> None:
     books = Books("many words " * 20_000, limit=Limit(tokens=20_000))
     with pytest.raises(
-        BudgetExhausted, match=r"a reply has grown to ~20,\d+ tokens; it was stopped"
+        BudgetExhausted, match=r"a reply reached ~20,\d+ tokens and was stopped"
     ):
         await books.ask()
     (lost,) = books.lost

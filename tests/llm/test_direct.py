@@ -152,7 +152,11 @@ async def test_a_reply_is_read_in_every_way_that_servers_write_it(body: str) -> 
     [
         ("", NotAReply, "not a model's reply"),
         ("   \n\n", NotAReply, "not a model's reply"),
-        ("<!doctype html><html>Log in</html>", WebPageAnswered, "(200): a web page"),
+        (
+            "<!doctype html><html>Log in</html>",
+            WebPageAnswered,
+            "(200): the server sent a web page",
+        ),
         ("<?xml version='1.0'?><error/>", NotAReply, "not a model's reply"),
         ("Ollama is running", NotAReply, "not a model's reply"),
         ('{"models": []}', NotAReply, "not a model's reply"),
@@ -161,8 +165,8 @@ async def test_a_reply_is_read_in_every_way_that_servers_write_it(body: str) -> 
         (sse("[DONE]"), NotAReply, "before the reply began"),
         (sse(HELLO), ConnectionFailed, "broke off"),
         (sse(HELLO) + 'data: {"choices": [{"del', ConnectionFailed, "broke off"),
-        (sse(HELLO, "<b>oops", STOP), BadAnswer, "cannot be understood"),
-        (sse(HELLO, "[" * 100_000, STOP), BadAnswer, "cannot be understood"),
+        (sse(HELLO, "<b>oops", STOP), BadAnswer, "cannot be read"),
+        (sse(HELLO, "[" * 100_000, STOP), BadAnswer, "cannot be read"),
         (
             sse(HELLO, chunk("error")),
             BadAnswer,
@@ -284,7 +288,10 @@ async def test_every_wording_for_a_context_that_is_too_long_is_known(
         ('[{"error": {"message": "In a list."}}]', "(404): In a list."),
         (
             "<html><body>Nothing here</body></html>",
-            "(404): a web page came, not an API's answer: Nothing here",
+            (
+                "(404): the server sent a web page instead of an API response:"
+                " Nothing here"
+            ),
         ),
         ("", "(404)."),
         ("x" * 200_000, "xxx…"),

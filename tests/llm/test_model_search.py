@@ -2,12 +2,6 @@
 is told from the others, by what it means for the user.
 """
 
-import json
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
 
 from cdd_agent.errors import BadInput
@@ -22,43 +16,8 @@ from cdd_agent.llm.model_search import (
     try_key,
 )
 from cdd_agent.network.keys import Key
+from tests.llm.model_lists import KEY, LIST, PAGE, server
 from tests.support.tables import each_row
-
-LIST = {"object": "list", "data": [{"id": "one"}, {"id": "two"}]}
-PAGE = "<!doctype html><title>Sign in</title>"
-KEY = "sk-0123456789abcdefghij"
-Routes = Mapping[str, tuple[int, object]]
-
-
-@contextmanager
-def server(routes: Routes) -> Iterator[tuple[str, list[tuple[str, Mapping[str, str]]]]]:
-    """A server that answers by path. `KEY` in a status of 401 opens the path. Yields
-    its host and port, and the paths and headers that were asked for.
-    """
-    asked: list[tuple[str, Mapping[str, str]]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append((self.path, dict(self.headers)))
-            status, body = routes.get(self.path, (404, "nothing here"))
-            if status == 401 and KEY in str(self.headers):
-                status, body = 200, LIST
-            text = body if isinstance(body, str) else json.dumps(body)
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, args=(0.002,), daemon=True)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{http.server_port}", asked
-        finally:
-            http.shutdown()
-            thread.join()
 
 
 @each_row(
@@ -127,7 +86,7 @@ async def test_ollama_is_asked_by_its_own_api() -> None:
 async def test_each_answer_without_a_list_is_named() -> None:
     for answer, words in (
         ((404, "no"), "(404)"),
-        ((200, PAGE), "a web page came"),
+        ((200, PAGE), "sent a web page"),
         ((200, {"ok": True}), "no list of models"),
         ((500, "broken"), "(500)"),
         ((302, ""), "(302)"),

@@ -116,7 +116,10 @@ def test_a_picture_cut_at_any_byte_is_unusable(data: bytes) -> None:
         (b"BM" + bytes(60), "shot.png is no picture"),
         (
             png() + bytes(LARGEST),
-            "shot.png is too large: models take pictures of at most 3,932,160 bytes",
+            (
+                "shot.png is too large: models accept pictures of at most 3,932,160"
+                " bytes"
+            ),
         ),
         (png(8_001, 1), "shot.png is too large: 8,001 × 1 pixels"),
         (png(0, 4), "shot.png is cut or damaged"),

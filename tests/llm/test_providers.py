@@ -210,7 +210,7 @@ def test_a_wrong_address_in_the_environment_is_refused_with_its_variable(
 ) -> None:
     with pytest.raises(
         BadInput,
-        match=f"{variable} in the environment is no address; give .* http://",
+        match=f"The environment variable {variable} is not an address: give .* http://",
     ):
         endpoint_of("openai/gpt-5", None, {variable: "localhost:1234"})
 

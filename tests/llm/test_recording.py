@@ -195,12 +195,12 @@ async def test_a_torn_line_is_skipped_and_later_lines_are_read(path: Path) -> No
 @each_row(
     ("text", "words"),
     [
-        (None, "is not there"),
+        (None, "does not exist"),
         ("", ":1: `replies` is missing"),
         ('{"a": 1}\n', ":1: `a` is unknown"),
         (
             '{"request": {"messages": []}, "events": [], "error": null}\n',
-            ":1: a call ends with `done` or an error",
+            ":1: a call must end with `done` or an error",
         ),
         (
             (

@@ -380,7 +380,7 @@ def test_of_many_faults_in_a_script_the_first_are_named(tmp_path: Path) -> None:
 def test_an_unreadable_script_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"replies: [{reply: caf\xe9}]")
 
-    with pytest.raises(BadInput, match="is not there"):
+    with pytest.raises(BadInput, match="does not exist"):
         ScriptedModel.from_file(tmp_path / "none.yaml")
     with pytest.raises(BadInput, match="not UTF-8"):
         ScriptedModel.from_file(tmp_path / "latin.yaml")

@@ -20,7 +20,8 @@ async def test_a_request_longer_than_the_window_is_an_error() -> None:
     with LoopbackServer([NOTHING]) as server:
         model = WindowLimited(model_at(server.url), 2_000)
         with pytest.raises(
-            ContextTooLong, match=r"about 2,3\d\d tokens, and it takes in 2,000"
+            ContextTooLong,
+            match=r"about 2,3\d\d tokens, and the model's window has 2,000",
         ):
             await all_of(model, LONG)
 

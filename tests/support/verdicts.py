@@ -76,4 +76,4 @@ async def verify(
 def judge_unchecked(work: Work) -> Verdict:
     """Judge a step that changed a file and has no check."""
     work = replace(work, changed=work.changed or CHANGED.changed)
-    return judge([], Before(), work, why_unchecked="no check was asked for")
+    return judge([], Before(), work, why_unchecked="the plan asks for no check")

@@ -295,7 +295,7 @@ def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_by
         ({"removed": [1]}, "step 1 is done and stays unchanged"),
         (
             {"steps": [draft(7)]},
-            "number 7 was another step's: new steps are numbered from 10 on",
+            "number 7 belonged to another step: new steps are numbered from 10 on",
         ),
         ({"steps": [draft(10), draft(10)]}, "step 10 appears twice"),
         ({"removed": [5]}, "there is no step 5 to remove"),

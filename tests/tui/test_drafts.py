@@ -150,7 +150,7 @@ def test_kill_9_loses_no_draft(sandbox: Sandbox) -> None:
     def opened() -> tuple[Terminal, Screen]:
         terminal = Terminal(sandbox.root, CDD, size=(80, 24))
         screen = Screen(terminal)
-        terminal.until(lambda: "Ask anything" in screen.text)
+        terminal.until(lambda: "New ticket" in screen.text)
         return terminal, screen
 
     sandbox.write()

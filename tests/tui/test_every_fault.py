@@ -31,8 +31,10 @@ from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.trust import ProjectSetting
-from cdd_agent.tui.background_message import BackgroundTold
-from cdd_agent.tui.screens.first_run import FirstRun, WishScreen
+from cdd_agent.tui.answering import KeyClock
+from cdd_agent.tui.screens.model_setup import ModelSetup
+from cdd_agent.tui.screens.wish import Wish
+from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.status_line import StatusLine
@@ -51,7 +53,7 @@ HEARS_OR_DRAWS = re.compile(
     r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+"
 )
 LEAVES = re.compile(
-    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|event)|open|look_around)$"
+    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|input_ended|event)|open|look_around)$"
     r"|\.(on_unmount|_on_mount)$|(Home|Prompt)\.(compose|on_mount)$"
 )
 """What begins the shell or ends it: a test of its own has it."""
@@ -299,7 +301,7 @@ async def on_screens(person: Person, left: set[str]) -> None:
             await click(person, 30, 12)
             await home(person)
     offers = (OfferedModel("q", "Ollama", "http://127.0.0.1:1"),)
-    for around in (lambda: FirstRun(offers, lambda: 0.0), WishScreen):
+    for around in (lambda: ModelSetup(offers, KeyClock()), Wish):
         for more in (
             ("down", "ctrl+u"),
             ("enter", "enter"),

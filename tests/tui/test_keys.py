@@ -18,9 +18,11 @@ from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.screens.first_run import FirstRun, WishScreen
+from cdd_agent.tui.screens.model_setup import ModelSetup
+from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
@@ -290,10 +292,10 @@ SCREENS: tuple[Callable[[], Screen[str] | Screen[None]], ...] = (
     lambda: TimelineScreen(
         Timeline(SLUG, (VIEW, VIEW), (VIEW,)), lambda number: DETAILS, preview
     ),
-    lambda: FirstRun(
-        (OfferedModel("qwen3", "Ollama", "http://127.0.0.1:11434"),), lambda: 0.0
+    lambda: ModelSetup(
+        (OfferedModel("qwen3", "Ollama", "http://127.0.0.1:11434"),), KeyClock()
     ),
-    WishScreen,
+    Wish,
 )
 
 

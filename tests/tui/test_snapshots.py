@@ -62,7 +62,6 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.verification.outcomes import Result
-from cdd_agent.wiring import NO_MODEL_HINT
 from tests.agents.asking import TEMPLATE, asks, looks
 from tests.support.projects import SPEC, Sandbox
 from tests.support.reviews import review_of
@@ -343,13 +342,9 @@ def test_the_first_screen_with_models_on_this_computer(
             ),
         )
 
-    opening = (
-        *OPENING,
-        Notice("No model is configured.", Tone.WARNING),
-        Notice(NO_MODEL_HINT),
-    )
     assert snap_compare(
-        shell(shop, opening=opening, find_servers=find_servers), run_before=showing()
+        shell(shop, opening=(), find_servers=find_servers, helps_to_begin=True),
+        run_before=showing(),
     )
 
 

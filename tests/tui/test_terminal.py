@@ -5,12 +5,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from threading import Thread
 
 import pytest
 
 from cdd_agent.errors import ExitCode
-from cdd_agent.tui.asking_driver import _Writer
+from cdd_agent.tui.terminal_input.writer import TerminalWriter
 from tests.support.projects import SLUG, Sandbox, Step, endless_check, says
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, PATIENCE, Terminal
@@ -89,19 +89,15 @@ def test_a_closed_terminal_ends_a_shell_that_draws_or_was_stopped(
 
 def test_leaving_does_not_wait_for_a_closed_terminal() -> None:
     master, slave = pty.openpty()
-    with open(slave, "w", closefd=False) as file:
-        writer = _Writer(file)
-        # it is told to end before they are flushed
-        for text in ("the last words", None):
-            writer._queue.put(text)
-        os.close(master)
-        writer.start()
-        writer.join(PATIENCE)
-        has_ended = not writer.is_alive()
-        with suppress(OSError):
-            file.close()
+    writer = TerminalWriter(slave, "utf-8")
+    os.close(master)
+    stopping = Thread(target=writer.stop, daemon=True)
+    for _ in range(100):
+        writer.write("the last words")
+    stopping.start()
+    stopping.join(PATIENCE)
     os.close(slave)
-    assert has_ended
+    assert not stopping.is_alive()
 
 
 def stop_and_continue(terminal: Terminal, times: int) -> None:

@@ -47,7 +47,7 @@ def open_(sandbox: Sandbox) -> Iterator[Open]:
             sandbox.root, CDD, size=(80, 24), env={"TMUX": None, **variables}
         )
         opened.append(terminal)
-        sees(terminal, "Ask anything")
+        sees(terminal, "New ticket")
         return terminal
 
     yield open_it
@@ -181,6 +181,6 @@ def test_a_closed_terminal_ends_the_shell_also_where_another_program_is_its_firs
     """
     command = f"trap '' HUP; '{sys.executable}' -m cdd_agent; true"
     terminal = Terminal(sandbox.root, "/bin/sh", "-c", command, size=(80, 24))
-    sees(terminal, "Ask anything")
+    sees(terminal, "New ticket")
     terminal.close()
     terminal.until(terminal.has_ended)

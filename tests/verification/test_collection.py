@@ -36,19 +36,21 @@ class _Program:
         (
             "ERROR a.py\n!! Interrupted !!\n3 tests collected, 2 errors in 0.5s",
             2,
-            Collection(3, 2.0, "2 errors while collecting"),
+            Collection(3, 2.0, "2 errors while collecting tests"),
         ),
         (
             "no tests collected, 1 error in 0.5s",
             2,
-            Collection(0, 2.0, "1 error while collecting"),
+            Collection(0, 2.0, "1 error while collecting tests"),
         ),
         (
             "214 tests collected, says the project\nTraceback\nKeyError: 'X'",
             1,
-            Collection(0, 0.0, "pytest could not collect (exit code 1): KeyError: 'X'"),
+            Collection(
+                0, 0.0, "pytest could not collect tests (exit code 1): KeyError: 'X'"
+            ),
         ),
-        ("", 4, Collection(0, 0.0, "pytest could not collect (exit code 4)")),
+        ("", 4, Collection(0, 0.0, "pytest could not collect tests (exit code 4)")),
     ],
 )
 async def test_the_last_line_of_pytest_has_the_number(

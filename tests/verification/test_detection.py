@@ -618,7 +618,7 @@ def test_a_file_of_a_tool_without_tests_is_no_sign(
 ) -> None:
     root = project(tmp_path, files)
     assert survey(root).requested == ()
-    assert why_no_check(root) == "no runner that cdd knows"
+    assert why_no_check(root) == "cdd found no test runner that it knows"
 
 
 def test_a_tool_around_a_runner_that_is_found_is_not_named(

@@ -183,7 +183,7 @@ CHANGED = frozenset({"app.py"})
 
 MISSING = Case(
     None,
-    "app.py is declared as new, but not there",
+    "app.py is declared as new, but missing",
     IS_GREEN,
     work=Work(changed=CHANGED, missing=("app.py",)),
 )
@@ -249,15 +249,13 @@ FAILED_EXIT = Case(None, "failed (exit code 1)", (replace(LINT, code=1),))
 OVERTIME = Case(None, "still running after 60 s", (replace(LINT, timed_out=True),))
 CUT_SHORT = Case(
     None,
-    "was ended in the middle of a test (exit code 1)",
+    "stopped in the middle of a test (exit code 1)",
     (replace(suite(1, a=GOOD, b=BAD), is_finished=False),),
     WAS_RED,
 )
-NO_REPORT = Case(None, "left no report of its tests (exit code 0)", (Ran(),))
+NO_REPORT = Case(None, "wrote no test report (exit code 0)", (Ran(),))
 REPORTED = (Ran("cargo test", 0, {"unit::a": GOOD}),)
-NO_REPORT_ANY_MORE = Case(
-    None, "left no report of its tests", (Ran("cargo test"),), REPORTED
-)
+NO_REPORT_ANY_MORE = Case(None, "wrote no test report", (Ran("cargo test"),), REPORTED)
 DISAGREES = Case(
     None, "exit code 1, but no test failed", (suite(1, a=GOOD, b=GOOD),), WAS_GREEN
 )
@@ -266,7 +264,7 @@ HIDES_FAILURE = Case(
 )
 FINDS_NOTHING = Case(None, "`pytest` found no tests", (Ran(code=5, results={}),))
 NOTHING_DONE = Case(
-    None, "nothing was changed, and no check ran", step=NO_FILES, work=Work()
+    None, "nothing changed, and no check ran", step=NO_FILES, work=Work()
 )
 REFUSED = Case(
     None,
@@ -295,7 +293,7 @@ PROVEN = Case(PASSED, "`pytest` passed", WAS_GREEN, WAS_GREEN)
 NO_TEST = Case(NONE, "`cargo test` found no tests", (Ran("cargo test", 0, {}),))
 BY_EXIT = Case(
     EXIT_CODE,
-    "`python lint.py` ended with exit code 0; no test is known to have run",
+    "`python lint.py` ended with exit code 0, but reported no tests",
     (LINT,),
 )
 
@@ -803,7 +801,7 @@ def test_each_rule_has_rows_on_both_sides() -> None:
 FAILING = (MAKE, suite(1, a=GOOD, b=BAD))
 EVERYTHING_WRONG = Case(
     None,
-    "app.py is declared as new, but not there",
+    "app.py is declared as new, but missing",
     FAILING,
     (MAKE, OVER_LIMIT),
     work=Work(

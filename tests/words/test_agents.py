@@ -119,7 +119,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
                 "All steps done. Review: `/diff feature-words`. Undo: `/undo feature-words`."
             ],
         ),
-        (f"/exec {SLUG}", ["All steps are over; nothing was run."]),
+        (f"/exec {SLUG}", ["All steps are done, so no step ran."]),
         (
             "continue",
             [
@@ -266,8 +266,8 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         (
             "hello",
             [
-                "No model is configured",
-                "In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. `cdd doctor` says which ones there are, and what is missing.",
+                "No model set up yet",
+                "In the shell, type /model. Or set `model: NAME` in .cdd/config.yaml; `cdd doctor` shows what is missing.",
             ],
         ),
         (
@@ -279,7 +279,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         (
             "regenerate",
             [
-                "No model is configured. In the shell `/model NAME --save` sets one; or put `model: NAME` into .cdd/config.yaml. `cdd doctor` says which ones there are, and what is missing.",
+                "No model set up yet. In the shell, type /model. Or set `model: NAME` in .cdd/config.yaml; `cdd doctor` shows what is missing.",
                 "Type `basic` for a plan without a model: one step for each acceptance criterion.",
             ],
         ),
@@ -418,7 +418,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
             "hi @nothing.py",
             [
                 "nothing.py does not exist. Only the name is sent.",
-                "The reply was cut by the model's length limit.",
+                "The reply was cut off by the model's length limit.",
             ],
         ),
         ("ho", []),
@@ -452,17 +452,6 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
             [("Resuming the last conversation (2 messages from you). It ended with:")],
         ),
     )
-    await is_said(
-        Wiring(sandbox.project, Nobody(), tell, no_servers).session,
-        (
-            "/model",
-            [
-                "No model is configured.",
-                "No model server was found on this computer, where they usually are: Ollama at port 11434, LM Studio at port 1234, llama.cpp at port 8080, vLLM at port 8000.",
-                "`/model MODEL [API_BASE]` asks another from now on; `--save` after it sets it for the project. MODEL is a number or a name of the list, or any model string, as `anthropic/claude-sonnet-4-5`. `/model planner MODEL` sets that of the Planner alone; so do `executor`, `chat` and `socrates`. `/model planner project` goes back to the project's.",
-            ],
-        ),
-    )
 
 
 async def test_pictures(sandbox: Sandbox) -> None:
@@ -491,7 +480,7 @@ async def test_pictures(sandbox: Sandbox) -> None:
         (
             "see @shot.png",
             [
-                "scripted cannot see pictures: the text is sent without shot.png. If it can, set `pictures: true`."
+                "scripted cannot see pictures, so the text is sent without shot.png. If it can, set `pictures: true`."
             ],
         ),
     )

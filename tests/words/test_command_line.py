@@ -120,7 +120,7 @@ def test_from_an_empty_folder_to_a_ticket(
                 "✗ cdd: tickets/bug-login/spec.yaml is not complete, so it cannot be planned yet. Missing:",
                 "✗ - description: what is wanted, and why",
                 "✗ - acceptance_criteria: at least one thing to check when the work is done",
-                "✗ `cdd socrates bug-login` asks for what is missing, or write it in by hand.",
+                "✗ Let Socrates ask: `cdd socrates bug-login`. Or fill it in by hand.",
             ],
         ),
     ):
@@ -150,14 +150,14 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
     ]
     assert said("status feature-speech")[0] == done[0]
     assert said("exec feature-speech")[0] == (
-        f"{SLUG} was renamed to feature-speech; its run continues."
+        f"{SLUG} was renamed to feature-speech. Its run continues."
     )
     assert said("exec feature-speech")[0] == done[0]
     shutil.copytree(tickets / "feature-speech", tickets / "feature-copy")
     copied = next(line for line in said("diff feature-copy") if "copy of" in line)
     assert re.sub(r"aside-\w+", "aside-TIME", copied) == (
-        "✗ ! tickets/feature-copy is a copy of feature-speech, so its run begins at the"
-        " first step. The copied state was renamed to"
+        "✗ ! tickets/feature-copy is a copy of feature-speech, so its run starts"
+        " with the first step. The copied state was renamed to"
         " execution-state.aside-TIME.json."
     )
     (tickets / "feature-speech").rename(tickets / "feature-words")
@@ -165,12 +165,14 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
     (sandbox.root / ".cdd/runs/feature-words/choices.json").write_text("{}")
     assert said("exec feature-words") == [
         (
-            "✗ cdd: feature-speech was renamed to feature-words, but .cdd/runs/feature-words"
-            " has the record of another run of that name"
+            "✗ cdd: feature-speech was renamed to feature-words, but"
+            " .cdd/runs/feature-words has the record of another run with that"
+            " name"
         ),
         (
-            "✗ Rename the ticket's folder back to feature-speech, or to another name; or"
-            " move .cdd/runs/feature-words away to continue the run of feature-speech."
+            "✗ Rename the ticket's folder back to feature-speech or to another"
+            " name. To continue the run of feature-speech here, move"
+            " .cdd/runs/feature-words away."
         ),
     ]
     shutil.copytree(tickets / "feature-copy", tickets / "group/feature-copy")
@@ -238,13 +240,21 @@ def test_a_run_and_the_way_back(
         (
             f"undo {SLUG}",
             0,
-            ["✓ Step 2 undone. Type `redo` to restore it.", "Reverted: b.txt"],
+            [
+                "✓ Step 2 undone. Type `cdd redo feature-words` to restore it.",
+                "Reverted: b.txt",
+            ],
         ),
         (f"redo {SLUG}", 0, ["✓ Step 2 redone.", "Restored: b.txt"]),
         (
             f"redo {SLUG}",
             0,
-            ["There is no undo to be undone, or another step has been run since."],
+            [
+                (
+                    "There is nothing to redo: nothing was undone, or another step has"
+                    " run since."
+                )
+            ],
         ),
         (
             f"exec {SLUG}",
@@ -255,7 +265,7 @@ def test_a_run_and_the_way_back(
                 "  ? 2. Make b.txt  (unverified)  N tok",
                 "  1/2 steps passed, 1 unverified",
                 "  N tokens so far",
-                "✓ All steps are over; nothing was run.",
+                "✓ All steps are done, so no step ran.",
                 "! feature-words completed: 1/2 steps passed, 1 unverified, 2 files, TIME",
                 "!   unverified: 2. Make b.txt",
             ],
@@ -307,16 +317,16 @@ def test_a_saved_reply_and_the_way_back(
     code, lines = cdd(sandbox, capsys, "undo")
     assert code == 0
     assert lines[0].startswith("✓ Undone: `cdd apply ROOT/reply.md` (20")
-    assert lines[0].endswith("). Type `redo` to restore it.")
+    assert lines[0].endswith("). Type `cdd redo` to restore it.")
     assert lines[1:] == ["Reverted: a.txt"]
     for line, printed in (
         (
             "undo",
-            "Nothing outside of tickets is left to undo. With a ticket's name, `undo` is about its steps.",
+            "There is nothing more to undo outside of tickets. For the steps of a ticket, add its name: `undo SLUG`.",
         ),
         (
             "diff",
-            "✗ Nothing was changed outside of tickets, or all is undone. With a ticket's name, `diff` is about its steps.",
+            "✗ There are no changes outside of tickets, or all are undone. For the steps of a ticket, add its name: `diff SLUG`.",
         ),
     ):
         assert cdd(sandbox, capsys, line) == (0, [printed])
@@ -324,7 +334,7 @@ def test_a_saved_reply_and_the_way_back(
     assert cdd(sandbox, capsys, "redo") == (
         0,
         [
-            "There is no undo to be undone outside of tickets, or something was changed since. With a ticket's name, `redo` is about its steps."
+            "There is nothing to redo outside of tickets, or a later change replaced it. For the steps of a ticket, add its name: `redo SLUG`."
         ],
     )
     assert cdd(sandbox, capsys, "undo --step 2") == (

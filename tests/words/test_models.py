@@ -31,11 +31,11 @@ from tests.support.tables import each_row
 
 ONE = Request((Message("system", "Be brief."), Message("user", "one")))
 SAVED = "Your progress is saved."
-WITHOUT_PICTURES = "Leave the picture out, or use another model. With `pictures: false` in .cdd/config.yaml, the text is sent without it."
+WITHOUT_PICTURES = "Leave the picture out or use another model. To send texts without their pictures, set `pictures: false` in .cdd/config.yaml."
 IN_THE_WAY = (
-    "A firewall, a proxy or a login may be in the way, or the API base is wrong."
+    "A firewall, a proxy or a login page may block it, or the API base is wrong."
 )
-CHECK_KEY = "Set in the environment: SOME_API_KEY."
+CHECK_KEY = "Set these environment variables, then restart cdd: SOME_API_KEY."
 
 
 @each_row(
@@ -43,18 +43,18 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
     [
         (
             Failure(all_words="Missing API key"),
-            "There is no key for some/model.",
+            "No API key for some/model.",
             CHECK_KEY,
         ),
         (
             Failure(status=401, words="No."),
-            "The provider refused the key for some/model (401): No.",
+            "The provider rejected the API key for some/model (401): No.",
             CHECK_KEY,
         ),
         (
             Failure(all_words="LLM Provider NOT provided"),
-            "No provider fits the model some/model.",
-            "Write it as provider/model, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
+            "No provider has the model some/model.",
+            "Name it as provider/model, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
         ),
         (
             Failure(kinds=frozenset({"TimeoutError"})),
@@ -68,18 +68,18 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
         ),
         (
             Failure(status=429, words="Slow down.", retry_after=7.0),
-            "some/model asks to come back later (429): Slow down.",
-            "It asks to wait for 7 s.",
+            "some/model is rate limited or busy (429): Slow down.",
+            "",
         ),
         (
             Failure(status=402),
-            "There is no money or quota left for some/model (402).",
+            "Your account has no credit or quota left for some/model (402).",
             "Check your account with the provider, or use another model.",
         ),
         (
             Failure(status=404, words="No such model."),
             "The server does not know some/model (404): No such model.",
-            "Check the model's name, and the API base: it often ends in /v1.",
+            "Check the model's name and the API base, which often ends in /v1.",
         ),
         (
             Failure(status=400, words="9 > 8.", all_words="context_length_exceeded"),
@@ -94,28 +94,28 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
         (
             Failure(kinds=frozenset({"InvalidURL"})),
             "The API base of some/model is not a URL.",
-            "Check http://127.0.0.1:9/v1: it begins with http:// or https://.",
+            ("Check http://127.0.0.1:9/v1. It must begin with http:// or https://."),
         ),
         (
             Failure(kinds=frozenset({"NoReply"})),
-            "The answer of some/model cannot be understood.",
-            "Try again. If it happens again, the server or a proxy damages the answers.",
+            "The response of some/model cannot be read.",
+            "Try again. If it happens again, the server or a proxy damages responses.",
         ),
         (
             Failure(status=403, page="Access denied"),
-            "The request did not reach some/model (403): a web page came, not an API's answer: Access denied",
+            "The request did not reach some/model (403): the server sent a web page instead of an API response: Access denied",
             IN_THE_WAY,
         ),
         (
             Failure(status=502, page=""),
-            "The server of some/model failed (502): a web page came, not an API's answer",
+            "The server of some/model failed (502): the server sent a web page instead of an API response",
             "Try again later.",
         ),
         (
             Failure(
                 kinds=frozenset({"ConnectError", NAME_NOT_FOUND}), words="Unknown."
             ),
-            "There is no host with the name of the server of some/model: Unknown.",
+            "The host of some/model does not exist: Unknown.",
             "Check http://127.0.0.1:9/v1, and the network.",
         ),
         (
@@ -130,12 +130,12 @@ CHECK_KEY = "Set in the environment: SOME_API_KEY."
         ),
         (
             Failure(all_words="[SSL: WRONG_VERSION_NUMBER]"),
-            "The server of some/model does not speak TLS.",
-            "Check http://127.0.0.1:9/v1: perhaps it begins with http://.",
+            "The server of some/model does not support TLS.",
+            "Check http://127.0.0.1:9/v1. Perhaps it should begin with http://.",
         ),
         (
             Failure(status=400, all_words="unknown variant `image_url`"),
-            "some/model takes no pictures (400).",
+            "some/model does not accept pictures (400).",
             WITHOUT_PICTURES,
         ),
     ],
@@ -156,8 +156,7 @@ def test_a_failed_call(
 
 
 LONG_REQUEST = (
-    "Some servers end so, without an error, if a request is longer than the model's"
-    " context."
+    "Some servers stop like this if a request is longer than the model's context."
 )
 
 
@@ -169,12 +168,12 @@ PROXY = "http://10.0.0.1:3128 (HTTPS_PROXY)"
     [
         (
             Failure(status=407),
-            f"The proxy {PROXY} does not accept user and password.",
-            "Write them into HTTPS_PROXY: http://user:password@host:port.",
+            f"The proxy {PROXY} rejected its user and password.",
+            "Set them in HTTPS_PROXY: http://user:password@host:port.",
         ),
         (
             Failure(kinds=frozenset({"ProxyError"}), words="403 Forbidden"),
-            f"The proxy {PROXY} does not let some/model be called: 403 Forbidden",
+            f"The proxy {PROXY} blocked the call of some/model: 403 Forbidden",
             "Ask its administrator. If the server can be reached without it, add the server to NO_PROXY.",
         ),
         (
@@ -184,7 +183,7 @@ PROXY = "http://10.0.0.1:3128 (HTTPS_PROXY)"
         ),
         (
             Failure(kinds=frozenset({"ConnectError", NAME_NOT_FOUND})),
-            f"There is no host with the name of the proxy {PROXY}.",
+            f"The host of the proxy {PROXY} does not exist.",
             "Correct HTTPS_PROXY, or unset it.",
         ),
         (
@@ -221,20 +220,23 @@ def test_a_failed_proxy(
         (
             Received(is_reply=False, is_stream=True, beginning="data: ping\n\n"),
             (
-                "The server of some/model ended its answer before the reply began:"
-                " data: ping"
+                "The server of some/model ended its response before the reply"
+                " began: data: ping"
             ),
             f"Try again. {LONG_REQUEST}",
         ),
         (
             Received(is_reply=False, beginning="<html><b>Log in</b></html>"),
-            "The request did not reach some/model (200): a web page came, not an API's answer: Log in",
+            "The request did not reach some/model (200): the server sent a web page instead of an API response: Log in",
             IN_THE_WAY,
         ),
         (
             Received(is_reply=False),
-            "The server's answer for some/model is not a model's reply: it is empty",
-            f"Check the API base: it often ends in /v1. {LONG_REQUEST}",
+            (
+                "The server's response for some/model is not a model's reply: it is"
+                " empty"
+            ),
+            f"Check the API base, which often ends in /v1. {LONG_REQUEST}",
         ),
     ],
 )
@@ -250,15 +252,15 @@ def test_an_answer_that_ends_too_early(
     [
         (
             [RateLimited("Enough.", hint="Look at your account.", retry_after=121)],
-            f"Come back in 3 minutes, at 12:02, to continue. {SAVED} Look at your account.",
+            f"Try again in 3 minutes, at 12:02. {SAVED} Look at your account.",
         ),
         (
             [RateLimited("Enough.", retry_after=5 * 3600)],
-            f"Come back in 5 hours, at 17:00, to continue. {SAVED}",
+            f"Try again in 5 hours, at 17:00. {SAVED}",
         ),
         (
             [RateLimited("Enough.")] * 7,
-            f"It was asked 7 times. Come back in a few minutes to continue. {SAVED}",
+            f"It failed 7 times. Try again in a few minutes. {SAVED}",
         ),
     ],
 )
@@ -306,7 +308,7 @@ async def test_a_request_that_was_not_recorded(made: Request, difference: str) -
         await all_of(ScriptedModel([ScriptedReply(request=ONE, done=Done())]), made)
     assert (
         raised.value.message
-        == f"The record has no answer to this request: {difference}."
+        == f"The record has no reply to this request: {difference}."
     )
     assert (
         raised.value.hint
@@ -318,13 +320,13 @@ async def test_a_record_that_is_used_up() -> None:
     model = ScriptedModel([ScriptedReply(request=ONE, done=Done())])
     await all_of(model, ONE)
     for request, why in (
-        (ONE, "each recorded answer to it has been played"),
-        (Request(ONE.messages[:1]), "all that was recorded has been played"),
+        (ONE, "all recorded replies to it have been used"),
+        (Request(ONE.messages[:1]), "all recorded replies have been used"),
     ):
         with pytest.raises(NoReplyLeft) as raised:
             await all_of(model, request)
         assert (
-            raised.value.message == f"The record has no answer to this request: {why}."
+            raised.value.message == f"The record has no reply to this request: {why}."
         )
 
 
@@ -352,11 +354,11 @@ def test_a_model_whose_thoughts_litellm_loses() -> None:
         expect_provider("azure/gpt-5-codex", None)
     assert (refused.value.message, refused.value.hint) == (
         (
-            "litellm cannot ask azure/gpt-5-codex: by the Responses API, it loses the"
+            "litellm cannot call azure/gpt-5-codex: its Responses API loses the"
             " model's thoughts"
         ),
         (
-            "cdd asks OpenAI's models directly without `model_adapter: litellm`. For"
-            " another host, use `openai/responses/NAME` with its `api_base`."
+            "Remove `model_adapter: litellm` to call OpenAI's models directly."
+            " For another host, use `openai/responses/NAME` with its `api_base`."
         ),
     )

@@ -155,8 +155,8 @@ def test_what_is_shown_about_checked_steps(
         ),
         (
             Verification.NONE,
-            Evidence("no runner that cdd knows."),
-            "Not verified: no runner that cdd knows.",
+            Evidence("cdd found no test runner that it knows."),
+            "Not verified: cdd found no test runner that it knows.",
         ),
         (Verification.NONE, None, "Not verified."),
     ],

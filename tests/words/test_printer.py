@@ -270,11 +270,11 @@ EDITED = (
         (
             BaselineTaken(
                 *(1, "npm test", None, None, None, None, 1.0),
-                "it never ends, because it watches files",
+                "it never ends: it watches files",
                 is_unusable=True,
             ),
             [
-                "✗ Before step 1, `npm test` never ends, because it watches files. Steps that use this check cannot pass. Make the command run first, or set another one."
+                "✗ Before step 1, `npm test` never ends: it watches files. Steps that use this check cannot pass. Make the command run first, or set another one."
             ],
         ),
         (
@@ -284,16 +284,18 @@ EDITED = (
         (
             BaselineTaken(
                 *(1, "pytest a.py", 4, None, None, None, 1.0),
-                "it left no report of its tests (exit code 4)",
+                "it wrote no test report (exit code 4)",
                 is_own=True,
             ),
             [
-                "Before step 1, `pytest a.py`: it left no report of its tests (exit code 4) (1.0 s)"
+                "Before step 1, `pytest a.py`: it wrote no test report (exit code 4) (1.0 s)"
             ],
         ),
         (
-            TestsFinished(1, Verification.NONE, "no runner that cdd knows", 0.0),
-            ["! Unverified: no runner that cdd knows"],
+            TestsFinished(
+                1, Verification.NONE, "cdd found no test runner that it knows", 0.0
+            ),
+            ["! Unverified: cdd found no test runner that it knows"],
         ),
         (
             StepFinished(
@@ -384,7 +386,7 @@ EDITED = (
                 others=(*"abcdefgh",),
             ),
             [
-                "! Steps 2, 3 undone. Type `redo` to restore them.",
+                "! Steps 2, 3 undone. Type `cdd redo` to restore them.",
                 "Reverted: a.py",
                 "merged with your edits: d.py, e.py",
                 "! edited since, left unchanged: b.py",
@@ -430,7 +432,7 @@ EDITED = (
                 ("e.py",),
             ),
             [
-                "! Undone: `cdd apply reply.md` (2026-11-26 10:00). Type `redo` to restore it.",
+                "! Undone: `cdd apply reply.md` (2026-11-26 10:00). Type `cdd redo` to restore it.",
                 "Reverted: a.py",
                 "merged with your edits: c.py, d.py",
                 "! edited since, left unchanged: b.py",

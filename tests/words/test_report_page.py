@@ -22,7 +22,7 @@ def test_criteria_that_were_edited_since_are_on_the_page() -> None:
     assert line in to_markdown(report)
     page = to_markdown(replace(report, require="verified"))
     reason = "criterion 2 is changed since it was verified"
-    assert f"- failed by `require: verified`: {reason}\n" in page
+    assert f"- does not meet `require: verified`: {reason}\n" in page
     assert line in page
 
 
@@ -51,11 +51,11 @@ def test_the_page_says_what_there_is_to_know() -> None:
 def test_the_page_says_that_the_rule_holds_only_with_all_work_there() -> None:
     report = replace(a_report(a_step(1, "Make it")), require="verified")
     assert (
-        "- `require: verified` holds: each step's tests have passed\n"
+        "- `require: verified` is met: each step's tests have passed\n"
         in to_markdown(report)
     )
     page = to_markdown(replace(report, missing=(MissingWork(1, "Make it", ("a",)),)))
-    assert "- the project's tree lacks work of step 1\n" in page
+    assert "- the work of step 1 is missing in the project's tree\n" in page
     assert "holds" not in page
 
 

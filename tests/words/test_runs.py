@@ -140,31 +140,31 @@ async def in_folder(half: Sandbox) -> list[Event]:
         (
             gone,
             [
-                "tickets/feature-words/execution-state.json was gone, and is rebuilt from the run's record: 1 of 2 steps are over. To begin anew, start with `--start-over`."
+                "tickets/feature-words/execution-state.json was missing. Restored it from the run's record: 1 of 2 steps done. To start from scratch instead, add `--start-over`."
             ],
         ),
         (
             foreign,
             [
-                "ROOT/tickets/feature-words/execution-state.json is the state of another ticket, bug-other. It was set aside as execution-state.aside-TIME.json, and rebuilt from the run's record: 1 of 2 steps are over."
+                "ROOT/tickets/feature-words/execution-state.json is the state of another ticket, bug-other. The file was renamed to execution-state.aside-TIME.json and restored from the run's record: 1 of 2 steps done."
             ],
         ),
         (
             older,
             [
-                "tickets/feature-words/execution-state.json is older than the run's record, which says: 2 of 2 steps are over. The file counts; to go by the record, remove it."
+                "tickets/feature-words/execution-state.json is older than the run's record (2 of 2 steps done). cdd uses the file. To use the record instead, delete the file."
             ],
         ),
         (
             changed,
             [
-                "Step 1 is completed, and its text in the plan was changed since. It stays so; `undo` goes back to before it."
+                "The plan's text of step 1 has changed since it was completed. The step stays completed. To run it again, undo it."
             ],
         ),
         (
             removed,
             [
-                "Step 2 (completed) is no longer in the plan. What it changed stays, and its record too. `undo 2` goes back to before it."
+                "Step 2 (completed) is no longer in the plan. Its changes and its record stay unless you undo step 2."
             ],
         ),
         (
@@ -174,18 +174,18 @@ async def in_folder(half: Sandbox) -> list[Event]:
         (
             started_over,
             [
-                "Starting over. The files of the project stay as they are; the record of the run so far is in .cdd/runs/feature-words/earlier-TIME."
+                "Starting over. Your files stay unchanged. The previous run is recorded in .cdd/runs/feature-words/earlier-TIME."
             ],
         ),
         (skipped, ["Step 2 depends on it and will run without its result."]),
         (
             undone_twice,
-            ["Nothing was carried out yet.", "Nothing was carried out yet."],
+            ["No step has run yet.", "No step has run yet."],
         ),
         (
             unsafe,
             [
-                "`commands.mode` is unsafe: checks run in a real shell, whatever they say."
+                "`commands.mode` is `unsafe`: checks run in a real shell without restrictions."
             ],
         ),
         (
@@ -197,7 +197,7 @@ async def in_folder(half: Sandbox) -> list[Event]:
         (
             narrow,
             [
-                "big.py is shown to the model in part (lines 1 to 1480): there is no room for more."
+                "The model sees only a part of big.py (lines 1 to 1480): there is no room for more."
             ],
         ),
         (

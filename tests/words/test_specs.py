@@ -79,7 +79,7 @@ CRITERIA = "acceptance_criteria"
         ),
         (
             "items: [{title: x}, {title: y}]",
-            "items has 2 items that look like tickets; put each of them into the spec.yaml of a folder of its own",
+            "items has 2 items that look like tickets; put each of them into the spec.yaml of a separate folder",
         ),
     ],
 )

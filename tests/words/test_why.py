@@ -14,7 +14,10 @@ from tests.support.verdicts import judge_all, judge_one, run_of
     ("seen", "words"),
     [
         (Evidence("`make check` passed"), "`make check` passed"),
-        (Evidence("no runner that cdd knows"), "no runner that cdd knows"),
+        (
+            Evidence("cdd found no test runner that it knows"),
+            "cdd found no test runner that it knows",
+        ),
         (
             Evidence("x", 44, fixed=3),
             "3 tests went red → green, 41 others stayed green",
@@ -56,7 +59,7 @@ def test_where_tests_left_no_report_the_exit_code_is_said_to_decide(
     check = parse_command("jest", tmp_path)
     run = run_of(check, 0, unread="there is none")
     assert judge_one(check, run).reason == (
-        "`jest` ended with exit code 0; no test is known to have run: there is none"
+        "`jest` ended with exit code 0, but reported no tests: there is none"
     )
 
 
@@ -71,7 +74,7 @@ def test_several_checks_are_named_with_their_results(tmp_path: Path) -> None:
             ran.append((check, run_of(check, code, output=output)))
         return judge_all(ran)
 
-    by_code = "ended with exit code 0; no test is known to have run"
+    by_code = "ended with exit code 0, but reported no tests"
     assert judge(good, good).reason == (f"`python lint.py` {by_code}; `mypy` {by_code}")
     failed = judge(good, bad, good)
     assert failed.reason == "`mypy` failed (exit code 1); not run: `ruff check`"

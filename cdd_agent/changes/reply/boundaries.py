@@ -11,7 +11,7 @@ from cdd_agent.changes.formats.diffs import Diffs
 from cdd_agent.changes.formats.fences import Fence, find_fences
 from cdd_agent.changes.formats.form import Form
 from cdd_agent.changes.formats.naming import DIFFS
-from cdd_agent.changes.model import ReplyRefused
+from cdd_agent.changes.model import ReplyFault, ReplyRefused
 from cdd_agent.changes.readability import is_whole
 from cdd_agent.changes.reply.layout import Layout
 from cdd_agent.changes.reply.parts import Part, suffix
@@ -113,6 +113,7 @@ def _is_complete_file(part: Part, lines: Sequence[str]) -> bool:
 def _cut(path: str) -> ReplyRefused:
     return ReplyRefused(
         f"The code block of {path} is never closed: the reply seems to be cut.",
+        fault=ReplyFault.UNFINISHED,
         path=path,
     )
 
@@ -121,10 +122,8 @@ def _unclear(which: str, fence: Fence, path: str = "") -> ReplyRefused:
     mark = fence.mark
     return ReplyRefused(
         f"It is unclear where the code block {which} ends.",
-        hint=(
-            "If it contains code blocks itself, open and close it with"
-            f" {mark[0] * (len(mark) + 1)}. Give blocks that are not files a language,"
-            f" as in {mark}text."
-        ),
+        hint="If it contains code blocks itself, open and close it with"
+        f" {mark[0] * (len(mark) + 1)}. Give blocks that are not files a language,"
+        f" as in {mark}text.",
         path=path,
     )

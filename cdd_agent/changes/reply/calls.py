@@ -38,7 +38,13 @@ from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.formats.shell_blocks import shell_changes
-from cdd_agent.changes.model import BlockFate, Edit, ReplyBlock, ReplyRefused
+from cdd_agent.changes.model import (
+    BlockFate,
+    Edit,
+    ReplyBlock,
+    ReplyFault,
+    ReplyRefused,
+)
 from cdd_agent.changes.reply.layout import Layout, lay_out
 
 _CUT = "is never closed: the reply seems to be cut"
@@ -209,7 +215,12 @@ class _Search:
             )
             for one in found
         )
-        return ReplyRefused(reason, hint=WITHOUT_TOOLS, blocks=blocks)
+        return ReplyRefused(
+            reason,
+            hint=WITHOUT_TOOLS,
+            fault=ReplyFault.CALLS_IN_TEXT,
+            blocks=blocks,
+        )
 
     def find_shell_changes(self, found: Sequence[_Found]) -> list[_Found]:
         """Return the code blocks of shell commands that would change a file, if the
@@ -453,7 +464,9 @@ def _edits(
             words = f"The call in line {number} of the reply {found.problem}."
             if found.problem not in (_CUT, _UNREADABLE):
                 words = f"Line {number} of the reply {found.problem}."
-            raise ReplyRefused(words, hint=found.hint or hint)
+            raise ReplyRefused(
+                words, hint=found.hint or hint, fault=ReplyFault.CALLS_IN_TEXT
+            )
         for call in found.calls:
             try:
                 edits += edits_of_call(call)
@@ -461,5 +474,7 @@ def _edits(
                 name = shown_name(call.name)
                 why = f": {reason}" if str(reason) else ", written as text"
                 words = f"Line {number} of the reply is a call of `{name}`{why}."
-                raise ReplyRefused(words, hint=hint) from reason
+                raise ReplyRefused(
+                    words, hint=hint, fault=ReplyFault.CALLS_IN_TEXT
+                ) from reason
     return edits

@@ -12,7 +12,7 @@ from msgspec import Struct
 from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.changes.formats.form import Span
 from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
-from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
+from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyFault, ReplyRefused
 from cdd_agent.changes.reply.calls import lay_out_with_calls
 from cdd_agent.llm.reply_marks import (
     LAST_MARK,
@@ -150,5 +150,6 @@ def _endless_thoughts(first: int, end: int) -> ReplyRefused:
     return ReplyRefused(
         reason,
         hint="End them with their closing tag, then give the edits.",
+        fault=ReplyFault.UNFINISHED,
         blocks=(block,),
     )

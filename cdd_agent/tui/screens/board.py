@@ -1,4 +1,4 @@
-"""The board: the runs of this project on this machine, as they go on."""
+"""The board: the runs of this project on this machine, refreshed while they run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NOTHING = (
 
 
 class BoardScreen(Overlay):
-    """Looks at the disk every second: what is shown goes on in other processes."""
+    """Reads the disk every second, because the runs are other processes."""
 
     DEFAULT_CSS = """
     BoardScreen VerticalScroll { height: auto; }
@@ -78,7 +78,7 @@ class BoardScreen(Overlay):
         self.set_interval(_EVERY, self.look)
 
     def on_resize(self) -> None:
-        # also at the beginning: before, nobody knows how wide it is
+        # also at the beginning: before, the width is unknown
         self.call_after_refresh(self.look)
 
     @work(group="board", exclusive=True)

@@ -1,5 +1,5 @@
-"""Help: what the person can do in the situation they are in, then the keys, the
-commands, and all the rest.
+"""Help: the actions in the current situation, then the keys, the commands, and the
+rest.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdd_agent.tui.guide import Wish
+from cdd_agent.tui.screens.beginning import set_up_model
 from cdd_agent.tui.screens.board import BoardScreen
-from cdd_agent.tui.screens.first_run import DEMO, FirstRun, WishScreen
 from cdd_agent.tui.screens.help import QUESTION, HelpScreen
 from cdd_agent.tui.screens.palette import ACTION, Palette
 from cdd_agent.tui.screens.settings import SettingsScreen
@@ -24,7 +23,6 @@ from cdd_agent.tui.themes import (
     remembered,
     use_theme,
 )
-from cdd_agent.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from cdd_agent.tui.app import Shell
@@ -48,6 +46,8 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
             app.push_screen(TicketsScreen(session.project), app.say_from_screen)
         case "board":
             app.push_screen(BoardScreen(session.project), app.say_from_screen)
+        case "model":
+            set_up_model(app)
         case "settings":
             app.push_screen(SettingsScreen(session), app.say_from_screen)
         case _:
@@ -59,49 +59,6 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
                 else "chat"
             )
             app.push_screen(HelpScreen(choice or situation), app.say_from_screen)
-
-
-def offer_first_steps(app: Shell) -> None:
-    """The choice of a model, for somebody who has none and is not typing already."""
-    session = app.session
-    if (
-        session is None
-        or app.screen is not app.home
-        or app.home.prompt.text
-        or app.is_busy
-    ):
-        return
-    app.push_screen(
-        FirstRun(session.offers, app.clock.now), partial(_done_with_first_run, app)
-    )
-
-
-def _done_with_first_run(app: Shell, chosen: str | None) -> None:
-    if chosen == DEMO:
-        app.wants_demo = True
-        app.action_leave()
-    elif chosen and chosen.endswith(" --save"):
-        app.after_turn = partial(_ask_for_a_wish, app)
-        app.on_prompt_submitted(Prompt.Submitted(chosen))
-    else:
-        app.say_from_screen(chosen)
-
-
-def _ask_for_a_wish(app: Shell) -> None:
-    """Once there is a model."""
-    if app.session is None or app.session.project.config.model is None:
-        return
-    app.after_turn = None
-    if app.screen is app.home and not app.home.prompt.text:
-        app.push_screen(WishScreen(), partial(_done_with_wish, app))
-
-
-def _done_with_wish(app: Shell, words: str | None) -> None:
-    if words:
-        app.guide.wish = Wish(words)
-        app.on_prompt_submitted(Prompt.Submitted(app.guide.wish.first_line))
-    else:
-        app.say_from_screen("")
 
 
 async def _done_with_palette(app: Shell, chosen: str | None) -> None:

@@ -45,19 +45,22 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         align: center middle;
         & > #overlay {
             width: 94%; max-width: 120; height: auto; max-height: 100%;
-            border: round $primary; background: $background;
+            border: round $foreground 40%; background: $background;
         }
         & #heading {
             height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap;
             text-overflow: ellipsis;
         }
         & #keys {
-            height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap;
-            text-overflow: ellipsis;
+            height: 1; margin-top: 1; padding: 0 1; color: $text-muted;
+            text-wrap: nowrap; text-overflow: ellipsis;
         }
     }
     Overlay.-narrow > #overlay { width: 100%; }
-    Overlay.-low > #overlay { height: 100%; border: none; }
+    Overlay.-low {
+        & > #overlay { height: 100%; border: none; }
+        & #keys { margin-top: 0; }
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", show=False)
@@ -71,7 +74,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         with Widget(id="overlay"):
             yield Static(id="heading", markup=False)
             yield from self.content()
-            yield Static(self.KEYS, id="keys", markup=False)
+            yield Static(self.keys, id="keys", markup=False)
 
     def content(self) -> Iterator[Widget]:
         """Between the heading and the keys."""
@@ -89,13 +92,18 @@ class Overlay(GuardedWidget, ModalScreen[str]):
     def room_for(self, part: Widget) -> int:
         """Return the rows that a part of the dialog can have."""
         others = sum(
-            child.outer_size.height
+            child.outer_size.height + child.styles.margin.height
             for child in self.query_one("#overlay").children
             if child is not part and child.display
         )
         if self.has_class("-low"):
             return max(self.size.height - others, 1)
         return max(int(self.size.height * _SHARE) - _FRAME - others, 1)
+
+    @property
+    def keys(self) -> str:
+        """The line at the bottom now."""
+        return self.KEYS
 
     def head(self, text: str) -> None:
         self.query_one("#heading", Static).update(sanitize_for_display(text))
@@ -105,7 +113,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         text, that line again.
         """
         self.query_one("#keys", Static).update(
-            Content(Face.SHELL.name_commands(sanitize_for_display(text)) or self.KEYS)
+            Content(Face.SHELL.name_commands(sanitize_for_display(text or self.keys)))
         )
 
     def type(self, text: str) -> None:
@@ -148,7 +156,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         elif event.is_printable and event.character:
             self.type(event.character)
         if self.is_current and self.seen() == before:
-            self.hint(f"{shown(event.key)} does nothing here · {self.KEYS}")
+            self.hint(f"{shown(event.key)} does nothing here · {self.keys}")
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop().prevent_default()

@@ -1,5 +1,5 @@
-"""Earlier sessions, the latest first: when each was, what it is, how far, how it ended.
-Enter goes on with one.
+"""Earlier sessions, the latest first: time, subject, progress and end of each. Enter
+resumes one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
 
 
 class SessionsScreen(Chooser):
-    """Closed with the line that goes on with what was chosen."""
+    """Closed with the line that resumes the chosen session."""
 
     KEYS = "Enter: resume · Esc: close"
     NOTHING = "No session matches."

@@ -75,7 +75,7 @@ class TicketsScreen(Chooser):
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """How long that is ago, in one unit."""
+    """Return the time since then, in one unit."""
     seconds = max((now - then).total_seconds(), 0)
     for name, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:

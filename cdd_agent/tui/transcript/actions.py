@@ -32,9 +32,9 @@ from cdd_agent.wording.dialogue_words import lines_changed, tool_use
 from cdd_agent.wording.faces import Face
 
 _DIFF_LINES = 12
-"""Of a difference, before it is opened."""
+"""Shown lines of a diff before it is opened."""
 _LAST_LINES = 8
-"""Of what a command printed, when it is opened a little."""
+"""Shown lines of output that is opened a little."""
 _LONG_COMMAND = 60
 """Characters from which on a command stands below its header, too: there the end may be
 cut.
@@ -46,8 +46,8 @@ _MOST_ROWS, _MOST_CHARACTERS = 40, 4_000
 _SHOWN_ROWS = 10
 """Lines of a longer one that are shown."""
 _OWN_LINES = 20
-"""Of what a command of the person's own prints, while it comes and later: they want to
-see it.
+"""Shown lines of the output of a user's command, while it runs and later: the user
+wants to see it.
 """
 
 
@@ -68,7 +68,7 @@ class Actions:
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._check: FoldHeader | None = None
-        """Of the check that runs."""
+        """The block of the running check."""
         self._told: set[str] = set()
         """Files whose changes were shown with the calls that made them."""
 
@@ -96,7 +96,7 @@ class Actions:
                     self._check, glimpse=_GLIMPSE, sample=-_LAST_LINES
                 )
             case CommandOutput(text=text):
-                if not transcript.is_growing:  # something was told in between
+                if not transcript.is_growing:  # another block came in between
                     transcript.begin(BlockKind.OUTPUT)
                 transcript.write(text)
             case TestsFinished():
@@ -263,8 +263,8 @@ def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
 
 
 def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Foldable:
-    """A question about changes that a person was asked, folded, with their answer;
-    empty where they gave none.
+    """Return a folded question about changes, with the user's answer; an empty answer
+    means none.
     """
     asked, *about = text.split("\n")
     remark = f"Your answer: {_one_line(answer)}" if answer else "Not answered"
@@ -296,7 +296,7 @@ def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:
 
 
 def command_header(command: str, opening: Opening = Opening.HEADER) -> FoldHeader:
-    """Of a command that runs, and how far it is opened when it is over."""
+    """Return the block of a running command. `opening` applies when it ends."""
     return FoldHeader(
         fold=Fold(opening),
         title=_one_line(f"$ {command}"),
@@ -307,7 +307,7 @@ def command_header(command: str, opening: Opening = Opening.HEADER) -> FoldHeade
 
 
 def check_remark(event: TestsFinished) -> tuple[str, Ink]:
-    """How a check ended, `✗ 1 failed, 44 passed · 3 s`, and its ink."""
+    """Return the end of a check, `✗ 1 failed, 44 passed · 3 s`, and its ink."""
     outcome, ink = StepOutcome.FAILED, "problem"
     if event.verification is not None:
         outcome, ink = StepOutcome.from_verification(event.verification), "warning"

@@ -1,4 +1,4 @@
-"""How much of a growing text may stay unsettled: nothing keeps the screen waiting."""
+"""The limits of unsettled text, so that growing text never blocks the screen."""
 
 import re
 from collections.abc import Iterator

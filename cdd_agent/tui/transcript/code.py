@@ -152,7 +152,7 @@ class CodeFence:
         return self._code.title()
 
     def take(self, text: str, *, mid_line: bool) -> Iterator[TranscriptLine]:
-        """A line of code, or so much of a long one as has come."""
+        """A line of code, or the received part of a long one."""
         if not mid_line:
             text = text[min(self._indent, len(text) - len(text.lstrip(" "))) :]
         self._partial += text.removesuffix("\n")
@@ -164,9 +164,7 @@ class CodeFence:
             self._partial = ""
 
     def tail(self, rest: str) -> list[TranscriptLine]:
-        """How the line looks that is being written, with the rest that has not been
-        taken.
-        """
+        """Return the unfinished line with the rest that has not been handled."""
         text = self._partial + ("" if _UNDECIDED.fullmatch(rest) else rest)
         return [self._code.preview(text)] if text else []
 

@@ -24,7 +24,7 @@ _MOST_WORDS = 120
 ends counts as changed.
 """
 _ALIKE = 0.35
-"""From how much in common on, two lines are told as one that changed."""
+"""The least similarity with which two lines are shown as one changed line."""
 WORD = re.compile(r"\w+|\s+|[^\w\s]")
 SIGN_INKS = {" ": "", "-": "deleted", "+": "inserted"}
 LINE_INKS = {" ": "diff", "-": "diff removed", "+": "diff added"}
@@ -32,8 +32,8 @@ _WORD_INKS = {"-": "removed-word", "+": "added-word"}
 
 
 class DiffLayout(Struct):
-    """Whether the diffs of a transcript are shown side by side where there is room for
-    it. The lines look here.
+    """True if the diffs of a transcript are shown side by side where there is room. All
+    lines read it here.
     """
 
     is_side_by_side: bool = True
@@ -43,15 +43,15 @@ class DiffLayout(Struct):
 
 
 class DiffLine(TranscriptLine, eq=False, kw_only=True):
-    """A line of a file, as it was or is. Side by side, what was added is shown by the
-    line that it stands beside.
+    """A line of the old or new file. Side by side, an added line is shown by its
+    partner.
     """
 
     sign: str
     number: int
-    """In the file as it is; of a removed line, as it was."""
+    """The line number in the new file; in the old file for a removed line."""
     number_before: int
-    """In the file as it was, of a line that did not change."""
+    """The line number in the old file, for an unchanged line."""
     digits: int
     window: CodeWindow
     place: int
@@ -201,8 +201,8 @@ def _on_top(
 def changed_words(
     before: str, after: str
 ) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
-    """Where the words are that two lines do not have in common; nowhere, if they have
-    too little in common.
+    """Return the places of the words that differ between two lines; none, if the lines
+    are too different.
     """
     old, new = WORD.findall(before), WORD.findall(after)
     head = next(
@@ -243,8 +243,8 @@ def changed_words(
 
 
 def _spans(words: list[str], same: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Where the words are, in characters, that are not among the same; with the space
-    between them.
+    """Return the places of the differing words in characters, with the space between
+    them.
     """
     kept = {place for start, end in same for place in range(start, end)}
     spans, at = list[tuple[int, int]](), 0

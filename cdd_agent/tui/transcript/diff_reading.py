@@ -42,8 +42,8 @@ class DiffOfFile(NamedTuple):
 
 
 def diff_files(text: str, layout: DiffLayout) -> list[DiffOfFile]:
-    """The files of a unified diff, in its order. What is no diff is shown as it is, in
-    a file without a name.
+    """Return the files of a unified diff, in order. Text that is not a diff is shown
+    unchanged, in a file without a name.
     """
     files, reader = list[DiffOfFile](), _FileReader(layout)
     cut = text[:MOST_TEXT]
@@ -76,7 +76,7 @@ class _FileReader:
         self._old = self._new = 0
         """The numbers of the next lines."""
         self._old_left = self._new_left = 0
-        """How many lines there are to come in this hunk."""
+        """The number of lines that follow in this hunk."""
         self._windows = [CodeWindow(""), CodeWindow("")]
         self._digits = 3
         self._run: tuple[list[DiffLine], list[DiffLine]] = ([], [])
@@ -87,7 +87,7 @@ class _FileReader:
         return self._old_left > 0 or self._new_left > 0
 
     def is_over(self, line: str, following: str) -> bool:
-        """Whether a line begins another file."""
+        """True if a line begins another file."""
         if self._in_hunk or not self._source:
             return False
         if line.startswith("diff --git "):

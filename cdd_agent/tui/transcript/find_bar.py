@@ -32,7 +32,9 @@ class FindInput(GuardedWidget, Input):
 
 
 class FindBar(GuardedWidget, Horizontal):
-    """Looks while one types: Enter goes on, Shift+Enter or Up back, Escape closes."""
+    """Searches while the user types. Enter: next match, Shift+Enter or Up: previous,
+    Escape: close.
+    """
 
     DEFAULT_CSS = """
     FindBar { height: 1; background: $panel; padding: 0 1; }
@@ -56,9 +58,7 @@ class FindBar(GuardedWidget, Horizontal):
     ]
 
     def __init__(self, transcript: Transcript, give_back: Callable[[], object]) -> None:
-        """`give_back` gives the keyboard to whoever has it when nobody looks for
-        anything.
-        """
+        """`give_back` returns the focus to its usual widget."""
         super().__init__()
         self._transcript, self._give_back = transcript, give_back
 
@@ -82,7 +82,7 @@ class FindBar(GuardedWidget, Horizontal):
         self._say_how_many()
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        """A click elsewhere: the person has found it."""
+        """A click elsewhere ends the search."""
         event.stop()
         self.action_close()
 

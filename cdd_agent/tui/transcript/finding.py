@@ -1,4 +1,4 @@
-"""Where in the transcript a text is found: in what is shown, and in what is folded."""
+"""Searching the transcript, in shown and in folded text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ class Hit(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A hit as it is laid out now."""
+    """A hit in the current layout."""
 
     line: TranscriptLine
     start: int
@@ -33,12 +33,10 @@ class Search:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
         self.hits: list[Hit] = []
         self.current = 0
-        """Of the hits, the one that is looked at."""
+        """The current hit."""
 
     def look(self, lines: Iterable[TranscriptLine]) -> None:
-        """Search these lines, anew. The current hit stays the same one, where it is
-        still there.
-        """
+        """Search these lines again. The current hit stays, if it still exists."""
         find = self._pattern.findall
         before = self.hits[self.current] if self.hits else None
         self.hits = [
@@ -49,9 +47,7 @@ class Search:
         self.current = self.hits.index(before) if before in self.hits else 0
 
     def place(self, hit: Hit) -> Place | None:
-        """Where it is now; None where the line is laid out otherwise by now, with less
-        of it.
-        """
+        """Return the current place; None if the line is now laid out with less text."""
         places = [
             Place(part, start, end)
             for part in hit.line.laid_out()
@@ -60,7 +56,7 @@ class Search:
         return places[min(hit.nth, len(places) - 1)] if places else None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where it is in a text."""
+        """The place of a hit in a text."""
         return [found.span() for found in self._pattern.finditer(text)]
 
 
@@ -75,15 +71,15 @@ class Finder:
         turn: Callable[[Fold, Opening], None],
         show: Callable[[int | None], None],
     ) -> None:
-        """`turn` opens or folds a block; `show` brings a row into sight, if there is
-        one, and draws all anew.
+        """`turn` opens or folds a block; `show` scrolls to a row, if there is one, and
+        draws everything again.
         """
         self._scrollback, self._turn, self._show = scrollback, turn, show
         self._search: Search | None = None
         self.is_old = False
         """Since it looked, something was added, left out or laid out otherwise."""
         self._opened: dict[Fold, Opening] = {}
-        """Blocks that were opened, as they were before."""
+        """Blocks that the search opened, with their previous state."""
 
     def find(self, text: str, top: int) -> None:
         """Look for a text, from a row on; no text: look for nothing any more."""
@@ -143,8 +139,8 @@ class Finder:
 
     @property
     def found(self) -> tuple[int, int]:
-        """Which of how many places is the current one, from 1; (0, 0) where there is
-        none.
+        """Return the number of the current place, from 1, and the count; (0, 0) if
+        there is none.
         """
         search = self._search
         return (
@@ -154,7 +150,7 @@ class Finder:
         )
 
     def marks(self, line: TranscriptLine) -> Iterator[tuple[int, int, bool]]:
-        """Where in a line it is, and whether that is the current place."""
+        """Return the places in a line, each with whether it is the current one."""
         if (search := self._search) is not None:
             current = search.place(self._hit) if self._hit is not None else None
             for start, end in search.spans(line.text):

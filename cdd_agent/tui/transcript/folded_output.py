@@ -24,8 +24,8 @@ class FoldedOutput:
     """
 
     def __init__(self, header: FoldHeader, glimpse: int = 0, sample: int = 0) -> None:
-        """Of folded output, so many lines are shown while it comes: a `glimpse`; later,
-        where it is opened a little, a `sample`.
+        """Folded output. `glimpse` lines are shown while it arrives, `sample` lines
+        when it is opened a little.
         """
         self.header = header
         self._glimpse, self._sample = glimpse, sample

@@ -20,7 +20,7 @@ from cdd_agent.tui.transcript.lines import (
 
 
 class Opening(IntEnum):
-    """How far a block is opened."""
+    """The degree to which a block is opened."""
 
     HEADER = 0
     SOME = 1
@@ -99,7 +99,7 @@ class FoldHeader(TranscriptLine, eq=False, kw_only=True):
         return [Row(self, 0, READING_WIDTH)]
 
     def lay_out(self, width: int) -> None:
-        """Make its text anew, in the row that it has."""
+        """Build its text again, for the width of its row."""
         glyph = " " if not self.fold.has_more else "▾" if self.fold.opening else "▸"
         self.gutter = ((f"{glyph} ", self.ink),)
         self.hang = blank(self.gutter)
@@ -115,7 +115,7 @@ class FoldHeader(TranscriptLine, eq=False, kw_only=True):
 
 
 def shortened(text: str, room: int) -> str:
-    """The beginning of a text, with a sign that it goes on, in so many cells."""
+    """Return the beginning of a text in `room` cells, with a sign that it continues."""
     return (
         text
         if cell_len(text) <= room
@@ -131,8 +131,8 @@ class Foldable(Struct, frozen=True):
     source: str
     """All of it as text: what is copied."""
     sample: int = 0
-    """How many lines of the body are worth showing without the others: the first ones,
-    or if negative the last.
+    """The number of body lines to show by themselves: the first ones, or the last if
+    negative.
     """
 
     def lines(self) -> list[TranscriptLine]:

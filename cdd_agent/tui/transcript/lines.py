@@ -26,7 +26,7 @@ Ink: TypeAlias = str
 Piece: TypeAlias = tuple[str, Ink]
 Gutter: TypeAlias = tuple[Piece, ...]
 Mark: TypeAlias = tuple[int, int, Ink]
-"""Where an ink starts and ends in a text."""
+"""The start and end of an ink in a text."""
 
 
 def blank(gutter: Gutter) -> Gutter:
@@ -55,7 +55,7 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
     text: str = ""
     marks: Sequence[Mark] = ()
     ink: Ink = ""
-    """Of the whole text; marks come on top."""
+    """The ink of the whole text; marks are applied on top."""
     gutter: Gutter = ()
     hang: Gutter = ()
     """The gutter of the second row and those below, as wide as the first."""
@@ -66,7 +66,7 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
 
     @property
     def final(self) -> bool:
-        """Whether the colours can no longer change."""
+        """True if the colours can no longer change."""
         return True
 
     def inks(self) -> Sequence[Mark]:

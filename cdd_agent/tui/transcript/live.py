@@ -27,7 +27,7 @@ class LineMaker(Protocol):
         """The lines that are settled by this text."""
 
     def tail(self) -> list[TranscriptLine]:
-        """How the text that is not settled looks now."""
+        """Return the current lines of the unsettled text."""
 
     def finish(self) -> list[TranscriptLine]:
         """The lines that were left."""
@@ -50,9 +50,9 @@ class LiveBlock:
     ) -> None:
         self.kind = kind
         self.begun = False
-        """Whether any of its text is in a part."""
+        """True if any of its text is in a part."""
         self.shown = False
-        """Whether any of its lines has been settled."""
+        """True if any of its lines has been settled."""
         self._space = space_between(above, kind)
         self._maker = maker or GROWING[kind]()
         self._chunks: deque[str] = deque()
@@ -67,7 +67,7 @@ class LiveBlock:
 
     @property
     def header(self) -> FoldHeader | None:
-        """Of a block that folds."""
+        """The header of a block that folds."""
         return self._maker.header if isinstance(self._maker, FoldedOutput) else None
 
     @property
@@ -115,7 +115,7 @@ class LiveBlock:
         return part
 
     def tail(self) -> list[TranscriptLine]:
-        """How the handled text looks that is not settled."""
+        """Return the lines of handled text that is not settled."""
         return self._spaced(self._maker.tail())
 
     def _settled(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:

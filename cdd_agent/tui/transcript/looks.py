@@ -1,4 +1,4 @@
-"""How each ink looks, in Textual's words for styles, with the variables of themes.
+"""The style of each ink, in Textual's syntax, with the variables of themes.
 
 Not by component classes: for each of those Textual applies its whole stylesheet
 whenever a widget starts.
@@ -73,4 +73,4 @@ WITHOUT_COLOURS = {
     "news": "reverse",
     "current": "reverse bold underline",
 }
-"""What stands out by its colours, where there are none."""
+"""Styles for terminals without colours."""

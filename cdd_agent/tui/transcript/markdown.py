@@ -44,9 +44,9 @@ class _Container(Struct):
     ink: Ink = ""
     tight: bool = False
     number: int | None = None
-    """Of the next item, in an ordered list."""
+    """The number of the next item in an ordered list."""
     used: bool = True
-    """Whether the first gutter has been written."""
+    """True if the first gutter has been written."""
 
 
 class _LineWriter:

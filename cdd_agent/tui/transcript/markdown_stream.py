@@ -39,18 +39,18 @@ class MarkdownLines:
         self._partial = ""
         """The start of a line that cannot be judged yet."""
         self._mid_line = False
-        """Whether the start of the next text's line has been taken."""
+        """True if the start of the next text's line has been handled."""
         self._fence: CodeFence | None = None
         self._block = ""
         self._after_blank = False
         self._item_indent = 0
-        """Where the text of the list item begins, if the block ends in a list."""
+        """The start of the list item's text, if the block ends in a list."""
         self._item_start = 0
-        """Where in the block its last item begins."""
+        """The start of the last item in the block."""
         self._gap = False
-        """Whether something stands before this block."""
+        """True if another block precedes this one."""
         self._continued = False
-        """Whether the block is the rest of one that was cut."""
+        """True if the block is the rest of a cut one."""
 
     def feed(self, text: str) -> list[TranscriptLine]:
         """Take a chunk; returns the lines that are settled by it."""
@@ -72,7 +72,7 @@ class MarkdownLines:
         return self._hand_out()
 
     def tail(self) -> list[TranscriptLine]:
-        """How the part that is not settled looks now."""
+        """Return the current lines of the unsettled part."""
         rest = self._partial.removesuffix("\r")
         if self._fence is not None:
             return self._fence.tail(rest)
@@ -84,7 +84,7 @@ class MarkdownLines:
         return lines
 
     def _take(self, line: str) -> None:
-        """One line, or so much of a long one as has come."""
+        """One line, or the received part of a long one."""
         if self._mid_line or not self._begins(line[:_PEEK]):
             if self._fence is not None:
                 self._settled += self._fence.take(line, mid_line=self._mid_line)

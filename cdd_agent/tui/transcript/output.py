@@ -66,8 +66,8 @@ def _line(source: str) -> TranscriptLine:
 
 
 def _rule_around(text: str) -> tuple[int, int] | None:
-    """How long the rules are at both ends of a line that is a rule, perhaps with words
-    in the middle.
+    """Return the lengths of the rules at both ends of a line that is a rule, perhaps
+    with words in the middle.
     """
     if text[:1] not in _RULE_CHARACTERS:
         return None

@@ -48,7 +48,7 @@ def web_places(text: str) -> Iterator[WebPlace]:
 
 
 def file_places(text: str) -> Iterator[FilePlace]:
-    """Whether there is such a file, nobody has looked."""
+    """The file may not exist: this is not checked."""
     if ":" in text:
         for found in _FILE.finditer(text):
             yield FilePlace(found.start(), found.end(), found[1], int(found[2]))

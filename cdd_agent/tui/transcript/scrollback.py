@@ -27,7 +27,7 @@ class Part(Struct):
     source: str
     lines: list[TranscriptLine]
     begins: bool
-    """Whether it is the first of its block."""
+    """True if it is the first of its block."""
     rows: int = 0
     fold: Fold | None = None
     """By which all of its block opens and folds."""
@@ -82,13 +82,13 @@ class Scrollback:
     def __init__(self, max_rows: int) -> None:
         self.rows: list[Row] = []
         self.settled = 0
-        """How many rows cannot change any more."""
+        """The number of rows that can no longer change."""
         self.width = 0
-        """Of the rows; 0 until there is a place on the screen."""
+        """The width of the rows; 0 until the widget is on the screen."""
         self._max_rows = max_rows
         self._parts: deque[Part] = deque()
         self._weight = 0
-        """Of all parts."""
+        """The weight of all parts."""
         self._left_out = False
         self._below: list[Part] = []
         self._rows_below: list[Row] = []
@@ -195,7 +195,9 @@ class Scrollback:
         return _sources(self._below)
 
     def place_of(self, rows: list[Row]) -> int:
-        """Where the last of these rows, which were broken for another width, is now."""
+        """Return the current place of the last of these rows, which were wrapped for
+        another width.
+        """
         places = {id(row.line): y for y, row in reversed(list(enumerate(self.rows)))}
         for line, start, _ in reversed(rows):
             if (y := places.get(id(line))) is not None:
@@ -248,7 +250,7 @@ class Scrollback:
             part = self._parts.popleft()
             self._weight -= part.weight
             gone += part.rows
-            # what is left of its block has nothing to be opened by
+            # the rest of its block has no header to open it
             if part.fold is not None:
                 part.fold.opening = Opening.ALL
         if not gone:

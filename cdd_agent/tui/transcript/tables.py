@@ -29,7 +29,7 @@ class Table(TranscriptLine, eq=False, kw_only=True):
     body: list[list[Cell]]
     aligns: list[str]
     _lines: list[TranscriptLine] = field(default_factory=list)
-    """Those of the last width."""
+    """The lines for the last width."""
 
     def laid_out(self) -> Sequence[TranscriptLine]:
         return self._lines

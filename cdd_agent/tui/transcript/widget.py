@@ -44,7 +44,7 @@ from cdd_agent.tui.transcript.places import (
 from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, Part, Scrollback
 
 _CHOSEN = Style(reverse=True)
-"""Of the block that is chosen, its first row: seen without colours, too."""
+"""The style of the first row of the selected block, visible without colours, too."""
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
 _SCROLLING = frozenset(
@@ -56,7 +56,7 @@ _ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
 
 
 class Transcript(GuardedWidget, ScrollView, can_focus=True):
-    """An append-only log. It stays at its end while text arrives, unless the person has
+    """An append-only log. It stays at its end while text arrives, unless the user has
     scrolled up.
     """
 
@@ -106,18 +106,16 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
-        """Of the last block that shows anything, but for the live one and those below
-        it.
+        """The kind of the last visible block, except the live one and those below it.
         """
         self._last_below: BlockKind | None = None
-        """Of the last block that was added below the live one."""
+        """The kind of the last block below the live one."""
         self._thoughts: ThoughtsHeader | None = None
-        """The latest, as long as it is not known what they came to."""
+        """The latest thoughts, until their cost is known."""
         self._drawing_is_due = False
         self._following = True
         self._seen = 0
-        """The number of the row below those that were there when the person scrolled
-        up.
+        """The number of the first row that is newer than the user's scrolling up.
         """
         self._row_offset = 0
         """Added to a row's place, it gives a number that stays when old rows are left
@@ -130,7 +128,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """The first line of the block that is chosen by keys."""
         self._chosen_row = -1
         self.diff_layout = DiffLayout()
-        """How the diffs in it are laid out."""
+        """The layout of its diffs."""
         self.finder = Finder(self._scrollback, self._turn, self._show_found)
 
     # --- content
@@ -278,7 +276,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self.post_message(self.ChoiceChanged())
 
     def plain_text(self) -> str:
-        """The sources of all blocks that are kept, as they were given."""
+        """Return the original texts of all kept blocks."""
         blocks = self._scrollback.sources()
         if self._live is not None and (rest := self._live.rest):
             if not self._live.begun:
@@ -295,7 +293,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._drawing_is_due = self.call_after_refresh(self._draw_waiting)
 
     def _draw_waiting(self) -> None:
-        """Draw as much of the text that waits as there is time for."""
+        """Draw waiting text while there is time."""
         self._drawing_is_due = False
         if (live := self._live) is None or not live.is_waiting:
             return
@@ -314,9 +312,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._last_below or (self._live.kind if self._live is not None else None)
 
     def _place_below(self, kind: BlockKind, parts: Sequence[Part]) -> None:
-        """Below the live block, which goes on above them: it is not cut by what is told
-        beside it.
-        """
+        """Add it below the live block, which continues above and is not cut."""
         self._last_below = kind
         self._scrollback.put_below(parts)
         self._place([])
@@ -373,7 +369,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def chosen_text(self) -> str:
-        """All of the block that is chosen, folded or not, as it was given."""
+        """The original text of the selected block, folded or not."""
         if self._chosen is None:
             return ""
         blocks = self._blocks()
@@ -488,8 +484,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.scroll_to(y=end - height, animate=False, force=True)
 
     def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
-        """Open a block further, or as far as told. All above keeps its place; text that
-        still comes is followed.
+        """Open a block further, or to a given degree. Rows above keep their place;
+        arriving text is followed.
         """
         if not fold.has_more:
             return
@@ -629,7 +625,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
 
     def _is_following(self) -> bool:
-        # The target, not the offset: a person's way up begins with an animation.
+        # The target, not the offset: scrolling up begins with an animation.
         return self._follows and (
             self._following or self.scroll_target_y >= self.max_scroll_y
         )
@@ -651,7 +647,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def _new_rows(self) -> int:
-        """Rows that came since the person scrolled up."""
+        """Rows that arrived after the user scrolled up."""
         return (
             0
             if self._is_following() or not self._follows

@@ -1,4 +1,4 @@
-"""Where text is broken so that it fits a number of cells."""
+"""Breaking text into rows of a number of cells."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,7 @@ from rich.cells import split_graphemes
 
 
 def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
-    """Where each row of the text starts and ends; spaces at a break between words
+    """Return the start and end of each row of the text; spaces at a break between words
     belong to no row.
     """
     if text.isascii():

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cdd_agent.tui.asking_driver import QUESTION
+from cdd_agent.tui.terminal_input.driver import BACKGROUND_QUESTION
 from cdd_agent.tui.themes import ThemeChoice, remembered
 from tests.support.projects import Sandbox
 from tests.support.terminals import Terminal
@@ -33,7 +33,10 @@ def test_the_terminals_answer_chooses_the_theme_and_is_not_typed(
     )
     try:
         terminal.until(
-            lambda: QUESTION.encode() in terminal.seen and "❯".encode() in terminal.seen
+            lambda: (
+                BACKGROUND_QUESTION.encode() in terminal.seen
+                and "❯".encode() in terminal.seen
+            )
         )
         os.write(terminal.master, b"\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\")
         terminal.until(lambda: remembered({}) == ThemeChoice("light"))

@@ -15,7 +15,6 @@ from cdd_agent.tui.key_help import all_of_the_shell, on_screens
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.chooser import Chooser
-from cdd_agent.tui.screens.first_run import WishScreen
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.screens.palette import Palette
@@ -23,6 +22,7 @@ from cdd_agent.tui.screens.sessions import SessionsScreen
 from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.screens.trust_screen import TrustScreen
+from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindBar
@@ -55,7 +55,7 @@ def test_every_binding_has_a_description() -> None:
         Palette,
         TicketsScreen,
         SettingsScreen,
-        WishScreen,
+        Wish,
         BoardScreen,
         TrustScreen,
         StepScreen,

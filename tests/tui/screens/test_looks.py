@@ -19,9 +19,11 @@ from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus, Verification
+from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.screens.first_run import FirstRun, WishScreen
+from cdd_agent.tui.screens.model_setup import ModelSetup
+from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.themes import use_theme
 from cdd_agent.tui.timeline_screen import TimelineScreen
@@ -164,8 +166,11 @@ STATES: dict[str, Show] = {
             Timeline(SLUG, tuple(VIEWS), (FAILED,)), lambda _: DETAILS, preview
         )
     ),
-    "first run": over(lambda: FirstRun(OFFERS, lambda: 0.0), "down"),
-    "wish": over(WishScreen, *"CSV"),
+    "model setup": over(
+        lambda: ModelSetup(OFFERS, KeyClock(), environment={"ANTHROPIC_API_KEY": "a"}),
+        "down",
+    ),
+    "wish": over(Wish, *"CSV"),
 }
 LOOKS: dict[str, tuple[tuple[int, int], str, str, list[str]]] = {
     "dark": (
@@ -178,7 +183,7 @@ LOOKS: dict[str, tuple[tuple[int, int], str, str, list[str]]] = {
             "help",
             "tickets",
             "settings",
-            "first run",
+            "model setup",
             "wish",
         ],
     ),
@@ -197,10 +202,6 @@ async def showing_screens(
 ) -> AsyncIterator[tuple[Shell, Pilot[None]]]:
     """Open a shell after a run, in which everything has the same time on each day."""
     monkeypatch.setattr("cdd_agent.tui.screens.tickets.datetime", Noon)
-    monkeypatch.setattr(
-        "cdd_agent.tui.screens.first_run.choices.__defaults__",
-        ({"ANTHROPIC_API_KEY": "a"},),
-    )
     for number, name in enumerate((SLUG, "feature-login", "bug-rounding")):
         for file in (shop.root / "tickets" / name).iterdir():
             os.utime(file, (1_700_000_000 - number * 90_000,) * 2)

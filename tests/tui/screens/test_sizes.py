@@ -8,7 +8,6 @@ from textual.widgets import Static
 
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.tui.screens.board import BoardScreen
-from cdd_agent.tui.screens.first_run import Wish
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.screens.palette import Palette
@@ -16,6 +15,7 @@ from cdd_agent.tui.screens.sessions import SessionsScreen
 from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.screens.trust_screen import TrustScreen
+from cdd_agent.tui.screens.wish import Wish
 from tests.support.projects import Sandbox
 from tests.tui.person import Person, person_at
 
@@ -76,5 +76,8 @@ def look(screen: Overlay, size: tuple[int, int], *, is_long: bool) -> str:
         return f"{wide} columns"
     if abs((width - wide) / 2 - x) > 1 or abs((height - tall) / 2 - y) > 1:
         return f"not in the middle: {box.region}"
-    bottom = sum(child.outer_size.height for child in box.children) + 2
+    rows = (
+        child.outer_size.height + child.styles.margin.height for child in box.children
+    )
+    bottom = sum(rows) + 2
     return "" if tall == bottom else f"{tall} rows for {bottom}"

@@ -53,7 +53,7 @@ def test_what_a_run_shows(run: CheckRun, expected: FaultResult) -> None:
         (ran(0), True),
         (ran(1), False),
         (ran(None), False),
-        (ran(0, problem="left no report of its tests (exit code 0)"), False),
+        (ran(0, problem="wrote no test report (exit code 0)"), False),
         (ran(0, unusable="watches"), False),
     ],
 )

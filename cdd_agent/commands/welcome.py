@@ -1,0 +1,137 @@
+"""The rows of the first screen: what the user most likely wants to do next, read from
+the project.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from cdd_agent.agents.store import LastActive
+from cdd_agent.commands.overview import overviews
+from cdd_agent.commands.sessions import left_last
+from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
+from cdd_agent.engine.whereabouts import in_its_tree
+from cdd_agent.errors import CddError
+from cdd_agent.open_project import Project
+from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tickets.store import Ticket
+from cdd_agent.user_folders import home_folder
+
+_LONGEST_PATH = 20
+_AT_WORK = {"socrates": "writing the spec", "planner": "planning"}
+
+
+class Unfinished(Struct, frozen=True):
+    """A ticket that can be continued."""
+
+    slug: str
+    progress: str
+    line: str
+    is_interrupted: bool
+    """An agent was at work on it."""
+
+
+def find_beginning(
+    project: Project, left_open: LastActive | None, model_problem: str
+) -> Beginning:
+    """Read the project's tickets, and return the rows that fit. `left_open` is the
+    agent that was active last. To be called in a thread: it reads the files of each
+    ticket.
+    """
+    unfinished = _find_unfinished(project, left_open)
+    rows = tuple(_rows(unfinished, len(project.tickets.list()), model_problem))
+    return Beginning(rows, _likeliest(rows, unfinished), _describe_place(project.root))
+
+
+def _find_unfinished(
+    project: Project, left_open: LastActive | None
+) -> Unfinished | None:
+    if left_open is not None and left_open.ticket and left_open.agent in _AT_WORK:
+        progress = _AT_WORK[left_open.agent]
+        line = f"/resume {left_open.ticket}"
+        return Unfinished(left_open.ticket, progress, line, is_interrupted=True)
+    run = left_last(project)
+    if run is not None:
+        return Unfinished(
+            run.slug, describe_run(run), f"/resume {run.slug}", is_interrupted=True
+        )
+    for ticket in overviews(project):
+        seen = ticket.view
+        if seen.is_over or seen.error:
+            continue
+        steps = f", {seen.done} of {seen.total} steps done" if seen.total else ""
+        return Unfinished(
+            seen.slug, f"{seen.state}{steps}", ticket.next_line, is_interrupted=False
+        )
+    return None
+
+
+def describe_run(ticket: Ticket) -> str:
+    """Return how far a ticket's run is, such as "step 2 of 4 failed"."""
+    try:
+        state = read_state(in_its_tree(ticket))
+    except CddError:
+        return "a run"
+    return describe_progress(state) if state is not None else "a run"
+
+
+def describe_progress(state: ExecutionState) -> str:
+    steps = [state.step_executions[number] for number in sorted(state.step_executions)]
+    for place, step in enumerate(steps, 1):
+        if step.status is StepStatus.FAILED:
+            return f"step {place} of {len(steps)} failed"
+    for place, step in enumerate(steps, 1):
+        if step.status is StepStatus.IN_PROGRESS:
+            return f"step {place} of {len(steps)} interrupted"
+    done = sum(step.status.is_over for step in steps)
+    return f"{done} of {len(steps)} steps done"
+
+
+def _rows(
+    unfinished: Unfinished | None, tickets: int, model_problem: str
+) -> Iterator[WelcomeRow]:
+    """Yield the rows, the most important ones first: a low window shows no others."""
+    if unfinished is not None:
+        yield WelcomeRow(
+            RowAction.CONTINUE,
+            f"Continue {unfinished.slug}",
+            unfinished.progress,
+            unfinished.line,
+            is_sent=unfinished.is_interrupted,
+        )
+    if model_problem:
+        yield WelcomeRow(RowAction.SET_UP_MODEL, "Set up a model", model_problem)
+    yield WelcomeRow(
+        RowAction.NEW_TICKET, "New ticket", "say what you want in a sentence"
+    )
+    if tickets:
+        many = "1 ticket" if tickets == 1 else f"{tickets} tickets"
+        yield WelcomeRow(RowAction.TICKETS, "Open a ticket", many)
+    if model_problem or not tickets:
+        yield WelcomeRow(RowAction.DEMO, "Demo", "sample project; leaves this shell")
+    yield WelcomeRow(RowAction.HELP, "Help", "commands and keys")
+
+
+def _likeliest(rows: tuple[WelcomeRow, ...], unfinished: Unfinished | None) -> int:
+    actions = [row.action for row in rows]
+    if RowAction.SET_UP_MODEL in actions:
+        return actions.index(RowAction.SET_UP_MODEL)
+    if unfinished is not None and unfinished.is_interrupted:
+        return actions.index(RowAction.CONTINUE)
+    return actions.index(RowAction.NEW_TICKET)
+
+
+def _describe_place(root: Path) -> str:
+    if (root / ".cdd").is_dir():
+        return ""
+    return f"{_short_path(root)} isn't a cdd project yet. Type /init to set it up."
+
+
+def _short_path(path: Path) -> str:
+    home = home_folder()
+    shown = str(path)
+    if home is not None and path.is_relative_to(home) and path != home:
+        shown = f"~/{path.relative_to(home).as_posix()}"
+    return shown if len(shown) <= _LONGEST_PATH else f"…/{path.name}"

@@ -1,0 +1,41 @@
+"""The rows of the first screen, as values: `welcome.py` finds them, the screen shows
+them. This module is imported with the first screen, so it imports little.
+"""
+
+from enum import Enum, auto
+
+from msgspec import Struct
+
+WHAT_CDD_IS = "Turns tickets into specs, plans and tested code."
+
+
+class RowAction(Enum):
+    """What a row of the first screen starts."""
+
+    CONTINUE = auto()
+    SET_UP_MODEL = auto()
+    NEW_TICKET = auto()
+    TICKETS = auto()
+    DEMO = auto()
+    HELP = auto()
+
+
+class WelcomeRow(Struct, frozen=True):
+    """A row, and for `CONTINUE` the line that continues the ticket."""
+
+    action: RowAction
+    title: str
+    detail: str = ""
+    line: str = ""
+    is_sent: bool = False
+    """The line is sent at once; otherwise it is put into the prompt."""
+
+
+class Beginning(Struct, frozen=True):
+    """What the first screen shows below its heading."""
+
+    rows: tuple[WelcomeRow, ...] = ()
+    first: int = 0
+    """The row that is highlighted first."""
+    place: str = ""
+    """A remark on the folder."""

@@ -1,0 +1,76 @@
+"""The field for what the user wants: a ticket is made of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tui.screens.overlay import Overlay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from textual.widget import Widget
+
+
+class Wish(Overlay):
+    """One line: what is wanted. Closed with it, or with nothing."""
+
+    DEFAULT_CSS = """
+    Wish {
+        & > #overlay { max-width: 80; }
+        & #words {
+            height: auto; min-height: 1; max-height: 3; padding: 0 1;
+            background: $surface;
+        }
+        & #about { height: auto; padding: 0 1; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "make", "Make a ticket of it", show=False),
+        Binding("backspace", "shorten(1)", "Take back a letter", show=False),
+        Binding("ctrl+u", "shorten(1000000)", "Empty the line", show=False),
+    ]
+    KEYS = "Enter: make the ticket, start nothing · Esc: close"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._typed = ""
+
+    def content(self) -> Iterator[Widget]:
+        yield Static(
+            "Say it in a sentence or two. cdd makes a ticket of it. Then Socrates"
+            " asks what is unclear, the Planner writes the steps, and the Executor"
+            " carries them out: each one when you press Enter.",
+            id="about",
+            markup=False,
+        )
+        yield Static(id="words", markup=False)
+
+    def on_mount(self) -> None:
+        self.head("New ticket: what do you want?")
+        self._show()
+
+    def seen(self) -> str:
+        return self._typed
+
+    def type(self, text: str) -> None:
+        self._typed += text
+        self._show()
+
+    def action_shorten(self, by: int) -> None:
+        self._typed = self._typed[: max(len(self._typed) - by, 0)]
+        self._show()
+
+    def action_make(self) -> None:
+        if self._typed.strip():
+            self.dismiss(self._typed.strip())
+
+    def _show(self) -> None:
+        self.query_one("#words", Static).update(
+            Content(f"› {sanitize_for_display(self._typed)}▏")
+        )

@@ -1,0 +1,93 @@
+"""Recognizes pastes in terminals that do not mark them: several lines that come faster
+than anybody types.
+"""
+
+import re
+from math import inf
+
+from cdd_agent.sanitize import is_text
+from cdd_agent.tui.terminal_input.splitting import Pasted, PasteEnd, Token
+
+BURST_GAP = 0.01
+"""Seconds between the characters of a burst, at most."""
+_REPORT = re.compile(r"\x1b(?:\[<|\[M|\[[IO]\Z|\[\?|\[48;[\d:;]+t|\]|\[\d+;\d+R)")
+"""Sequences that are no keys: mouse, focus, answers of the terminal."""
+
+
+class BurstFilter:
+    """Turns the characters of a burst with two or more line ends into a paste.
+
+    A line end is held until the burst is over, and with it all that follows. A line
+    with one Enter stays what it is, and so does Enter pressed several times.
+    """
+
+    def __init__(self) -> None:
+        self.deadline = inf
+        """The time at which the burst is over, if no character comes until then."""
+        self._held: list[Token] = []
+        """The tokens since the first line end, or the first paste."""
+        self._has_text = False
+
+    def feed(self, tokens: list[Token], at: float) -> list[Token]:
+        """Return the tokens that are certain, in their order."""
+        certain: list[Token] = []
+        for token in tokens:
+            is_character = isinstance(token, str) and len(token) == 1
+            if is_character or isinstance(token, Pasted | PasteEnd):
+                self.deadline = at + BURST_GAP
+                self._has_text = self._has_text or _is_text(token)
+            if self._held or token in ("\r", "\n") or isinstance(token, Pasted):
+                self._held.append(token)
+            else:
+                certain.append(token)
+        return certain
+
+    def tick(self, at: float) -> list[Token]:
+        """Return the tokens of a burst that is over."""
+        if at < self.deadline:
+            return []
+        self.deadline = inf
+        held, self._held = self._held, []
+        has_text, self._has_text = self._has_text, False
+        return _resolve(held, has_text=has_text)
+
+
+def _is_text(token: Token) -> bool:
+    return isinstance(token, str) and len(token) == 1 and is_text(token)
+
+
+def _resolve(held: list[Token], *, has_text: bool) -> list[Token]:
+    """Return a whole burst, with its pastes."""
+    # A paste that contains an end marker goes on to the last one.
+    ends = [index for index, token in enumerate(held) if isinstance(token, PasteEnd)]
+    pasted = _as_paste(held[: ends[-1]]) if ends else []
+    rest = _without_line_feeds_of_enter(held[ends[-1] + 1 :] if ends else held)
+    line_ends = sum(token in ("\r", "\n") for token in rest)
+    if has_text and line_ends > 1:
+        return _as_paste([*pasted, *rest])
+    return pasted + rest
+
+
+def _without_line_feeds_of_enter(tokens: list[Token]) -> list[Token]:
+    """Count CR LF as one line end."""
+    kept: list[Token] = []
+    is_behind_enter = False
+    for token in tokens:
+        if token != "\n" or not is_behind_enter:  # noqa: S105  # no password
+            kept.append(token)
+        is_behind_enter = token == "\r"  # noqa: S105  # no password
+    return kept
+
+
+def _as_paste(tokens: list[Token]) -> list[Token]:
+    """Return the characters as one paste, behind the reports among them."""
+    reports: list[Token] = []
+    parts: list[str] = []
+    for token in tokens:
+        if isinstance(token, Pasted):
+            parts.append(token.text)
+        elif isinstance(token, str) and len(token) == 1:
+            parts.append(token)
+        elif isinstance(token, str) and _REPORT.match(token):
+            reports.append(token)
+    return [*reports, Pasted("".join(parts))]

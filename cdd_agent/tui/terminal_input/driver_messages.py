@@ -1,0 +1,20 @@
+"""The messages that the terminal's driver sends in addition to Textual's."""
+
+from textual.message import Message
+
+
+class BackgroundTold(Message):
+    """The terminal's background, as it names it: `rgb:1e1e/1e1e/1e1e`."""
+
+    def __init__(self, colour: str) -> None:
+        super().__init__()
+        self.colour = colour
+
+
+class InputEnded(Message):
+    """Nothing more will be typed."""
+
+    def __init__(self, *, is_gone: bool) -> None:
+        """`is_gone`: the terminal is closed, and nothing can be written to it."""
+        super().__init__()
+        self.is_gone = is_gone

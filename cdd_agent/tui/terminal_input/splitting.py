@@ -1,0 +1,187 @@
+"""Splits what a terminal sends into characters, escape sequences and pastes.
+
+It makes no difference in which pieces the text is read. Time does: an Escape that
+nothing follows is a key, and a paste ends if its end marker does not come.
+"""
+
+import re
+from math import inf
+
+from msgspec import Struct
+from textual.constants import ESCAPE_DELAY
+
+PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
+PASTE_PAUSE = 0.3
+"""Seconds without input that end a paste whose end marker is lost."""
+SEQUENCE_PAUSE = 1.0
+"""Seconds to wait for the rest of a sequence that no user types. A slow line may cut
+it.
+"""
+ANSWER_TIME = 2.0
+"""Seconds in which the terminal may answer a question."""
+ANSWER_PAUSE = 0.3
+"""Seconds for which an Escape may be the beginning of such an answer."""
+LONGEST_STRING = 8192
+"""Longest control string, in characters."""
+
+_SEQUENCE = re.compile(
+    # the mouse of old terminals: three characters follow
+    r"\x1b\[M(?s:...)"
+    # Some terminals report places outside of the window as negative.
+    r"|\x1b\[<[-\d;]{0,64}[Mm]"
+    # function keys of the Linux console
+    r"|\x1b\[\[[A-E]"
+    # keys of rxvt with Shift
+    r"|\x1b\[\d{1,3}\$"
+    r"|\x1b\[(?![M\[])[0-?]{0,64}[ -/]{0,4}[@-~]"
+    r"|\x1bO\d{0,2}[@-~]"
+    # answers of the terminal
+    r"|\x1b(?:\]\d|[PX^_])[^\x00-\x1f]*(?:\x07|\x1b\\)"
+)
+_BEGINNING = re.compile(
+    r"\x1b"
+    r"|\x1b\[M(?s:.){0,2}"
+    r"|\x1b\[<[-\d;]{0,64}"
+    r"|\x1b\[\["
+    r"|\x1b\[[0-?]{0,64}[ -/]{0,4}"
+    r"|\x1bO\d{0,2}"
+    rf"|\x1b(?:\]\d|[PX^_])[^\x00-\x1f]{{0,{LONGEST_STRING}}}\x1b?"
+    r"|\x1b\]"
+)
+_CUT_OFF = re.compile(r"\x1b\[[0-?]+[ -/]*|\x1b\[M|\x1bO\d+")
+"""Beginnings that no user types."""
+_CHARACTERS = re.compile(r"[^\x1b]+")
+
+
+class Pasted(Struct, frozen=True):
+    """A paste, as the terminal has sent it."""
+
+    text: str
+
+
+class PasteEnd(Struct, frozen=True):
+    """The end marker of a paste that is over, or never began."""
+
+
+class AltCharacter(Struct, frozen=True):
+    """An Escape with a character right behind it."""
+
+    character: str
+
+
+Token = str | Pasted | PasteEnd | AltCharacter
+"""A string is one character, or a whole escape sequence."""
+
+
+class Splitter:
+    """Splits text into tokens, wherever the text is cut."""
+
+    def __init__(self) -> None:
+        self.deadline = inf
+        """The time at which `tick` is due."""
+        self._rest = ""
+        """The beginning of a sequence."""
+        self._is_rest_pasted = False
+        """True if the paste ended within that sequence."""
+        self._paste: list[str] | None = None
+        """The parts of a paste whose end marker has not come yet."""
+        self._answer_until = -inf
+
+    def expect_answer(self, at: float) -> None:
+        """Wait longer for the rest of an answer than for what follows an Escape."""
+        self._answer_until = at + ANSWER_TIME
+
+    def feed(self, text: str, at: float) -> list[Token]:
+        """Return the tokens of text that was read at the time `at`."""
+        tokens: list[Token] = []
+        text = self._rest + text
+        self._rest = ""
+        position = 0
+        while position < len(text) and not self._rest:
+            if self._paste is not None:
+                position = self._read_paste(self._paste, text, position, tokens)
+            elif text[position] == "\x1b":
+                position = self._read_sequence(text, position, tokens)
+            else:
+                characters = _CHARACTERS.match(text, position)
+                assert characters is not None
+                tokens += characters[0]
+                position = characters.end()
+        self.deadline = at + self._pause(at)
+        return tokens
+
+    def tick(self, at: float) -> list[Token]:
+        """Return the tokens for which nothing more will come."""
+        if at < self.deadline:
+            return []
+        self.deadline = inf
+        if self._paste is not None:
+            paste, self._paste = self._paste, None
+            if self._rest:
+                self._is_rest_pasted = True
+                self.deadline = at + SEQUENCE_PAUSE
+            return [Pasted("".join(paste))]
+        rest, self._rest = self._rest, ""
+        if self._is_rest_pasted or _CUT_OFF.fullmatch(rest):
+            self._is_rest_pasted = False
+            return []
+        if len(rest) < 2:
+            return [rest] if rest else []
+        return [AltCharacter(rest[1]), *rest[2:]]
+
+    def _pause(self, at: float) -> float:
+        """Return the seconds to wait for more."""
+        if self._paste is not None:
+            return PASTE_PAUSE
+        if not self._rest:
+            self._is_rest_pasted = False
+            return inf
+        if len(self._rest) > 2 or self._is_rest_pasted:
+            return SEQUENCE_PAUSE
+        return ANSWER_PAUSE if at < self._answer_until else ESCAPE_DELAY
+
+    def _read_paste(
+        self, paste: list[str], text: str, position: int, tokens: list[Token]
+    ) -> int:
+        """Read up to the end marker, and return the position behind it."""
+        end = text.find(PASTE_END, position)
+        if end >= 0:
+            tokens.append(Pasted("".join([*paste, text[position:end]])))
+            self._paste = None
+            return end + len(PASTE_END)
+        stop = len(text)
+        for length in range(len(PASTE_END) - 1, 0, -1):
+            if text.endswith(PASTE_END[:length], position):
+                stop -= length
+                break
+        paste.append(text[position:stop])
+        self._rest = text[stop:]
+        return len(text)
+
+    def _read_sequence(self, text: str, position: int, tokens: list[Token]) -> int:
+        """Read what begins with an Escape, and return the position behind it."""
+        sequence = _SEQUENCE.match(text, position)
+        if sequence is not None:
+            self._take_sequence(sequence[0], tokens)
+            return sequence.end()
+        if _BEGINNING.fullmatch(text, position):
+            self._rest = text[position:]
+            return len(text)
+        cut_off = _CUT_OFF.match(text, position)
+        if cut_off is not None:
+            return cut_off.end()
+        following = text[position + 1]
+        if following == "\x1b":
+            tokens.append("\x1b")
+            return position + 1
+        tokens.append(AltCharacter(following))
+        return position + 2
+
+    def _take_sequence(self, sequence: str, tokens: list[Token]) -> None:
+        match sequence:
+            case "\x1b[200~":
+                self._paste = []
+            case "\x1b[201~":
+                tokens.append(PasteEnd())
+            case _:
+                tokens.append(sequence)

@@ -1,0 +1,40 @@
+"""Keys and pastes as the shell receives them, whichever driver reads them."""
+
+from textual import events
+from textual.message import Message
+
+from cdd_agent.sanitize import is_text, text_of_paste
+
+
+class TypedKey(events.Key):
+    """A key whose character Python does not call printable, but which is text: blanks
+    of other scripts, joiners, direction marks, private use.
+    """
+
+    @property
+    def is_printable(self) -> bool:
+        return True
+
+    def copy(self) -> "TypedKey":
+        return TypedKey(self.key, self.character)
+
+
+# Handlers of keys receive it.
+TypedKey.handler_name = events.Key.handler_name
+
+
+def key_event(key: str, character: str | None) -> events.Key:
+    """Return the event of a key."""
+    event = events.Key(key, character)
+    if character is None or len(character) != 1 or event.is_printable:
+        return event
+    return TypedKey(key, character) if is_text(character) else event
+
+
+def refine_message(message: Message) -> Message:
+    """Return the message of any driver, with the keys and pastes of the shell."""
+    if isinstance(message, events.Paste):
+        message.text = text_of_paste(message.text)
+    elif isinstance(message, events.Key) and not message.is_printable:
+        return key_event(message.key, message.character)
+    return message

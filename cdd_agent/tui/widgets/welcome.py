@@ -1,0 +1,256 @@
+"""The first screen of a session, in the transcript's place until something is said:
+what cdd is, and rows that Enter starts while the prompt is empty.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from cdd_agent.commands.welcome_rows import WHAT_CDD_IS, Beginning, WelcomeRow
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.quiet_enter import EnterGuard
+from cdd_agent.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from textual import events
+
+    from cdd_agent.tui.answering import KeyClock
+
+_WIDEST = 70
+_MARGIN = 2
+_USUAL_HEIGHT = 12
+"""Rows by which the block is placed, so that it does not jump when its rows come."""
+_MOST_NOTE_LINES = 4
+
+
+class Welcome(GuardedWidget, Widget):
+    """A quiet block in the middle. Its keys are those of an empty prompt: Up and Down
+    choose a row, Enter starts it, Escape leaves the rows, Down takes them up again. Up
+    on the first row is for the history.
+    """
+
+    DEFAULT_CSS = "Welcome { width: 1fr; height: 1fr; display: none; }"
+
+    class Started(Message):
+        """The user chose a row."""
+
+        def __init__(self, row: WelcomeRow) -> None:
+            super().__init__()
+            self.row = row
+
+    class HintChanged(Message):
+        """Enter has another effect in an empty prompt."""
+
+    def __init__(self, clock: KeyClock) -> None:
+        super().__init__()
+        self._guard = EnterGuard(clock)
+        self._beginning = Beginning()
+        self._notes: tuple[str, ...] = ()
+        self._chosen = 0
+        self._is_moved = False
+        """The user moved the highlight."""
+        self._is_left = False
+        """The user left the rows by Escape."""
+        self._is_typing = False
+        self._rows_at: dict[int, int] = {}
+        """By the line of the widget, the place of the row that is drawn there."""
+
+    def open(self, beginning: Beginning) -> None:
+        """Show these rows. A highlight that the user moved stays on its row."""
+        before, moved = self._row, self._is_moved
+        self._beginning = beginning
+        self._chosen = beginning.first
+        if moved and before is not None:
+            places = [row.action for row in beginning.rows]
+            if before.action in places:
+                self._chosen = places.index(before.action)
+        self._appear()
+
+    def add_note(self, text: str) -> None:
+        """Show a remark below the rows."""
+        self._notes = (*self._notes, text)
+        self.refresh()
+
+    def watch_prompt(self, text: str) -> None:
+        """Show whether the prompt's keys are for the rows."""
+        is_typing = bool(text)
+        if is_typing == self._is_typing:
+            return
+        self._is_typing = is_typing
+        self._appear()
+
+    @property
+    def hint(self) -> str:
+        """What Enter does in an empty prompt; empty where it is not for the rows."""
+        row = self._row
+        if row is None or not self.is_active:
+            return ""
+        title = f"{row.title[:1].lower()}{row.title[1:]}"
+        return f"Enter: {title} · ↑↓ choose · or type"
+
+    @property
+    def is_active(self) -> bool:
+        """True if a row is highlighted."""
+        is_free = not self._is_left and not self._is_typing
+        return bool(self.display and self._beginning.rows and is_free)
+
+    def take_key(self, key: str) -> bool:
+        """Handle a key of an empty prompt. Return False if it is for the prompt."""
+        if not self.display or not self._beginning.rows:
+            return False
+        if self._is_left:
+            if key != "down":
+                return False
+            self._is_left = False
+            self._appear()
+            return True
+        match key:
+            case "up" if self._chosen == 0:
+                return False  # above the rows is the history
+            case "up":
+                self._choose(self._chosen - 1)
+            case "down":
+                self._choose(self._chosen + 1)
+            case "escape":
+                self._is_left = True
+                self._appear()
+            case "enter":
+                if not self._guard.is_too_soon():
+                    self.post_message(self.Started(self._beginning.rows[self._chosen]))
+            case _:
+                return False
+        return True
+
+    def seen(self) -> Hashable:
+        return self.display, self._chosen, self._is_left, self._beginning
+
+    def on_click(self, event: events.Click) -> None:
+        place = self._rows_at.get(event.y)
+        if place is not None:
+            event.stop()
+            self._choose(place)
+            self.post_message(self.Started(self._beginning.rows[place]))
+
+    def render(self) -> Content:
+        width = max(min(_WIDEST, self.size.width - 2 * _MARGIN), 1)
+        lines = self._lines(width, self.size.height)
+        height = len(lines)
+        top = max(self.size.height - max(height, _USUAL_HEIGHT), 0) // 2
+        left = max(self.size.width - width, 0) // 2
+        self._rows_at = {}
+        drawn = [Content()] * top
+        for line, place in lines:
+            if place is not None:
+                self._rows_at[len(drawn)] = place
+            drawn.append(Content.assemble(" " * left, line))
+        return Content("\n").join(drawn)
+
+    @property
+    def _row(self) -> WelcomeRow | None:
+        rows = self._beginning.rows
+        return rows[self._chosen] if self._chosen < len(rows) else None
+
+    def _choose(self, place: int) -> None:
+        """The user moves the highlight: Enter is meant for it."""
+        self._is_moved = True
+        self._chosen = max(0, min(place, len(self._beginning.rows) - 1))
+        self._guard.show(f"row {self._chosen}", self._row, is_typed=True)
+        self._tell()
+
+    def _appear(self) -> None:
+        """The highlight appears by itself: an Enter that comes at once is not meant."""
+        self._guard.show("", self._row if self.is_active else None)
+        self._tell()
+
+    def _tell(self) -> None:
+        self.refresh()
+        self.post_message(self.HintChanged())
+
+    def _lines(self, width: int, height: int) -> list[tuple[Content, int | None]]:
+        """Return the lines, and for each that is a row its place. A low window gets
+        fewer lines.
+        """
+        rows = self._shown_rows(height)
+        heading = _plain(
+            [Content.assemble(("cdd", "bold $text-primary"), f"  {VERSION}")]
+        )
+        about = _plain(map(_quiet, textwrap.wrap(WHAT_CDD_IS, width)))
+        place = sanitize_for_display(self._beginning.place)
+        where = _plain(map(Content, textwrap.wrap(place, width)))
+        notes = _plain(map(_quiet, self._note_lines(width)))
+        blank = _plain([Content()])
+        room = height - len(rows) - len(heading)
+        parts = []
+        for part in (where, about, notes):
+            if part and len(part) <= room:
+                room -= len(part)
+                parts.append(part)
+        lines = list(heading)
+        lines += about if about in parts else []
+        lines += where if where in parts else []
+        if room > 0:
+            lines += blank
+            room -= 1
+        lines += [(self._drawn_row(row, width), row) for row in rows]
+        if notes in parts and room > 0:
+            lines += blank
+        lines += notes if notes in parts else []
+        return lines
+
+    def _shown_rows(self, height: int) -> Sequence[int]:
+        """Return the places of the rows that there is room for, the highlighted one
+        among them.
+        """
+        count = len(self._beginning.rows)
+        room = max(height - 1, 1)
+        if count <= room:
+            return range(count)
+        first = min(max(self._chosen - room + 1, 0), count - room)
+        return range(first, first + room)
+
+    def _note_lines(self, width: int) -> list[str]:
+        lines: list[str] = []
+        for note in self._notes:
+            lines += textwrap.wrap(sanitize_for_display(note), width)
+        return lines[:_MOST_NOTE_LINES]
+
+    def _drawn_row(self, place: int, width: int) -> Content:
+        rows = self._beginning.rows
+        row = rows[place]
+        is_chosen = self.is_active and place == self._chosen
+        titles = [sanitize_for_display(one.title) for one in rows]
+        column = min(max(map(cell_len, titles)), width * 6 // 10)
+        title = _fitted(titles[place], column)
+        detail = sanitize_for_display(row.detail)
+        detail = _fitted(detail, max(width - column - 5, 0)) if detail else ""
+        sign = "❯ " if is_chosen else "  "
+        if not is_chosen:
+            return Content.assemble(sign, title, "  ", (detail, "$text-muted"))
+        text = set_cell_size(f"{sign}{title}  {detail}", width)
+        look = "bold $block-cursor-foreground on $block-cursor-background"
+        return Content.styled(text, look)
+
+
+def _plain(lines: Iterable[Content]) -> list[tuple[Content, int | None]]:
+    """Return lines that are no rows."""
+    return [(line, None) for line in lines]
+
+
+def _quiet(text: str) -> Content:
+    return Content.styled(text, "$text-muted")
+
+
+def _fitted(text: str, width: int) -> str:
+    """Return the text in so many columns, cut with a mark or filled with blanks."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    return f"{set_cell_size(text, max(width - 1, 0))}…"
