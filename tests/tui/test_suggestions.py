@@ -75,7 +75,8 @@ async def test_nothing_is_suggested_over_a_draft_or_while_the_user_types(
 async def test_closing_an_agent_or_looking_suggests_nothing(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", "none"))
     async with person_at(sandbox) as person:
-        for line in (f"/exec {SLUG}", "close", f"/status {SLUG}", "/list"):
+        lines = (f"/exec {SLUG}", "close", f"/plan {SLUG}", "close", "/list")
+        for line in lines:
             await person.say(line)
             leap(60)
             await person.pilot.pause()

@@ -267,6 +267,7 @@ class Prompt(GuardedWidget, Vertical):
             self.classes,
             self.query_one(OptionList).highlighted,
             len(self._waiting),
+            self.is_searching,
         )
 
     def _key_pressed(self, event: events.Key) -> None:
