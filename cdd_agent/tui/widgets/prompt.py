@@ -35,7 +35,8 @@ _FELT_HERE = ("up", "down", "tab", "ctrl+r")
 """Keys that have their effect in the prompt, or none."""
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
-_SEARCHING = "Enter: take this earlier line · Esc: back · Ctrl+R: next older"
+_SEARCHING = "Enter: take this earlier line · Esc: back"
+_OLDER = " · Ctrl+R: next older"
 _NOTHING_FOUND = "No earlier line has that · Esc: back · Enter: keep the text"
 
 
@@ -180,7 +181,9 @@ class Prompt(GuardedWidget, Vertical):
     def doing(self) -> str:
         """The effect of Enter, in words, unless it sends a line."""
         if self._searched_from is not None:
-            return _SEARCHING if self._found else _NOTHING_FOUND
+            if not self._found:
+                return _NOTHING_FOUND
+            return _SEARCHING + _OLDER if len(self._found) > 1 else _SEARCHING
         taken = self._chosen
         if taken is None or taken.kind is CompletionKind.COMMAND:
             return ""
@@ -208,7 +211,7 @@ class Prompt(GuardedWidget, Vertical):
         lines = self.area.document.line_count
         if lines > 1:
             return f"Enter: send {lines:,} lines · Ctrl+J: new line · Ctrl+G: editor"
-        return ""
+        return "Enter: send · Ctrl+J: new line" if self.text.strip() else ""
 
     @property
     def offers(self) -> list[Completion]:
@@ -269,6 +272,7 @@ class Prompt(GuardedWidget, Vertical):
             self.classes,
             self.query_one(OptionList).highlighted,
             len(self._waiting),
+            self.is_searching,
         )
 
     def _key_pressed(self, event: events.Key) -> None:
