@@ -69,9 +69,8 @@ class PlainShell:
         is_terminal: bool,
         now: Callable[[], float] = monotonic,
     ) -> None:
-        """`keyboard` is the descriptor that lines come from; `first` is a line to begin
-        with, as if it was typed; `now` tells the seconds by which it is judged when a
-        line came, in whatever thread.
+        """`keyboard` is the descriptor of the input; `first` is a line that is entered
+        at once; `now` returns the time of a line in seconds, in any thread.
         """
         self._first = first
         self._now = now
