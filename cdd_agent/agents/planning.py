@@ -388,8 +388,8 @@ class Planning:
         return [
             Answer("\n".join(lines)),
             Notice(
-                "Answer in your own words, or type `exit` to leave; your"
-                " planning session is saved."
+                "Answer in your own words, or type `close` to return to chat;"
+                " your planning session is saved."
             ),
         ]
 

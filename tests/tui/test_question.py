@@ -54,7 +54,7 @@ async def test_a_step_writes_nothing_before_the_user_agrees(asking: Sandbox) -> 
         assert person.app.query(Question)
         assert "[bold]c.txt" in person.screen
         assert "change a.txt" in person.screen
-        assert "[y] yes   [n] no" in person.screen
+        assert "[y] apply   [n] reject" in person.screen
         assert "Esc stops" not in person.activity
         assert asking.text("a.txt") == "before\n"
 
@@ -146,7 +146,7 @@ async def test_a_long_list_of_files_leaves_room_for_the_keys(sandbox: Sandbox) -
         await person.until_asked()
         assert "file-04.txt  +1" in person.screen
         assert " 35 " in person.screen
-        assert "[y] yes   [n] no" in person.screen
+        assert "[y] apply   [n] reject" in person.screen
         asked.cancel()
 
 

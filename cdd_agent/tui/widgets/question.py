@@ -149,7 +149,9 @@ class Question(GuardedWidget, Vertical):
     DEFAULT_CSS = """
     Question {
         height: auto; padding: 0 1; border-left: outer $warning; background: $panel;
-        _QuestionText { height: auto; scrollbar-size-vertical: 1; }
+        _QuestionText {
+            height: auto; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        }
         Static { width: 1fr; height: auto; }
         .more {
             height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis;
