@@ -111,7 +111,8 @@ class Terminal:
             # A daemon thread, and no buffered reader: Ctrl+C ends the
             # program without another key.
             typed = read_burst(self._keyboard)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            # a closed loop needs no answer
+            with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_settle, answer, typed)
 
         threading.Thread(target=read, daemon=True).start()
@@ -122,19 +123,22 @@ def read_burst(keyboard: int) -> str:
     """Read from a terminal what comes at once: usually a line, with its line end.
     Return nothing at the end.
     """
-    typed = _read_line(keyboard)
+    typed = read_available(keyboard)
     while typed and _has_more(keyboard):
-        more = _read_line(keyboard)
+        more = read_available(keyboard)
         if not more:
             break
         typed += more
     return typed.decode("utf-8", errors="replace")
 
 
-def _read_line(keyboard: int) -> bytes:
+def read_available(file: int) -> bytes:
+    """Wait for input, and return it; nothing at its end. A terminal that is gone is at
+    its end, and so is what nobody may read: the standard input under `nohup`.
+    """
     try:
-        return os.read(keyboard, 65536)
-    except OSError:  # the terminal is gone
+        return os.read(file, 65536)
+    except OSError:
         return b""
 
 
@@ -201,7 +205,7 @@ class AnswersFromPipe(Struct):
 
     def _line(self) -> str | None:
         while b"\n" not in self._rest and not self._is_over:
-            piece = os.read(self.pipe, 65536)
+            piece = read_available(self.pipe)
             self._rest += piece
             self._is_over = not piece or len(self._rest) > _LONGEST_ANSWER
         if not self._rest:

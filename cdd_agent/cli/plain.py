@@ -5,7 +5,6 @@ and pipes.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 from collections import deque
@@ -38,6 +37,7 @@ from cdd_agent.terminal import (
     forget_what_was_typed,
     is_paste,
     paste_notice,
+    read_available,
     read_burst,
 )
 from cdd_agent.threads import in_thread
@@ -313,7 +313,7 @@ class PlainShell:
         """The next line of a pipe; what comes after it stays there."""
         while b"\n" not in self._rest and not self._is_over:
             piece = await in_thread(
-                lambda: os.read(self._keyboard, 65536), name="lines"
+                lambda: read_available(self._keyboard), name="lines"
             )
             self._rest += piece
             self._is_over = not piece

@@ -25,6 +25,8 @@ _SCORE = "tests/verification/strength/test_score.py"
 _OPENING = "tests/test_open_project.py"
 _TYPED_VALUES = "tests/test_typed_values.py"
 _USAGE = "tests/llm/test_usage_check.py"
+_PASTES = "tests/tui/terminal_input/test_pastes.py"
+_PARSER = "tests/tui/terminal_input/test_parser.py"
 
 MUTATIONS = [
     # --- actions: values that check themselves, and the folders of commands -----------
@@ -1829,7 +1831,7 @@ MUTATIONS = [
         "engine/transaction.py",
         "                if not approval.must_ask():\n",
         "                if approval is None:\n",
-        "tests/engine/test_approval_modes.py",
+        "tests/engine/test_side_by_side.py",
     ),
     Mutation(
         "accepting a run ends with it",
@@ -4559,6 +4561,103 @@ MUTATIONS = [
                 "            folders[str(folder)] = _FOLDER\n",
                 "            pass\n",
                 "tests/llm/test_recording.py",
+            ),
+        ]
+    ],
+    # --- the shell's terminal ----------------------------------------------------------
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "a paste has no escape sequences",
+                "sanitize.py",
+                '_ESCAPE.sub("", pasted)',
+                "pasted",
+                _PASTES,
+            ),
+            (
+                "a control string ends before the next one begins",
+                "sanitize.py",
+                "[^\\x07\\x1b\\x90\\x98\\x9c-\\x9f",
+                "[^\\x07\\x9c",
+                _PASTES,
+            ),
+            (
+                "a paste without its end marker ends after a pause",
+                "tui/terminal_input/splitting.py",
+                "            return PASTE_PAUSE\n",
+                "            return inf\n",
+                _PASTES,
+            ),
+            (
+                "an end marker may be cut anywhere",
+                "tui/terminal_input/splitting.py",
+                "            if text.endswith(PASTE_END[:length], position):\n",
+                "            if False:\n",
+                _PARSER,
+            ),
+            (
+                "an end marker that comes late is no text",
+                "tui/terminal_input/splitting.py",
+                "                self._is_rest_pasted = True\n",
+                "                self._rest = ''\n",
+                _PASTES,
+            ),
+            (
+                "several lines at once are a paste",
+                "tui/terminal_input/bursts.py",
+                "    if has_text and line_ends > 1:\n",
+                "    if False:\n",
+                _PASTES,
+            ),
+            (
+                "Enter pressed several times is no paste",
+                "tui/terminal_input/bursts.py",
+                "    if has_text and line_ends > 1:\n",
+                "    if line_ends > 1:\n",
+                _PASTES,
+            ),
+            (
+                "CR LF is one line end",
+                "tui/terminal_input/bursts.py",
+                "    rest = _without_line_feeds_of_enter(",
+                "    rest = list(",
+                _PASTES,
+            ),
+            (
+                "a paste that contains an end marker goes on to the last one",
+                "tui/terminal_input/bursts.py",
+                "if isinstance(token, PasteEnd)]",
+                "if False]",
+                _PASTES,
+            ),
+            (
+                "a key that repeats fast is not held until it comes up",
+                "tui/terminal_input/bursts.py",
+                "            since = self._last_at if self._holds_lines else self._first_at\n",
+                "            since = self._last_at\n",
+                _PASTES,
+            ),
+            (
+                "a blank of another script is typed",
+                "tui/terminal_input/typed_text.py",
+                "    return TypedKey(key, character) if is_text(character) else event\n",
+                "    return event\n",
+                _PARSER,
+            ),
+            (
+                "an answer of the terminal is no text",
+                "tui/terminal_input/splitting.py",
+                'r"|\\x1b(?:\\]\\d|[PX^_])[^\\x00-\\x1f]*(?:\\x07|\\x1b\\\\)"',
+                'r"|\\x1b[PX^_][^\\x00-\\x1f]*(?:\\x07|\\x1b\\\\)"',
+                _PARSER,
+            ),
+            (
+                "a paste answers no question",
+                "terminal.py",
+                '    return typed.count("\\n") > 1 and bool(typed.strip())\n',
+                "    return False\n",
+                "tests/test_terminal.py",
             ),
         ]
     ],

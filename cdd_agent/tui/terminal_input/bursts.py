@@ -15,40 +15,56 @@ _REPORT = re.compile(r"\x1b(?:\[<|\[M|\[[IO]\Z|\[\?|\[48;[\d:;]+t|\]|\[\d+;\d+R)
 
 
 class BurstFilter:
-    """Turns the characters of a burst with two or more line ends into a paste.
+    """Turns a burst of characters with two or more line ends into a paste.
 
-    A line end is held until the burst is over, and with it all that follows. A line
-    with one Enter stays what it is, and so does Enter pressed several times.
+    Characters are held for a moment, in which the rest of a burst comes. From the first
+    line end on they are held until the burst is over. A line with one Enter stays what
+    it is, and so does Enter pressed several times.
     """
 
     def __init__(self) -> None:
         self.deadline = inf
-        """The time at which the burst is over, if no character comes until then."""
+        """The time at which `tick` is due, if no character comes until then."""
         self._held: list[Token] = []
-        """The tokens since the first line end, or the first paste."""
+        self._holds_lines = False
+        """A line end or a paste is among them."""
         self._has_text = False
+        """The burst has text, perhaps in front of what is held."""
+        self._first_at = self._last_at = -inf
+        """The times of the first token that is held, and of the last character."""
 
     def feed(self, tokens: list[Token], at: float) -> list[Token]:
-        """Return the tokens that are certain, in their order."""
+        """Return the tokens that are not held, in their order."""
         certain: list[Token] = []
         for token in tokens:
             is_character = isinstance(token, str) and len(token) == 1
-            if is_character or isinstance(token, Pasted | PasteEnd):
-                self.deadline = at + BURST_GAP
-                self._has_text = self._has_text or _is_text(token)
-            if self._held or token in ("\r", "\n") or isinstance(token, Pasted):
-                self._held.append(token)
-            else:
+            is_of_burst = is_character or isinstance(token, Pasted | PasteEnd)
+            if not is_of_burst and not self._held:
                 certain.append(token)
+                continue
+            if not self._held:
+                self._first_at = at
+            self._held.append(token)
+            if is_of_burst:
+                self._last_at = at
+                self._has_text = self._has_text or _is_text(token)
+                if token in ("\r", "\n") or isinstance(token, Pasted):
+                    self._holds_lines = True
+            since = self._last_at if self._holds_lines else self._first_at
+            self.deadline = since + BURST_GAP
         return certain
 
     def tick(self, at: float) -> list[Token]:
-        """Return the tokens of a burst that is over."""
+        """Return the tokens that need not be held any more."""
         if at < self.deadline:
             return []
-        self.deadline = inf
         held, self._held = self._held, []
+        if at < self._last_at + BURST_GAP:
+            self.deadline = self._last_at + BURST_GAP
+            return held
+        self.deadline = inf
         has_text, self._has_text = self._has_text, False
+        self._holds_lines = False
         return _resolve(held, has_text=has_text)
 
 

@@ -193,7 +193,7 @@ def _keys_of_sequence(sequence: str) -> list[events.Key]:
         case "~":
             return _functional_key(KEYS_BY_NUMBER.get(first), modifiers)
         case "u" if first > 1:
-            text = numbers[2] if len(numbers) > 2 else ""
+            text = numbers[2] if len(numbers) > 2 else _shifted(numbers[0], modifiers)
             return _keys_of_code(first, modifiers, text)
         case "Z":
             return _functional_key("tab", modifiers or "2")
@@ -253,6 +253,21 @@ def _keys_of_code(code: int, modifiers: str, text: str) -> list[events.Key]:
             name = name_of_character(character_of_key)
         keys.append(_key_of_code(name, pressed, character, _character(code)))
     return keys
+
+
+def _shifted(codes: str, modifiers: str) -> str:
+    """Return the text of a key with Shift alone, as numbers, where the terminal does
+    not report it: that of a letter and a blank is known.
+    """
+    code, _, alternative = codes.partition(":")
+    character = _character(_number(code))
+    if pressed_modifiers(_number(modifiers)) != ["shift"] or character is None:
+        return ""
+    if alternative:
+        return alternative.partition(":")[0]
+    shifted = character.upper()
+    is_known = len(shifted) == 1 and (character.isalpha() or character == " ")
+    return str(ord(shifted)) if is_known else ""
 
 
 def _key_of_code(

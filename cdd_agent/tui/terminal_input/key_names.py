@@ -97,6 +97,7 @@ iso_level3_shift iso_level5_shift
 MODIFIER_KEYS = frozenset(_KITTY_MODIFIER_KEYS.split())
 
 KEYS_BY_CODE = {
+    8: "backspace",
     9: "tab",
     13: "enter",
     27: "escape",

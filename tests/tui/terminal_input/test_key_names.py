@@ -47,7 +47,12 @@ NAMED = {
     # kitty's protocol, and modifyOtherKeys
     "\x1b[97;;97u": "a",
     "\x1b[97;2;65u": "A",
+    "\x1b[97;2u": "A",
+    "\x1b[97;66u": "A",
+    "\x1b[49:33;2u": "exclamation_mark",
+    "\x1b[32;2u": "shift+space",
     "\x1b[97;5u": "ctrl+a",
+    "\x1b[97;6u": "ctrl+shift+a",
     "\x1b[13u": "enter",
     "\x1b[13;2u": "shift+enter",
     "\x1b[27u": "escape",
@@ -55,6 +60,7 @@ NAMED = {
     "\x1b[57399;;48u": "0",
     "\x1b[27;5;13~": "ctrl+enter",
     "\x1b[27;2;13~": "shift+enter",
+    "\x1b[27;3;8~": "alt+backspace",
     # a key that comes up again
     "\x1b[97;1:3u": None,
     "\x1b[1;1:3A": None,
@@ -124,6 +130,8 @@ UNLIKE_TEXTUAL = (
     r"\x9b",
     # A sign, in kitty's protocol, if the terminal does not report its text.
     r"\x1b\[\d+;1?u",
+    # Shift with a letter or a blank types it.
+    r"\x1b\[\d+;2u",
     # Alt with a sign has Alt in its name.
     r"\x1b[\W_]",
     # Blanks are typed.

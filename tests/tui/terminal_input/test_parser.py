@@ -161,17 +161,9 @@ LINES = st.lists(
 
 
 @given(st.data(), LINES, st.sampled_from(["\r", "\n", "\r\n"]))
-def test_lines_that_come_at_once_are_text(
+def test_lines_that_come_at_once_are_a_paste(
     data: st.DataObject, lines: list[str], line_end: str
 ) -> None:
     sent = "".join(line + line_end for line in lines).encode()
-    found = read(data.draw(cut(sent)))
-    text = ""
-    for event in found:
-        if isinstance(event, events.Paste):
-            text += event.text
-        else:
-            assert isinstance(event, events.Key)
-            assert event.is_printable
-            text += event.character or ""
-    assert text == "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{line}\n" for line in lines)
+    assert described(read(data.draw(cut(sent)))) == [f"paste {text!r}"]

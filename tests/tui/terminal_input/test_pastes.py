@@ -93,11 +93,16 @@ INPUTS: dict[str, tuple[list[Piece], list[str]]] = {
     "one line": ([b"x\r"], ["x 'x'", "enter None"]),
     "one line of Windows": ([b"x\r\n"], ["x 'x'", "enter None"]),
     "one line and more": ([b"x\ry"], ["x 'x'", "enter None", "y 'y'"]),
-    "two lines": ([b"x\ry\r"], ["x 'x'", r"paste '\ny\n'"]),
+    "two lines": ([b"x\ry\r"], [r"paste 'x\ny\n'"]),
     "two lines in four reads": (
         [b"x", 0.005, b"\r", 0.005, b"y", 0.005, b"\r"],
-        ["x 'x'", r"paste '\ny\n'"],
+        [r"paste 'x\ny\n'"],
     ),
+    "a slow line": (
+        [b"x", 0.008, b"y", 0.008, b"\r", 0.008, b"z", 0.008, b"\r"],
+        ["x 'x'", "y 'y'", r"paste '\nz\n'"],
+    ),
+    "a key that repeats fast": ([b"j", 0.008] * 4, ["j 'j'"] * 4),
     "two lines, typed": (
         [b"x\r", 0.02, b"y\r"],
         ["x 'x'", "enter None", "y 'y'", "enter None"],
@@ -109,11 +114,11 @@ INPUTS: dict[str, tuple[list[Piece], list[str]]] = {
     ),
     "colours in lines": (
         [b"x\r\x1b[31my\x1b[0m\r\x03z"],
-        ["x 'x'", r"paste '\ny\nz'"],
+        [r"paste 'x\ny\nz'"],
     ),
     "the mouse moves among lines": (
         [b"x\ry\x1b[I\r"],
-        ["x 'x'", "AppFocus {}", r"paste '\ny\n'"],
+        ["AppFocus {}", r"paste 'x\ny\n'"],
     ),
     "the mouse moves behind Enter": (
         [b"x\r\x1b[I\x1b[A"],

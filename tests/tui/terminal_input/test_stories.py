@@ -1,6 +1,8 @@
 """What a user types and pastes at a real terminal, and what the shell makes of it."""
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -93,3 +95,17 @@ def test_each_character_that_is_typed_reaches_the_command(
     file = sandbox.root / "typed.txt"
     typist.terminal.until(lambda: file.exists() and file.read_bytes())
     assert file.read_text() == typed
+
+
+def test_nohup_leaves_at_once(sandbox: Sandbox) -> None:
+    """Its standard input cannot be read, and its output is a file."""
+    python = shlex.quote(sys.executable)
+    terminal = Terminal(
+        sandbox.root, "/bin/sh", "-c", f"nohup {python} -m cdd_agent; echo code=$?"
+    )
+    try:
+        terminal.until_ended()
+        assert "code=0" in terminal.text
+        assert "/help" in (sandbox.root / "nohup.out").read_text()
+    finally:
+        terminal.end()
