@@ -248,9 +248,9 @@ if os.name != "nt":
         shell.type("")
         shell.until(lambda: "(Enter: run step 2, Make b.txt)" in shell.text)
         assert "\x1b[?1049h" not in shell.seen.decode()  # no screen of its own
-        shell.type("/exit")
+        shell.type("/chat")
         shell.until(lambda: shell.text.rstrip().endswith("chat >"))
-        shell.type("/exit")
+        shell.type("exit")
         shell.until(shell.has_ended)
         assert shell.code == 0
         assert sandbox.statuses() == ["completed", "pending"]
@@ -508,7 +508,7 @@ if os.name != "nt":
             person.watch.now += REST
             person.type("n")
             await person.until(lambda told: "Not sent: y" in told)
-            person.type("/exit")
+            person.type("/chat")
             await person.until(lambda told: "chat > " in told)
         assert not (sandbox.root / "a.txt").exists()
 
