@@ -444,7 +444,7 @@ class Home(GuardedWidget, Screen[None]):
     @on(Transcript.ChoiceChanged)
     @on(Welcome.HintChanged)
     def say_what_enter_does(self) -> None:
-        self.welcome.watch_prompt(self.prompt.text)
+        self.welcome.note_prompt(self.prompt.text)
         self._note_effect()
         elsewhere = self.transcript.doing
         if self.steps.has_focus:

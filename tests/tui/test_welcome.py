@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.llm.local_servers import LocalServer
-from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.guide import NamedWish
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.tickets import TicketsScreen
@@ -302,7 +302,7 @@ def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
         "the": "/new feature first-ticket",
         "x" * 300: f"/new feature {'x' * 48}",
     }
-    assert {words: Guide(words).first_line for words in names} == names
+    assert {words: NamedWish(words).first_line for words in names} == names
 
 
 async def test_from_an_empty_folder_to_a_ticket_with_a_server_of_ones_own(

@@ -80,7 +80,7 @@ class Welcome(GuardedWidget, Widget):
         self._notes = (*self._notes, text)
         self.refresh()
 
-    def watch_prompt(self, text: str) -> None:
+    def note_prompt(self, text: str) -> None:
         """Show whether the prompt's keys are for the rows."""
         is_typing = bool(text)
         if is_typing == self._is_typing:
