@@ -837,7 +837,7 @@ class NoModel(BadInput):
         super().__init__(
             NO_MODEL,
             hint=(
-                "In the shell, type /model. Or set `model: NAME` in .cdd/config.yaml;"
+                "Choose one with `/model`, or set `model: NAME` in .cdd/config.yaml."
                 " `cdd doctor` shows what is missing."
             ),
         )

@@ -238,7 +238,7 @@ class ShownFiles(Struct, dict=True):
         if file.may_be_whole:
             reason = "there is no room for more"
         ranges = describe_ranges(lines)
-        self.notes.append(f"The model sees only a part of {path} ({ranges}): {reason}.")
+        self.notes.append(f"{path} is shown only in part ({ranges}): {reason}.")
 
     def _leave_out(self, file: WantedFile) -> None:
         path = file.text.path

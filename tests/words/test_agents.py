@@ -267,7 +267,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
             "hello",
             [
                 "No model set up yet",
-                "In the shell, type /model. Or set `model: NAME` in .cdd/config.yaml; `cdd doctor` shows what is missing.",
+                "Choose one with `/model`, or set `model: NAME` in .cdd/config.yaml. `cdd doctor` shows what is missing.",
             ],
         ),
         (
@@ -279,7 +279,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
         (
             "regenerate",
             [
-                "No model set up yet. In the shell, type /model. Or set `model: NAME` in .cdd/config.yaml; `cdd doctor` shows what is missing.",
+                "No model set up yet. Choose one with `/model`, or set `model: NAME` in .cdd/config.yaml. `cdd doctor` shows what is missing.",
                 "Type `basic` for a plan without a model: one step for each acceptance criterion.",
             ],
         ),

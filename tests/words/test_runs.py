@@ -197,7 +197,7 @@ async def in_folder(half: Sandbox) -> list[Event]:
         (
             narrow,
             [
-                "The model sees only a part of big.py (lines 1 to 1480): there is no room for more."
+                "big.py is shown only in part (lines 1 to 1480): there is no room for more."
             ],
         ),
         (
