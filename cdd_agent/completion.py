@@ -30,6 +30,8 @@ class Completion(NamedTuple):
     """The completed word."""
     help: str = ""
     kind: CompletionKind = CompletionKind.WORD
+    group: str = ""
+    """The group of a command."""
 
     @property
     def is_command(self) -> bool:

@@ -261,11 +261,11 @@ if os.name != "nt":
         here; when it says that a line came too early, it has begun.
         """
         for _ in range(2):
-            refused = shell.text.count("Not taken as the answer")
+            refused = shell.text.count("Ignored as an answer")
             sleep(REST)
             shell.type(line)
             shell.until(
-                lambda: come() or shell.text.count("Not taken as the answer") > refused  # noqa: B023
+                lambda: come() or shell.text.count("Ignored as an answer") > refused  # noqa: B023
             )
             if come():
                 return
@@ -502,7 +502,7 @@ if os.name != "nt":
             person.type("continue")
             await person.until(lambda told: "asking" in told)
             person.type("y")
-            await person.until(lambda told: "It waits" in told)
+            await person.until(lambda told: "Queued" in told)
             sandbox.model.pace = 0
             await person.until(lambda told: "[y] apply" in told)
             person.watch.now += REST
@@ -552,7 +552,7 @@ if os.name != "nt":
         shell.type("continue")
         shell.until(lambda: "asking script" in shell.text)
         shell.type("all")  # it is not sent: the turn that it waited for was stopped
-        shell.until(lambda: "It waits" in shell.text)
+        shell.until(lambda: "Queued" in shell.text)
         os.kill(shell.pid, signal.SIGINT)
         shell.until(lambda: "Not sent: all" in shell.text)
         assert sandbox.statuses() == ["pending", "pending"]

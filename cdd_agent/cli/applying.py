@@ -50,9 +50,9 @@ class Outcome(Struct, frozen=True):
     failed: tuple[EditProblem, ...] = ()
     explanation: str = ""
     blocks: tuple[ReplyBlock, ...] = ()
-    """What became of each block of the reply."""
+    """The outcome of each block of the reply."""
     notices: tuple[str, ...] = ()
-    """About earlier work that was cut off, and about how to undo this."""
+    """Messages about earlier work that was interrupted, and about undo."""
 
     def to_json(self) -> dict[str, object]:
         """The object that `cdd apply --json` prints."""

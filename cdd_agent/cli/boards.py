@@ -31,7 +31,7 @@ from cdd_agent.printer import TONES, JsonPrinter, TextPrinter
 from cdd_agent.wording.step_signs import step_remark
 
 _EACH_SECOND = 2
-"""How often the table is written anew."""
+"""Seconds between two updates of the table."""
 
 
 class BoardFace(Protocol):
@@ -110,7 +110,7 @@ class BoardLines(TextPrinter):
 
 
 class LiveBoard(BoardLines):
-    """The table in place, with times that go on."""
+    """A table that is redrawn in place, with running times."""
 
     def __init__(self, limit: Limit) -> None:
         super().__init__(limit)

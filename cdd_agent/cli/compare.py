@@ -86,7 +86,7 @@ def name_of(model: str) -> str:
 
 
 def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
-    """What each run has committed, as a file."""
+    """Write the commits of each run to a diff file. Return the files."""
     trees, files = own_tree(project).trees, dict[str, Path]()
 
     async def write(name: str, job: TicketJob) -> None:

@@ -71,8 +71,8 @@ def _about(
 
 
 def _from_here(root: Path, typed: str) -> str:
-    """A path as the project knows it: what is there from here on, else as it was
-    typed.
+    """Return a path relative to the project: from the current folder if it exists
+    there, otherwise unchanged.
     """
     place = Path(typed).resolve()
     return (

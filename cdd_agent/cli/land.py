@@ -1,5 +1,5 @@
-"""`cdd exec --worktree` and `cdd land`: a run in a tree of its own, and bringing it
-over.
+"""`cdd exec --worktree` and `cdd land`: carry out a run in a separate worktree, and
+merge it.
 """
 
 from __future__ import annotations

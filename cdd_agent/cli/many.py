@@ -103,7 +103,7 @@ class Fleet(Struct):
 
     project: Project
     own: OwnTree
-    """What the trees of all runs have in common."""
+    """The common settings of all trees."""
     folder: Path
     jobs: Mapping[TicketJob, Ticket]
     many: ManyOrders
@@ -162,8 +162,8 @@ class Fleet(Struct):
         return rows
 
     def _spent_before(self) -> Tally:
-        """What the runs took in earlier processes. Raises `BadInput` if a log cannot be
-        read.
+        """Return the cost of the runs in earlier processes. Raises `BadInput` if a log
+        cannot be read.
         """
         tally = Tally()
         for job, ticket in self.jobs.items():

@@ -1,4 +1,4 @@
-"""What was typed after `cdd exec` or `cdd compare`, as orders for runs."""
+"""Convert the arguments of `cdd exec` and `cdd compare` to orders for runs."""
 
 from __future__ import annotations
 

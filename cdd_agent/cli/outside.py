@@ -30,8 +30,8 @@ def go_through_outside(options: Namespace, word: Word) -> ExitCode:
 
 
 def undo_command(root: Path) -> str:
-    """Return the command that undoes the last change in a project, as it is typed in
-    the folder that `cdd` was started in.
+    """Return the command that undoes the last change in a project, from the current
+    folder.
     """
     if find_root(Path()) == root:
         return "cdd undo"

@@ -1,5 +1,5 @@
-"""The shell a line at a time, without a screen: for screen readers, editors, serial
-lines and pipes.
+"""The shell without a screen, line by line: for screen readers, editors, serial lines
+and pipes.
 """
 
 from __future__ import annotations
@@ -46,19 +46,18 @@ from cdd_agent.wording.question_words import answers, question
 Meant = tuple[Agent | None, Meaning | None]
 
 _TWICE = 3.0
-"""Seconds in which a second Ctrl+C leaves."""
+"""Seconds in which a second Ctrl+C leaves the shell."""
 
 
 class PlainShell:
-    """One session, its `Frontend`, and whoever types the lines. One turn runs at a
-    time; Ctrl+C stops it.
+    """A session and its `Frontend`. One turn runs at a time; Ctrl+C stops it.
 
-    From a terminal, a line that comes during a turn waits for its end, and is sent only
-    if it still means what it did when it was typed; it is no answer to a question that
-    it came too early for. Several lines that come at once are a paste: it is sent with
-    the next line. A fault of the program itself is told, and the session goes
-    on. Of a pipe, the next line is read when the one before is carried out, or when a
-    question is asked; the first that fails is the last, and a fault ends the program.
+    A line from a terminal that comes during a turn is queued, and sent only if its
+    meaning has not changed. It never answers a question that was shown later. Several
+    lines that come at once are a paste, which is sent with the next line. After an
+    error of the program itself the session continues. From a pipe, the next line is
+    read when the one before is carried out, or when a question is asked; the first
+    line that fails is the last, and an error of the program ends it.
     """
 
     def __init__(
@@ -84,13 +83,13 @@ class PlainShell:
         self._is_over = False
         """No more lines will come."""
         self._lines: deque[tuple[str, Meant]] = deque()
-        """Those that wait, each with what it meant when it was typed."""
+        """Queued lines, each with its meaning when it was typed."""
         self._pasted = ""
         """A paste that waits for Enter."""
         self._has_come = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
         self._asked_at = inf
-        """When the question was there to be read."""
+        """The time at which the question was shown."""
         self._offered = ""
         """The words before its answer."""
         self._faults = FaultLog(Path())
@@ -100,18 +99,18 @@ class PlainShell:
         self._may_read = threading.Event()
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()
-        """Lines that are carried out beside it."""
+        """Commands that run at the same time as the turn."""
         self._leaves = self._step_failed = False
         self._interrupted_at = -_TWICE
 
     def emit(self, event: Event) -> None:
-        """Whatever happens in the session is told here."""
+        """Show an event of the session."""
         if isinstance(event, ExitRequested):
             self._leaves = True
             return
         if isinstance(event, StepFinished) and not event.status.is_over:
             self._step_failed = True
-        # one in telling is not the fault of whoever tells
+        # An error in printing must not reach the code that emitted the event.
         with self._outliving_faults():
             self.output.emit(event)
 
@@ -154,7 +153,7 @@ class PlainShell:
         return await self._answer("answer > ")
 
     async def run(self, session: Session, notices: tuple[Notice, ...]) -> ExitCode:
-        """To its end: `/exit`, the end of the input, or Ctrl+C twice."""
+        """Take turns until `/exit`, the end of the input, or Ctrl+C twice."""
         self._session, self._faults = session, FaultLog(session.project.root)
         loop = asyncio.get_running_loop()
         # on Windows, Ctrl+C ends the program
@@ -182,7 +181,7 @@ class PlainShell:
             with self._outliving_faults():
                 if meant != self._meaning(line):
                     self._printer.say(
-                        f"Not sent, as it means something else by now: {line}"
+                        f"Not sent, because its meaning has changed: {line}"
                     )
                     continue
                 self._turn = asyncio.create_task(handle(session, line))
@@ -207,9 +206,7 @@ class PlainShell:
 
     @contextmanager
     def _outliving_faults(self) -> Iterator[None]:
-        """Around what may fail unexpectedly: at a terminal that is told, and what comes
-        after it goes on.
-        """
+        """Report unexpected errors at a terminal, and continue after them."""
         try:
             yield
         except CddError:
@@ -231,7 +228,7 @@ class PlainShell:
     def _tell_fault_of_loop(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        """One that no coroutine waits for, as in a line that was just typed."""
+        """Report an error that no coroutine waits for."""
         del loop
         self._tell_fault(context.get("exception") or RuntimeError(context["message"]))
 
@@ -241,7 +238,7 @@ class PlainShell:
             self.emit(Notice(error.hint))
 
     async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
-        """Wait for a turn, and tell how it failed, if it did."""
+        """Wait for a turn, and report how it failed, if it did."""
         try:
             await turn
         except CddError as error:
@@ -260,7 +257,7 @@ class PlainShell:
         return (self._session.agent, meaning) if meaning is not None else (None, None)
 
     async def _next(self) -> tuple[str, Meant] | None:
-        """The line to carry out now; None when there is no more."""
+        """Return the line to carry out now; None if there are no more."""
         first, self._first = self._first, ""
         if first:
             return first, self._meaning(first)
@@ -285,8 +282,8 @@ class PlainShell:
         )
 
     async def _answer(self, prompt: str, *, hold: bool = False) -> str:
-        """The line that is sent now. Raises `NotApproved` when no line will come.
-        `hold`: nothing more is read of a terminal until it is said that it may.
+        """Return the next line as an answer. Raises `NotApproved` if no line will come.
+        `hold`: read nothing more from a terminal until `_may_read` is set.
         """
         if not self._is_terminal:
             line = await self._read()
@@ -326,9 +323,7 @@ class PlainShell:
         return _decoded(line)
 
     def _read_along(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take lines as they are typed. In a thread that nobody waits for: it may never
-        have another line.
-        """
+        """Read typed lines in a daemon thread, because a read may never end."""
 
         def read() -> None:
             while typed := read_burst(self._keyboard):
@@ -359,7 +354,7 @@ class PlainShell:
             self._prompt()
 
     def _take(self, line: str, at: float) -> None:
-        """A line that was typed, and when it came."""
+        """Handle a typed line and the time at which it came."""
         asked, is_in_time = self._asked, at - self._asked_at >= REST
         if asked is None or not is_in_time or not self._holds:
             self._may_read.set()
@@ -368,8 +363,8 @@ class PlainShell:
                 asked.set_result(line)
             elif line.strip():
                 self._printer.say(
-                    "Not taken as the answer, as it was typed before the question"
-                    f" could be read: {line}"
+                    "Ignored as an answer, because you typed it before the question"
+                    f" was shown: {line}"
                 )
                 self._printer.prompt(self._offered)
             return
@@ -382,18 +377,18 @@ class PlainShell:
             assert self._session is not None
             if self._session.steer(line, partial(self._take_held, line)):
                 self._printer.say(
-                    "(The step hears it between two calls of its model, or else it"
-                    " waits.)"
+                    "(Queued. The model of the step gets it with its next call, or it"
+                    " waits for the end.)"
                 )
             else:
-                self._printer.say("(It waits for the end of this.)")
+                self._printer.say("(Queued until this ends.)")
         elif self._turn is not None:  # an Enter too many
             return
         self._lines.append((line, self._meaning(line)))
         self._has_come.set()
 
     def _take_held(self, line: str) -> bool:
-        """A line that waits is heard by the step under way, if it still waits."""
+        """Pass a queued line to the running step. True if it was still queued."""
         held = next((waiting for waiting in self._lines if waiting[0] == line), None)
         if held is not None:
             self._lines.remove(held)
@@ -423,7 +418,7 @@ class PlainShell:
             self._has_come.set()
         else:
             self._interrupted_at = now
-            self._printer.say("\nCtrl+C again leaves.")
+            self._printer.say("\nPress Ctrl+C again to quit.")
             self._prompt()
 
 

@@ -62,7 +62,7 @@ def plan(options: Namespace) -> int:
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
-    """Print the plan as it is read, and all findings to standard error. Raises
+    """Print the plan that was read, and all findings on standard error. Raises
     `PlanInvalid`.
     """
     plan = ticket.read_plan()
@@ -108,11 +108,11 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
 
 
 def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
-    """Make the plan and write it; one that is there stays, unless it is to be made
-    anew.
+    """Make the plan and write it. An existing plan stays without `--regenerate`.
 
-    FAILED where compiling the plan finds errors and they are not approved: it is kept,
-    and not written. What was learnt until an error or an interrupt is kept, too.
+    Return FAILED if the plan has errors that are not approved; then the proposal is
+    saved and not written. What the model learnt before an error or an interrupt is
+    saved, too.
     """
     output = Output(printer := printer_for(options.json))
     wiring = Wiring(project, Nobody(), output.emit, watched=False)

@@ -34,9 +34,8 @@ from cdd_agent.wiring import open_commands, open_outside_work, open_runner
 
 
 def run(options: Namespace) -> ExitCode:
-    """Questions of the plan are answered from standard input, where that is a pipe or a
-    file and not the plan itself; `NotApproved` where there is nobody to ask. A plan
-    that cannot be read gives a report, too.
+    """Print the questions of the plan on standard error, and read the answers from
+    standard input, if that is a pipe or a terminal and does not have the plan.
     """
     project = open_for_work(
         options, {}, folder=options.root, exactly=options.root is not None

@@ -36,12 +36,12 @@ _HEADERS = {
 
 
 class ShellServer(Server):
-    """Each page has a shell of its own, which ends with it.
+    """A server with one shell for each page. The shell ends with its page.
 
-    All it serves is for requests with the token: the page's address has it once, after
-    that a cookie. A request has to come to an IP address, to `localhost` or to the host
-    that was asked for, and from a page of this server: another site's page can neither
-    send one here itself nor by a name that it has pointed here.
+    Every request needs the token: first in the address, then in a cookie. It must be
+    sent to an IP address, to `localhost` or to the requested host, and come from a page
+    of this server. So no page of another site can send one, also not through a host
+    name that leads here.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ShellServer(Server):
 
     @property
     def address(self) -> str:
-        """Where the page is, for the person; with the token."""
+        """The address of the page with the token, for the user."""
         host = self._listening.getsockname()[0]
         if ipaddress.ip_address(host).is_unspecified:
             host = _own_address() or socket.gethostname()
@@ -65,8 +65,8 @@ class ShellServer(Server):
         return f"http://{named}:{self.port}/?token={self._token}"
 
     def run(self, *, opens_browser: bool) -> None:
-        """Serve until Ctrl+C or SIGTERM; then end the shells, each of which puts back
-        what it was doing.
+        """Serve until Ctrl+C or SIGTERM, then end the shells, each of which restores
+        its files.
         """
         with suppress(KeyboardInterrupt):  # where there are no handlers of signals
             asyncio.run(self._run(opens_browser=opens_browser))
@@ -93,7 +93,7 @@ class ShellServer(Server):
         return app
 
     async def on_startup(self, app: web.Application) -> None:
-        """The address is printed by whoever started this."""
+        """Print nothing: the caller prints the address."""
 
     async def on_shutdown(self, app: web.Application) -> None:
         await asyncio.gather(
@@ -191,11 +191,10 @@ class ShellServer(Server):
 
 class _ShellService(AppService):
     """The shell of one page, as a process. Ctrl+C in the server's terminal does not
-    reach it: it is told to end when the page or the server does.
+    reach it; it ends with its page or the server.
     """
 
     def __init__(self, argv: Sequence[str], **others: object) -> None:
-        # handed on as they are
         super().__init__("", **others)  # type: ignore[arg-type]
         self._argv = argv
 

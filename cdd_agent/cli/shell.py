@@ -74,8 +74,8 @@ def _open_with_line(options: Namespace, first: str) -> int:
 
 
 def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
-    """Run the shell to its end, from the words that it says first and a line that is
-    typed for the person.
+    """Run the shell to its end. `note` is shown first, and `first` is a line that is
+    entered for the user.
     """
     # late: Textual; other commands do without it
     from cdd_agent.tui.app import Shell  # noqa: PLC0415
@@ -119,7 +119,7 @@ def run_demo_in_shell(options: Namespace, folder: Path, slug: str) -> int:
 
 
 def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
-    """The summary of a session, where to read more, and how to go on; nothing where
+    """Return the summary of a session, its report, and how to continue; nothing if
     nothing was done.
     """
     recap = shell.attention.session
@@ -143,7 +143,7 @@ def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
 
 
 def _is_something_left(session: Session, slug: str) -> bool:
-    """Whether the ticket that was worked on, or a run, can be gone on with."""
+    """True if the ticket, or another run, can be continued."""
     # late: the first screen shows sooner
     from cdd_agent.commands.listing import view  # noqa: PLC0415
     from cdd_agent.commands.sessions import left_last  # noqa: PLC0415
@@ -164,9 +164,7 @@ def _opened(
     *,
     has_welcome: bool = False,
 ) -> tuple[Session, tuple[Notice, ...]]:
-    """The session, and what the user is to know at first, as far as the welcome does
-    not show it.
-    """
+    """Return the session, and notices for its start that the welcome does not show."""
     # late: the first screen shows sooner
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
     from cdd_agent.trust_words import (  # noqa: PLC0415

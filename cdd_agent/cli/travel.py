@@ -1,4 +1,4 @@
-"""`cdd push` and `cdd pull`: a run goes on in another copy of the project."""
+"""`cdd push` and `cdd pull`: continue a run in another copy of the project."""
 
 from __future__ import annotations
 

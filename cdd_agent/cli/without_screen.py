@@ -1,7 +1,4 @@
-"""Shared by the commands that run without a screen: their project, and how they print.
-Little is imported: a command that only looks needs no more. One that works has
-`working.py` besides.
-"""
+"""Opening the project and printing, for all commands without a screen."""
 
 import json
 import sys
@@ -14,8 +11,8 @@ from cdd_agent.sanitize import sanitize_for_display
 
 
 def open_project_of(options: Namespace, *settings: str) -> Project:
-    """Open the project of a command that does without settings that are not trusted.
-    Of its flags, the ones named are settings there. Raises `BadInput`.
+    """Open the project of a command that ignores untrusted settings. `settings` names
+    the flags that are settings. Raises `BadInput`.
     """
     return open_project(
         options.project,
@@ -25,17 +22,13 @@ def open_project_of(options: Namespace, *settings: str) -> Project:
 
 
 def reference(typed: str) -> str:
-    """A ticket as it was typed; a path is one from here, not from the project's
-    root.
-    """
+    """Return a typed ticket. A path is relative to the current folder."""
     is_path = "/" in typed or typed in (".", "..")
     return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
 
 
 def print_text(text: str) -> None:
-    """Text from files: as it is into a file or a pipe, but a terminal is not steered by
-    it.
-    """
+    """Print text of files. At a terminal, escape sequences are removed."""
     sys.stdout.write(
         "\n".join(map(sanitize_for_display, text.split("\n")))
         if sys.stdout.isatty()

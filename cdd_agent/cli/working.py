@@ -21,9 +21,8 @@ NOTICE_DELAY = 1.0
 
 @contextmanager
 def preparing_model() -> Iterator[None]:
-    """Around making the model of a run: whether anybody offers a name may be known only
-    to litellm, whose import takes seconds. After the first of them standard error says
-    so.
+    """Warn on standard error when making the model of a run takes long: only litellm
+    may know the provider, and its import takes seconds.
     """
     text = (
         "cdd: looking for the provider of the model. Loading all providers takes a few"
@@ -69,20 +68,17 @@ class Output:
         try:
             show()
         except (OSError, SystemExit) as error:
-            # rich ends the program when its reader has left
+            # rich ends the program when its output is closed
             if self._work is not None and self._work.cancelling():
-                # it has been interrupted, which says more than that nobody reads
+                # The interrupt matters more than the closed output.
                 return
             self._refused = error
             if self._work is not None:
                 self._work.cancel()
 
     def carry_out(self, work: Coroutine[object, object, None]) -> None:
-        """Do it to its end; a request to terminate, or a closed terminal, is an
-        interrupt like Ctrl+C.
-
-        Raises `KeyboardInterrupt`, the `OSError` of a reader that has left, and what
-        the work raises.
+        """Carry out work to its end. A request to terminate, or a closed terminal,
+        interrupts it like Ctrl+C.
         """
         try:
             asyncio.run(self._interruptible(work))

@@ -1,9 +1,4 @@
-"""What every command is for: its group, one line about it, and how to type it in the
-shell.
-
-The shell's lists and help, `cdd --help` and the names of commands in messages are made
-from this table.
-"""
+"""The declarations of all commands: group, summary, and arguments in the shell."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -12,7 +7,7 @@ from typing import NamedTuple
 
 
 class Group(StrEnum):
-    """What commands are used for, in the order of lists."""
+    """The use of commands, in the order of lists."""
 
     TICKETS = "Tickets"
     WORK = "Work"
@@ -66,7 +61,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "criteria": Entry(
         Group.TICKETS,
-        "Trace criteria to steps, tests and files",
+        "Show what serves each criterion",
         "[SLUG]",
         "/criteria feature-user-auth",
     ),

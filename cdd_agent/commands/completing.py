@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping
 
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
+from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.registry import commands
 from cdd_agent.completion import Completion, CompletionKind, find_matches
 from cdd_agent.llm.known_models import known_model, models_of
@@ -23,8 +24,8 @@ _MOST = 50
 def complete(
     session: Session, line: str, ask_again: Callable[[], None] = lambda: None
 ) -> list[Completion]:
-    """Whole lines that the line so far can become, best first. `ask_again` is called
-    when there may be more by then.
+    """Return the lines that the typed line can become, the best first. `ask_again` is
+    called when there may be more later.
     """
     if not line.startswith("/"):
         return _complete_mention(session, line, ask_again) if "@" in line else []
@@ -63,7 +64,8 @@ def _complete_command(typed: str) -> list[Completion]:
         if known.needs_argument:
             kind = CompletionKind.OPENING
         shown = f"/{name} {known.required}".rstrip()
-        offers.append(Completion(f"/{name}", shown, known.summary, kind))
+        group = CATALOGUE[name].group
+        offers.append(Completion(f"/{name}", shown, known.summary, kind, group))
     return offers
 
 
@@ -137,8 +139,8 @@ def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
 
 
 def _models(session: Session) -> Mapping[str, str]:
-    """Those of this computer's servers; the one that is asked now; and those that are
-    known of providers for which the environment has a key.
+    """Return the models of local servers, the current model, the fallbacks, and the
+    known models of providers whose key is in the environment.
     """
     models = {
         offer.name: f"by {offer.server}, on this computer" for offer in session.offers

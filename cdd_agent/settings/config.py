@@ -181,7 +181,7 @@ def _checked_address(api_base: str | UnsetType | None) -> str | UnsetType | None
 
 
 class ModelSettings(Section, frozen=True):
-    """A model and its options, as far as they are given."""
+    """The given settings of a model. Settings that are not given are `UNSET`."""
 
     model: Written | UnsetType | None = UNSET
     api_base: str | UnsetType | None = UNSET

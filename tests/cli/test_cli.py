@@ -180,7 +180,7 @@ def test_init_new_list_status(
     assert main(["init", "-C", str(root)]) == 0
     assert main(["new", "feature", "User Auth", "-C", str(root)]) == 0
     assert main(["new", "feature", "User Auth", "-C", str(root)]) == 2
-    assert "there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["-C", str(root), "list"]) == 0
     assert capsys.readouterr().out.split()[-2:] == ["feature-user-auth", "empty"]
     assert main(["list", "--json", "-C", str(root)]) == 0
@@ -499,7 +499,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
             "Usage: cdd new documentation guide|feature NAME",
         ),
         (["new", "documentation", "recipe", "x"], "Allowed: guide, feature."),
-        (["new", "bug", "🚀"], "leaves no letters"),
+        (["new", "bug", "🚀"], "has no letters or digits"),
         (["list", "bug", "finished"], "'finished' is neither a type nor a state"),
         (["list", "bug", "done", "failed"], "one state"),
     ],

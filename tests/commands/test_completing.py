@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from cdd_agent.commands.completing import complete
-from cdd_agent.completion import Completion, CompletionKind
+from cdd_agent.completion import CompletionKind
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.providers import PROVIDERS
 from tests.commands.completions import completions
@@ -131,7 +131,7 @@ async def test_files_are_offered_as_soon_as_they_are_known(sandbox: Sandbox) -> 
     await asyncio.wait_for(known.wait(), 20)
     (offer,) = complete(session, "see @wan", pytest.fail)
     path = "@src/deep/wanted.py"
-    assert offer == Completion(f"see {path}", path, "12 kB")
+    assert offer[:3] == (f"see {path}", path, "12 kB")
 
 
 def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:

@@ -171,9 +171,7 @@ class Chooser(Overlay):
         rows = found(self._rows, self._typed)
         self._found = list(rows) if self._typed.strip() else _with_headings(rows)
         options = self.query_one(OptionList)
-        width = max((cell_len(row.text) for row in rows), default=0)
-        width = min(width, max(self.size.width * 11 // 20, 16))
-        options.set_options(self._options(width))
+        options.set_options(self._options(max(self.size.width * 11 // 20, 16)))
         chosen = before if before in rows else next(iter(rows), None)
         options.highlighted = None if chosen is None else self._found.index(chosen)
         self.query_one("#filter", Static).update(self.typed_line())
@@ -192,10 +190,19 @@ class Chooser(Overlay):
             return Content.styled(f"› {self.prompt}", "dim")
         return Content.assemble("› ", (typed, "bold"), "▏")
 
-    def _options(self, width: int) -> Iterator[Option]:
+    def _options(self, widest: int) -> Iterator[Option]:
+        """Yield the options. The details of a section begin in one column, `widest` at
+        most.
+        """
+        is_filtered = bool(self._typed.strip())
+        widths: dict[str, int] = {}
+        for known in filter(None, self._found):
+            section = "" if is_filtered else known.section
+            width = max(widths.get(section, 0), cell_len(known.text))
+            widths[section] = min(width, widest)
         for place, row in enumerate(self._found):
             if row is not None:
-                yield Option(_line(row, width))
+                yield Option(_line(row, widths["" if is_filtered else row.section]))
                 continue
             following = self._found[place + 1]
             assert following is not None

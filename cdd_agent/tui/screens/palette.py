@@ -71,7 +71,8 @@ def _ticket_rows(project: Project) -> Iterator[Row]:
         seen = view(ticket)
         line = next_command(ticket, seen)
         steps = f" {seen.done}/{seen.total}" if seen.total else ""
-        yield Row(line, line, f"ticket · {seen.state}{steps}")
+        detail = f"ticket · {seen.state}{steps}"
+        yield Row(line, line, detail, section="Tickets of this project")
 
 
 def _fixed_rows() -> Iterator[Row]:
@@ -79,9 +80,12 @@ def _fixed_rows() -> Iterator[Row]:
         begun = f"/{known.name} {known.required}".rstrip()
         line = f"/{known.name} " if known.required else f"/{known.name}"
         group = CATALOGUE[known.name].group
-        yield Row(line, begun, f"{known.summary} · {group}")
+        yield Row(line, begun, known.summary, section=group)
     for key in everywhere():
         if key.action and key.action.partition("(")[0] not in _LEFT_TO_KEYS:
-            yield Row(f"{ACTION}{key.action}", key.words, f"key {key.names}")
+            yield Row(
+                f"{ACTION}{key.action}", key.words, f"key {key.names}", section="Keys"
+            )
     for name, words in THEMES.items():
-        yield Row(f"{ACTION}use_theme({name!r})", f"Theme: {name}", words.about)
+        action = f"{ACTION}use_theme({name!r})"
+        yield Row(action, f"Theme: {name}", words.about, section="Themes")

@@ -7,11 +7,9 @@ from collections.abc import Callable, Hashable, Sequence
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from textual import events, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.widgets import OptionList, Static
 
@@ -22,6 +20,7 @@ from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.editor import edited
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
+from cdd_agent.tui.widgets.completion_rows import completion_rows
 from cdd_agent.tui.widgets.prompt_area import PromptArea
 from cdd_agent.tui.widgets.prompt_frame import PromptFrame
 
@@ -34,10 +33,6 @@ _UNSENT = "  not sent · ↑: bring it back"
 _MOST_FOUND = 50
 _FELT_HERE = ("up", "down", "tab", "ctrl+r")
 """Keys that have their effect in the prompt, or none."""
-_WIDEST = 30
-"""Columns that are given to candidates, so that their help begins in one column; longer
-ones push theirs.
-"""
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
 _SEARCHING = "Enter: take this earlier line · Esc: back · Ctrl+R: next older"
@@ -503,7 +498,9 @@ class Prompt(GuardedWidget, Vertical):
             self._found = [Completion(line, _on_one_row(line)) for line in found]
         self._found_for = self.area.text
         completions = self.query_one(OptionList)
-        completions.set_options(_rows(self._found))
+        # The list and its rows have padding, and there is a scroll bar.
+        room = self.size.width - 5
+        completions.set_options(completion_rows(self._found, room))
         completions.highlighted = self._default
         self.set_class(bool(self._found), "-completing")
         self.post_message(self.DoingChanged())
@@ -577,22 +574,6 @@ class Prompt(GuardedWidget, Vertical):
         self.remove_class("-completing")
         self._searched_from = None
         self.post_message(self.DoingChanged())
-
-
-def _rows(found: Sequence[Completion]) -> list[Content]:
-    """Each candidate with what it is."""
-    shown = [sanitize_for_display(one.shown) for one in found]
-    width = max(
-        (cell_len(text) for text in shown if cell_len(text) <= _WIDEST), default=0
-    )
-    return [
-        Content.assemble(
-            text,
-            " " * (max(width - cell_len(text), 0) + 2),
-            (sanitize_for_display(one.help), "dim"),
-        )
-        for text, one in zip(shown, found, strict=True)
-    ]
 
 
 def _on_one_row(line: str) -> str:

@@ -1,0 +1,36 @@
+"""The rows of the list of completions."""
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from cdd_agent.completion import Completion
+from cdd_agent.sanitize import sanitize_for_display
+
+_WIDEST = 30
+"""Columns of the widest name that moves the descriptions to the right."""
+_GAP = 2
+
+
+def completion_rows(offers: Sequence[Completion], room: int) -> list[Content]:
+    """Return a row for each completion: its name and its description. The first row of
+    a group of commands ends with the name of the group, if `room` columns have space
+    for it.
+    """
+    names = [sanitize_for_display(offer.shown) for offer in offers]
+    column = 0
+    for name in names:
+        if cell_len(name) <= _WIDEST:
+            column = max(column, cell_len(name))
+    rows = []
+    group = ""
+    for name, offer in zip(names, offers, strict=True):
+        gap = " " * (max(column - cell_len(name), 0) + _GAP)
+        row = Content.assemble(name, gap, (sanitize_for_display(offer.help), "dim"))
+        space = room - row.cell_length - cell_len(offer.group)
+        if offer.group != group and space >= _GAP:
+            row = Content.assemble(row, " " * space, (offer.group, "bold dim"))
+        group = offer.group
+        rows.append(row)
+    return rows
