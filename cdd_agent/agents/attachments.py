@@ -43,11 +43,11 @@ _HEADING = "# What the message mentions, as it is now"
 
 
 class LineWithFiles(Struct, frozen=True):
-    """A line as it is sent, with the files that it mentions."""
+    """A line to send, with the files that it mentions."""
 
     text: str
     notices: tuple[Notice, ...]
-    """What the user must know about the files."""
+    """Notices for the user about the files."""
     pictures: tuple[Picture, ...] = ()
 
 

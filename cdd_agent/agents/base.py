@@ -16,7 +16,7 @@ from cdd_agent.events.shell_events import SessionView
 from cdd_agent.events.stream import Emit, Event
 
 _SHOWN = 50
-"""Characters of a line that is repeated to whoever sent it."""
+"""Characters of the user's line that an answer repeats."""
 
 
 class Meaning(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Meaning(Struct, frozen=True):
     """The effect of Enter, in a few words."""
     act: Callable[[], Awaitable[None]]
     about: object = None
-    """Its object, where that can be another one by then: a step, a proposal."""
+    """The step or the proposal that it is about, if that can change before Enter."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Meaning) and (self.name, self.about) == (
@@ -66,38 +66,39 @@ class Agent(Protocol):
         ...
 
     async def begin(self) -> None:
-        """Tell what a person sees first."""
+        """Report what the user sees first."""
         ...
 
     def meaning(self, line: str) -> Meaning:
-        """The effect that `say` would have with this line now. Nothing is done, read or
+        """Return the effect that `say` would have with this line now. Nothing is
+        done, read or
         written for it.
         """
         ...
 
     async def say(self, line: str) -> None:
-        """Take what the person typed. Raises `CddError` for what a person or the model
-        has to fix.
+        """Handle the user's line. Raises `CddError` for what the user or the model
+        must fix.
         """
         ...
 
     def steer(self, line: str, take: Take) -> bool:
-        """A line that came while it is at work. Whether it may still be heard there:
-        then `take` is called just before, which says whether the line is still there to
-        be heard, and `GuidanceTaken` is told.
+        """Handle a line that came while the agent is at work. Return True if the
+        model can still receive it: then `take` is called just before, which returns
+        whether the line still waits, and `GuidanceTaken` is emitted.
         """
         ...
 
     def view(self) -> list[Event]:
-        """Where the ticket is now, as `/status` shows it."""
+        """Return the ticket's progress, as `/status` shows it."""
         ...
 
     def closing(self) -> list[Event]:
-        """For the person, when its work is over."""
+        """Return what the user sees when the agent's work is over."""
         ...
 
     def close(self) -> None:
-        """Let go of what it holds. The ticket's files stay as they are."""
+        """Release what it holds. The ticket's files do not change."""
         ...
 
 
@@ -146,21 +147,20 @@ def word(
 
 
 class ReadsWords:
-    """How every agent on a ticket reads a line: its own words, those of any shell, what
-    has to be asked about first; the rest is for the model.
+    """Reads a line as every agent on a ticket does: the agent's commands first, then
+    those of any shell, then lines that need a question; the rest is for the model.
     """
 
     placeholder: str
     after_a_failure = ""
     OTHERS: ClassVar[tuple[tuple[str, str], ...]]
-    """The help's last rows: lines that are no words of its own, and what becomes of
-    them.
+    """The last rows of the help: lines that are not commands, and their effect.
     """
     NEAR: ClassVar[float]
-    """How much alike a slip of a key is at least, from 0 to 1."""
+    """The least similarity of a mistyped command, from 0 to 1."""
     HELP: ClassVar[str]
     WORDS: ClassVar[dict[str, Word]]
-    """Its own, by name."""
+    """The agent's commands, by name."""
     slash: Collection[str]
     """The names of the shell's commands."""
     emit: Emit
@@ -202,7 +202,7 @@ class ReadsWords:
         return self._asked_about(text, why) if why else self.words(text)
 
     def command(self, text: str) -> Meaning | None:
-        """The meaning of one of its own words."""
+        """Return the meaning of one of the agent's commands."""
         known = self.WORDS.get(text.lower())
         return self.meaning_of(known) if known is not None else None
 
@@ -226,7 +226,7 @@ class ReadsWords:
         return [name for names in self.WORDS for name in names.split()]
 
     def doubt(self, text: str) -> str:
-        """Why this may not be meant for the model; nothing, if there is no doubt."""
+        """Return why this may not be meant for the model; empty without a doubt."""
         meant = command_meant(
             text, (*self.names, "help", "exit"), self.is_command, near=self.NEAR
         )
@@ -243,7 +243,7 @@ class ReadsWords:
         )
 
     def nothing_for(self, why: str, more: str = "") -> Meaning:
-        """A line that does nothing, and is answered."""
+        """Return a meaning that does nothing but answer."""
         answer = Notice(f"{why} {more}".rstrip(), kind=NoticeKind.NOT_DONE)
         return Meaning(
             "nothing", f"Enter does nothing. {why}", partial(self.answer_with, answer)
@@ -253,11 +253,11 @@ class ReadsWords:
         return []
 
     async def answer_with(self, event: Event) -> None:
-        """A `Meaning.act` that only tells something."""
+        """A `Meaning.act` that only emits an event."""
         self.emit(event)
 
     def steer(self, line: str, take: Take) -> bool:
-        """It takes a line when it is done with the one before."""
+        """Refuse the line: the agent handles one line after another."""
         del line, take
         return False
 
@@ -267,16 +267,16 @@ class ReadsWords:
 
 
 class GeneralAgent(Protocol):
-    """The one that plain text goes to while no other is active."""
+    """The agent that gets plain text while no other agent is active."""
 
     async def say(self, line: str) -> None:
-        """Take what the person typed. Raises `CddError` for what a person or the model
-        has to fix.
+        """Handle the user's line. Raises `CddError` for what the user or the model
+        must fix.
         """
         ...
 
     def hear(self, text: str) -> None:
-        """Something that it has to know when it is asked next."""
+        """Add a text that the model gets with the next line."""
         ...
 
     def begin_anew(self) -> None:
@@ -284,9 +284,8 @@ class GeneralAgent(Protocol):
         ...
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
-        """Go on with the last conversation, if there is one and nothing was said yet,
-        or with the one of this key; tell what it was, or `in_short` how it ended.
-        Whether there is one.
+        """Continue the conversation with this key, or the last one if nothing was
+        said yet. Show it, or `in_short` only its end. Return False if there is none.
         """
         ...
 

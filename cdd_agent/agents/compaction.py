@@ -70,7 +70,7 @@ _PHRASE = 5
 
 
 class Room(Struct, frozen=True):
-    """How many tokens of a model's window a conversation may take, by an estimate."""
+    """The estimated tokens of a model's window that a conversation may take."""
 
     window: int
     full: int

@@ -1,6 +1,4 @@
-"""The Executor in the shell: the words a person types, turned into calls of the
-engine.
-"""
+"""The Executor in the shell: turns the user's lines into calls of the engine."""
 
 import asyncio
 import re
@@ -71,7 +69,7 @@ _SAVED = {
         " or `retry` for a new reply."
     ),
 }
-"""What the user can do about an interrupted step."""
+"""The user's options for an interrupted step."""
 _REMEMBERED = 12
 """Questions and answers that the next question's prompt has."""
 
@@ -81,7 +79,7 @@ def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
 
 
 class ExecutorAgent(ReadsWords):
-    """Carries out a ticket's plan as the person says."""
+    """Runs a ticket's plan as the user says."""
 
     name = "executor"
     placeholder = "Enter: run the next step, or type status, skip, exit …"
@@ -126,7 +124,7 @@ class ExecutorAgent(ReadsWords):
         self._asked: tuple[Message, ...] = ()
         self._left_out = Omitted()
         self._saved_work = SavedWork.NONE
-        """That of the next step, as it was after the last line."""
+        """The saved work of the next step after the last line."""
         self.ticket_slug = engine.run.ticket.slug
         self._own_tree = own_tree
 
@@ -147,9 +145,7 @@ class ExecutorAgent(ReadsWords):
         self._engine.close()
 
     async def begin(self) -> None:
-        """Tell what a person sees first: the plan, what was found of an earlier run,
-        and how to go on.
-        """
+        """Report the plan, the state of an earlier run, and what the user can type."""
         with self._engine.recording():
             await self._engine.recover()
             run = self._engine.run
@@ -189,7 +185,7 @@ class ExecutorAgent(ReadsWords):
                 self._note_saved_work()
 
     def _report_stop(self) -> None:
-        """Report how a step goes on that was stopped just now."""
+        """Report how the user can resume the step that was just stopped."""
         self._note_saved_work()
         if self._saved_work is not SavedWork.NONE:
             text = f"Stopped step {self._step.label}. {_SAVED[self._saved_work]}"
@@ -205,8 +201,8 @@ class ExecutorAgent(ReadsWords):
                 self._saved_work = self._engine.run.find_saved_work(step)
 
     def take_up_plan(self) -> None:
-        """The person has edited the plan, and knows; no step runs. Raises `BadInput`
-        for one that cannot be run.
+        """Read the plan that the user has just edited. No step runs. Raises
+        `BadInput` for a plan that cannot run.
         """
         self._engine.reread(is_known=True)
 
@@ -215,8 +211,8 @@ class ExecutorAgent(ReadsWords):
         return await self._engine.preview_undo(number)
 
     def steer(self, line: str, take: Take) -> bool:
-        """Guidance for the step that is under way, if its model uses tools: it is heard
-        between its calls.
+        """Pass guidance to the running step if its model uses tools: the model gets
+        it between two calls.
         """
         text = line.strip().removeprefix(FOR_THE_MODEL).strip()
         return self.meaning(
@@ -232,7 +228,7 @@ class ExecutorAgent(ReadsWords):
         return [Notice(text, kind=NoticeKind.AGENT_LEFT), *self._held()]
 
     def _held(self) -> list[Event]:
-        """That others wait for a run that was pulled."""
+        """Return a reminder that others wait for a run that was pulled."""
         text = how_to_hand_back(self._engine.run.record.folder)
         return [Notice(text, kind=NoticeKind.LEASE)] if text else []
 
@@ -545,7 +541,7 @@ class ExecutorAgent(ReadsWords):
     async def _run(self, guidance: str = "", *, asks_anew: bool = False) -> None:
         self._engine.reread()
         step = self._engine.run.next_step
-        if step is None:  # the plan ends here by now
+        if step is None:  # the plan was shortened
             await self._engine.report_end()
             return
         async with self._kept():

@@ -1,4 +1,4 @@
-"""Looking around in a project within bounds: the read-only tools, counted."""
+"""Limits how often a model can use the read-only tools."""
 
 import time
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ class Exploration(Struct):
     _began: float = field(default_factory=time.monotonic)
 
     def bounded(self, tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """The same tools; at the bound they answer that there is nothing more to be
-        had.
+        """Return the same tools. At the limit they answer that no more calls are
+        allowed.
         """
         return tuple(_Bounded(tool, self) for tool in tools)
 
     def take(self, tool: str) -> str:
-        """Count a use; why it is one too many, or nothing."""
+        """Count a use. Return why it is one too many; empty if it is not."""
         what = ""
         if time.monotonic() - self._began > self.most_seconds:
             what = f"The {self.most_seconds:.0f} seconds for looking around are over."

@@ -82,7 +82,7 @@ class _Saved(
     tag=2,
 ):
     file: str
-    """The values of spec.yaml as it was read last, in YAML."""
+    """The last read values of spec.yaml, in YAML."""
     texts: dict[str, str]
     criteria: tuple[Item, ...]
     last_criterion: int
@@ -128,8 +128,7 @@ class Notebook(Struct):
     kept: AgentFile[_Saved]
     draft: Draft
     history: tuple[Message, ...] = ()
-    """Turns that are over: what the person said, then the model's last answer, as it
-    was.
+    """Finished turns: the user's words, then the model's last answer, unchanged.
     """
     said: tuple[str, ...] = ()
     """The person's words in the turn that is under way."""
@@ -138,7 +137,7 @@ class Notebook(Struct):
     spent: Cost = field(default_factory=Cost)
     """By the model calls about this ticket, in all processes."""
     rebased: RebasedDraft | None = None
-    """What was changed in spec.yaml since the notebook was closed."""
+    """The changes of spec.yaml since the notebook was closed."""
     _yaml: tuple[TicketSpec, str] | None = None
     """The file of the draft and its YAML, which takes a second where it is large."""
 
@@ -146,8 +145,8 @@ class Notebook(Struct):
     def open(
         cls, record: RunRecord, seen: SpecOnDisk, *, start_over: bool = False
     ) -> "Notebook":
-        """As it was left, over the spec as it is now. Until it is closed it holds the
-        ticket; see `AgentFile.open`.
+        """Open the saved notebook, over the current spec. It holds the ticket until
+        it is closed; see `AgentFile.open`.
         """
         kept = AgentFile.open(
             record, NAME, partial(_read, seen=seen), start_over=start_over
@@ -180,12 +179,12 @@ class Notebook(Struct):
 
     @property
     def last_words(self) -> str:
-        """The model's last answer, as a person saw it."""
+        """The model's last answer, as the user saw it."""
         answers = [message for message in self.history if message.role == "assistant"]
         return without_json(answers[-1].content) if answers else ""
 
     def rebase(self, seen: SpecOnDisk) -> RebasedDraft:
-        """Rebase the draft on the file as it is now. A missing or empty file changes
+        """Rebase the draft on the current file. A missing or empty file changes
         nothing: another branch may be checked out, or the file is being written.
         """
         if not seen.is_written:
@@ -204,7 +203,7 @@ class Notebook(Struct):
         )
 
     def hear(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
-        """The person's words, with which a turn begins or goes on."""
+        """Add the user's words, with which a turn begins or continues."""
         said = without_secrets(
             (Message("user", text, pictures=pictures),), self.kept.redactor
         )
@@ -244,7 +243,7 @@ class Notebook(Struct):
         return had_some
 
     def forget_pictures(self) -> bool:
-        """Of the turn that is under way; whether there were any."""
+        """Drop the pictures of the current turn. Return True if it had some."""
         without = tuple(replace(message, pictures=()) for message in self.under_way)
         had_some = self.under_way != without
         self.under_way = without
@@ -423,7 +422,7 @@ def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
 
 
 def without_json(answer: str) -> str:
-    """A model's answer as a person saw it."""
+    """Return a model's answer as the user saw it."""
     return without_blocks(answer, FENCE).strip()
 
 

@@ -552,7 +552,7 @@ def _shorter_and_shorter(
     """Yield the conversation, then shorter versions without its oldest messages. The
     first message, the user's last words and the last change of the spec stay.
 
-    Of a dropped message, the user's own words stay, too. The shortest versions drop
+    The user's own words of a dropped message stay. The shortest versions drop
     them as well, the oldest first.
     """
     first, *others = conversation

@@ -1,6 +1,4 @@
-"""All that was learnt while planning a ticket, kept so that nothing has to be paid for
-twice.
-"""
+"""The saved conversation of planning a ticket, so that nothing is paid for twice."""
 
 from typing import Literal
 
@@ -16,13 +14,13 @@ class PlanningNotes(Struct, frozen=True, forbid_unknown_fields=True):
 
     task: Literal["plan", "change"] = "plan"
     conversation: tuple[Message, ...] = ()
-    """Without the system's message, which is made anew each time."""
+    """Without the system's message, which is built for each request."""
     is_open: bool = False
     """The model was asked, and its answer did not come."""
     questions: tuple[str, ...] = ()
-    """Those that wait for the person."""
+    """Questions that wait for the user's answer."""
     asked: int = 0
-    """Questions since the person said what they want."""
+    """Number of questions since the user's last request."""
     spec: str = ""
     """The digest of the spec that the conversation is about."""
     base: str = ""

@@ -1,5 +1,5 @@
-"""The agents' prompts: Markdown files beside the code, each of which a project can
-replace by one of its own.
+"""The agents' prompts: Markdown files next to the code. A project can replace each
+of them.
 """
 
 import os
@@ -10,7 +10,7 @@ from cdd_agent.files.read import SourceUnreadable, read_source
 
 _OURS = Path(__file__).parent / "prompts"
 OWN = PurePosixPath(".cdd/prompts")
-"""Where a project keeps the prompts that replace ours, as `<name>.md`."""
+"""The folder of a project's prompts that replace ours, as `<name>.md`."""
 LONGEST = 50_000
 """Characters of a project's own prompt. It is part of every request, so it is used
 whole or not at all.
@@ -18,12 +18,10 @@ whole or not at all.
 
 
 def load_prompt(root: Path, name: str) -> str:
-    """The text of the prompt `name`, such as `socrates`: the project's own, else the
-    one of the program.
+    """Return the prompt `name`, such as `socrates`: the project's, or else cdd's.
 
-    Read anew at each call, so that an edit counts from the next turn on. Raises
-    `BadInput` when the project has one that cannot be used: it is never silently passed
-    over.
+    The file is read at each call, so an edit takes effect with the next turn. Raises
+    `BadInput` for a project's prompt that cannot be used.
     """
     own = (OWN / f"{name}.md").as_posix()
     if not os.path.lexists(root / own):

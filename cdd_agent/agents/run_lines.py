@@ -28,7 +28,7 @@ class RunLine(Struct, frozen=True):
     """A line for a run."""
 
     typed: str
-    """The first word as it was typed, in small letters."""
+    """The first word of the line, in lower case."""
     step: str = ""
     has_reason: bool = False
     """`keep` or `because …` follows."""

@@ -1,5 +1,5 @@
-"""Socrates: asks until a ticket's spec is clear. It writes nothing but spec.yaml, and
-only when a person says so.
+"""Socrates: asks until a ticket's spec is clear. It writes only spec.yaml, and only
+when the user approves.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ _LONGEST_DROPPED = 200
 
 
 class SocratesAgent(ReadsWords):
-    """At work on one ticket's spec, as the person answers."""
+    """Works on one ticket's spec with the user's answers."""
 
     name = "socrates"
     placeholder = "your answer, or summary, approve, exit …"
@@ -97,7 +97,7 @@ class SocratesAgent(ReadsWords):
         self._root: Path = file.ticket.root
         self.done = False
         self._told: set[str] = set()
-        """Notes on the project's rules that were told already."""
+        """Notes on the project's rules that the user has seen."""
         self._left_out = Omitted()
         self._shown_loss: tuple[bytes | None, TicketSpec] | None = None
         """The content of spec.yaml and the spec in the diff that the user saw last at
@@ -118,9 +118,10 @@ class SocratesAgent(ReadsWords):
         tool_calls: ToolCalls = "auto",
         start_over: bool = False,
     ) -> Self:
-        """Read the ticket's spec and what was kept of it, and take its lock. `equipped`
-        makes the model, given what the ticket's dialogue took before and who is told of
-        lost calls. `start_over` sets aside what was kept.
+        """Read the ticket's spec and the saved notebook, and take the ticket's lock.
+        `equipped` builds the model; it receives the earlier cost of the dialogue and
+        a function for the usage of lost calls. `start_over` renames the saved
+        notebook.
 
         Raises `BadInput` for a spec that cannot be read, when another process is at
         work on the ticket, and for a model that cannot be made.
@@ -149,9 +150,7 @@ class SocratesAgent(ReadsWords):
         self.notebook.close()
 
     async def begin(self) -> None:
-        """Tell what a person sees first: what is there, then the first questions, or
-        the last ones again.
-        """
+        """Report the spec, then the first questions or again the last ones."""
         notebook, shown = self.notebook, self._shown()
         self.tell(*notebook.kept.news, *spec_notices(self._file.ticket))
         if notebook.rebased is not None:
@@ -208,7 +207,7 @@ class SocratesAgent(ReadsWords):
         await self.meaning(line).act()
 
     def _count(self, event: Event) -> None:
-        """Tell it on, and count what a reply took."""
+        """Pass the event on, and count what a reply took."""
         if isinstance(event, ReplyFinished) and event.usage is not None:
             self.notebook.count(event.usage)
         self.emit(event)
@@ -577,7 +576,7 @@ class SocratesAgent(ReadsWords):
         self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED))
 
     def _what_next(self, draft: Draft) -> str:
-        """What comes after a spec that was written."""
+        """Return what the user can do after the spec was written."""
         if missing := draft.spec.missing():
             names = ", ".join(line.partition(":")[0] for line in missing)
             return f"Before you can plan, fill in: {names}."
@@ -607,9 +606,8 @@ def _describe_unanswered(said: Sequence[str]) -> str:
 
 
 def _unsaid(words: str, questions: Sequence[str]) -> str:
-    """The questions of an answer that its words do not ask, as a list: some models put
-    them only into the JSON. Words that ask as many ask the same, if not in the same
-    words.
+    """Return the questions that an answer has only in its JSON, as a list. If the
+    text has at least as many question marks, it asks them in other words.
     """
     if sum(words.count(mark) for mark in _QUESTION_MARKS) >= len(questions):
         return ""

@@ -54,7 +54,7 @@ the draft.
 
 
 class Surroundings(Struct, frozen=True):
-    """The project around a ticket; looked up anew for each turn."""
+    """The project around a ticket. It is looked up for each turn."""
 
     rules: ProjectRules
     related: Sequence[Related]
@@ -94,8 +94,8 @@ class Surroundings(Struct, frozen=True):
 def request_of(
     root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue
 ) -> FittedPrompt:
-    """The request of a turn: the spec and what the person says in any case, of all else
-    what there is room for.
+    """Return the request of a turn: always the spec and the user's words, and the
+    rest as far as there is room.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
@@ -182,7 +182,7 @@ def shorten_history(turns: Sequence[Message], most: int) -> list[tuple[Message, 
 
 
 def with_draft(said: str, draft: Draft) -> str:
-    """Return a person's words behind the spec as it stands before them."""
+    """Return the user's words after the current spec."""
     shown = draft.shown("")
     is_only_placeholders = not draft.real_criteria
     criteria = () if is_only_placeholders else draft.criteria.present

@@ -25,7 +25,7 @@ TEXTS = ("title", "priority", "description", "technical_notes")
 _NEEDED_TEXTS = ("title", "description")
 _ITEM_MARK = len("  - \n")
 _MOST_QUESTIONS = 3
-"""Questions that a person can answer in one turn."""
+"""Questions that a user can answer in one turn."""
 
 
 class OpenQuestion(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Draft(Struct, frozen=True):
     """A value: each change returns another draft."""
 
     file: TicketSpec
-    """spec.yaml as it was read last."""
+    """The last read content of spec.yaml."""
     criteria: ItemList
     scope: ItemList
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Draft(Struct, frozen=True):
     # Changes by the user
 
     def rebase(self, now: TicketSpec) -> RebasedDraft:
-        """Return the draft over the file as it is now. The file wins item by item, and
+        """Return the draft over the current file. The file wins item by item, and
         in a text as a whole.
         """
         if now == self.file:
@@ -161,7 +161,7 @@ class Draft(Struct, frozen=True):
 
     def drop(self, places: Collection[int]) -> "Draft":
         """Return the draft without the questions at these places, counted from 1. The
-        model is told not to ask them again.
+        prompt asks the model not to ask them again.
         """
         kept = []
         dropped = []

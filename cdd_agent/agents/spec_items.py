@@ -32,7 +32,7 @@ class Item(Struct, frozen=True):
     written: SpecLine | None = None
     """The line of spec.yaml that this item is based on; None for a new item."""
     check: str = ""
-    """How a criterion is checked."""
+    """The check of a criterion."""
     is_removed: bool = False
     """The line is in spec.yaml, and approving the draft removes it."""
 

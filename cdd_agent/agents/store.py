@@ -52,7 +52,7 @@ _LONGEST_LINE = 64 * 1024 * 1024
 def without_secrets(
     messages: Iterable[Message], redactor: Redactor
 ) -> tuple[Message, ...]:
-    """Return messages as they are saved. A provider's data is of no use once it was
+    """Return the messages to save. A provider's data is of no use once it was
     changed, and is dropped.
     """
     redacted = []
@@ -78,7 +78,7 @@ class AgentFile(Struct, Generic[Form]):
     found: Form | None = None
     """The content that an earlier process saved."""
     news: tuple[Notice, ...] = ()
-    """What the user must know about the file."""
+    """Notices for the user about the file."""
 
     @classmethod
     def open(
@@ -166,7 +166,7 @@ class Conversation:
     """A conversation in chat, without secrets. It is saved in a folder with `.cdd`, and
     in no other.
 
-    Each shell writes a file of its own, `.cdd/conversations/<time>-<process>.jsonl`. A
+    Each shell writes a separate file, `.cdd/conversations/<time>-<process>.jsonl`. A
     line has the messages that one round added, or under `instead` the messages that
     replace all earlier ones. A damaged line loses one round.
     """

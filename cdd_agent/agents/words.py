@@ -1,8 +1,8 @@
-"""Guessing from its words what a typed line is: near a command, a line for a terminal,
+"""Guesses from its words what a typed line is: a mistyped command, a shell command,
 half a sentence, or a sentence.
 
-It is guessing, and decides one thing only: whether the person is asked before anything
-happens. So in doubt it is for asking; a line that begins with `>` is for the model,
+The guess decides one thing only: whether the user is asked before anything happens.
+In doubt the user is asked; a line that begins with `>` is for the model,
 whatever it looks like.
 """
 
@@ -85,9 +85,9 @@ _WORD = re.compile(rf"[{_UNSPACED}]{{1,2}}|[^\s{_UNSPACED}]+")
 _BREAK = re.compile(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
 """Where the reason for a command can begin."""
 _FEWEST_WORDS = 3
-"""Of guidance."""
+"""The fewest words of guidance."""
 _MOST_WORDS = 8
-"""Of a command, with all that people put around it."""
+"""The most words of a command, with the words that users put around it."""
 
 
 def shell_name(text: str) -> str:

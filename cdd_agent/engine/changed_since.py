@@ -1,4 +1,4 @@
-"""What has changed since a run: files of its steps, and the ticket's spec."""
+"""The changes since a run: files of its steps, and the ticket's spec."""
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ def add_changes(
     record: RunRecord,
 ) -> PlanOpened:
     """Add to a plan that was read what has changed since its run. `ticket` is the
-    user's, even if the run has a tree of its own. Raises `BadInput` for a record that
+    user's, even if the run has a separate tree. Raises `BadInput` for a record that
     is damaged.
     """
     files = compare_files(plan, state, record)

@@ -25,8 +25,8 @@ def criteria_of(
     settings: StrengthSettings = _NO_SETTINGS,
 ) -> CriteriaShown:
     """Read the criteria, without the ticket's lock. `spec` is the user's, even if the
-    ticket is in the tree of its run. `settings` tell which measured strength of tests
-    is of the current files. Raises `BadInput` for a damaged file.
+    ticket is in the tree of its run. `settings` decide which measured strength of
+    tests belongs to the current files. Raises `BadInput` for a damaged file.
     """
     if not ticket.plan_path.exists():
         criteria = (

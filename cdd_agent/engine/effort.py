@@ -294,7 +294,7 @@ _HANDLERS: dict[type[Event], Callable[[EffortTally, Any, int, datetime], None]] 
     CommandProposed: EffortTally._wait_for_user,
     PersonAnswered: EffortTally._resume_after_answer,
 }
-"""What is done about each type of event. The others say nothing about effort."""
+"""The handler of each type of event that matters for effort."""
 
 
 def _killed(call: ReplyStarted) -> RunEffort:

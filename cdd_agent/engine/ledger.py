@@ -398,7 +398,7 @@ class Ledger(Struct):
         self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]
     ) -> tuple[Versions, ...]:
         """Return the wanted files that these attempts changed, before and after,
-        whoever changed them. Raises `CheckpointGone`.
+        including changes by others. Raises `CheckpointGone`.
         """
         net = {change.path: change for change in self.net(attempts).changes}
         own = [change for change in net.values() if wanted(change.path)]

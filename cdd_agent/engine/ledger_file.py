@@ -97,13 +97,13 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     this computer.
     """
     kept: tuple[str, ...] = ()
-    """Files that are not restored, because somebody edited them."""
+    """Files that are not restored, because they were edited."""
     merged: tuple[str, ...] = ()
     """Files in `changes` that keep a later edit."""
     ignored: tuple[str, ...] = ()
     """Ignored files that a command changed and that the ledger does not cover."""
     tree: Checkpoint | None = None
-    """The project after this entry, where somebody looked."""
+    """The project after this entry, if it was inspected."""
 
 
 class _Header(Struct, frozen=True):
@@ -117,7 +117,7 @@ class LedgerTooNew(Damaged):
 
 
 class LedgerFile(Struct, frozen=True):
-    """The ledger of one step, or of one attempt in a tree of its own."""
+    """The ledger of one step, or of one attempt in a separate tree."""
 
     path: Path
 

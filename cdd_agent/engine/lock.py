@@ -172,8 +172,8 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _who(holder: Path) -> str:
-    """As far as it is known: whoever has just taken the lock may not have written it
-    down yet.
+    """The holder of the lock, if it is known: a process that has just taken the lock
+    may not have written its name yet.
     """
     try:
         known = json.loads(read_bytes(holder) or b"")

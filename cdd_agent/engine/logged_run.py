@@ -1,4 +1,4 @@
-"""What the log says about a run: the one reading of it, in one pass. The report, costs
+"""The content of a run's log, read in one pass. The report, costs
 and the last prompt are views of it.
 """
 
@@ -21,7 +21,7 @@ from cdd_agent.events.ticket_events import PlanOpened
 
 
 class LoggedAttempt(Struct):
-    """What the log says about one attempt. Dictionaries are used as ordered sets."""
+    """The log's content about one attempt. Dictionaries are used as ordered sets."""
 
     notes: tuple[str, ...] = ()
     """Points of its last check for the user to look at."""
@@ -32,7 +32,7 @@ class LoggedAttempt(Struct):
 
 
 class LoggedStep(Struct):
-    """What the log says about one step."""
+    """The log's content about one step."""
 
     attempts: dict[int, LoggedAttempt] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)

@@ -71,7 +71,7 @@ async def find_missing_work(
 
 
 class FilesSince(Struct, frozen=True):
-    """How the files of the steps differ from what the run left."""
+    """The differences between the files of the steps and what the run left."""
 
     missing: tuple[MissingWork, ...] = ()
     changed: tuple[ChangedFiles, ...] = ()
@@ -175,7 +175,7 @@ class _Version(Struct, frozen=True):
 
 
 class _Tree(Struct):
-    """The project's tree as it is now. Paths are texts: a run can have thousands."""
+    """The project's current tree. Paths are texts: a run can have thousands."""
 
     root: Path
     _folders: dict[str, str | None] = field(default_factory=dict)
@@ -443,7 +443,7 @@ class _Work(Struct, frozen=True):
 
 
 class _Later(Struct, frozen=True):
-    """What a run made of a file, apart from the completed steps."""
+    """The state in which a run left a file, apart from the completed steps."""
 
     at: str
     after: TreeEntry | None
@@ -462,7 +462,7 @@ class _Looks(Struct):
     async def files_after(
         self, position: int, places: Collection[str]
     ) -> Mapping[str, TreeEntry | None]:
-        """Return the files as they were when a step was over; None for a file that did
+        """Return the state of the files after a step; None for a file that did
         not exist.
         """
         if not places or self._count > _MOST_LOOKUPS:
@@ -551,7 +551,7 @@ class _TestFiles(Struct):
         files: Iterable[str],
         left: Mapping[str, TreeEntry | None],
     ) -> None:
-        """`left` are the files as they were when the last step was over."""
+        """`left` is the state of the files after the last step."""
         for file in files:
             now, entry = tree.look(file), left.get(file)
             if now.exists:

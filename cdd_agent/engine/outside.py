@@ -101,7 +101,7 @@ class OutsideChange(Struct, frozen=True):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Files that its commands changed, and that an undo leaves as they are."""
+        """Files that its commands changed and that an undo leaves unchanged."""
         others = {*self.ledger.others([self.attempt])}
         for entry in self.entries:
             others.update(entry.ignored)

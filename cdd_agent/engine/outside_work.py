@@ -131,7 +131,7 @@ class OutsideWork(Struct):
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
 
     def start_command(self, command: str) -> States | None:
-        """Enter that a command starts. Returns the files of this work as they are; None
+        """Enter that a command starts. Returns the current files of this work; None
         if there is no record.
         """
         if self._change is None or self._ledger is None:
@@ -240,7 +240,7 @@ class OutsideWork(Struct):
 
 class RecordedCommands(Struct, frozen=True):
     """Runs commands as `CommandRunner` does, and records what they change. Without a
-    record they run all the same: no undo takes back what a command alone changed.
+    record they still run, because no undo reverses the changes of commands alone.
     """
 
     commands: CommandRunner

@@ -87,8 +87,8 @@ def follow_rename(
 
 
 def expect_no_tree_of_former_name(ticket: Ticket) -> None:
-    """Raise `BadInput` if a ticket without a run seems to be one whose run has a tree
-    of its own, under a new name: the run cannot be found by a state.
+    """Raise `BadInput` if a ticket without a run seems to be one whose run has a
+    separate tree, under a new name: the run cannot be found by a state.
     """
     plan = read_bytes(ticket.plan_path)
     record = RunRecord(ticket.root, ticket.record)

@@ -1,4 +1,4 @@
-"""Restoring files: the changes of attempts are reversed in the files as they are now.
+"""Restores files: reverses the changes of attempts in the current files.
 
 A later edit of the user is merged where that is clean. Otherwise the file is kept.
 """
@@ -84,7 +84,7 @@ class Restorer(Struct, frozen=True):
         return self.carry_out(plan, lambda path: path not in exact)
 
     def reinstate(self, restored: Sequence[Change]) -> RestoreResult:
-        """Write files again as they were before the attempts were restored, except
+        """Write the files again that the attempts had before they were restored, except
         files that the user has changed. That is entered before anything changes.
         """
         plan = self.plan(restored, can_merge=False)

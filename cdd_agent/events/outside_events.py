@@ -9,7 +9,7 @@ class OutsideUndone(BaseEvent, frozen=True):
     """A change outside of tickets was undone."""
 
     what: str
-    """What made the change, such as `cdd apply reply.md`."""
+    """The command that made the change, such as `cdd apply reply.md`."""
     at: str
     """Its local date and time."""
     restored: tuple[str, ...]
@@ -18,7 +18,7 @@ class OutsideUndone(BaseEvent, frozen=True):
     merged: tuple[str, ...] = ()
     """Files that were edited since: the change is gone, the edit is there."""
     others: tuple[str, ...] = ()
-    """Files that its commands changed too. They stay as they are."""
+    """Files that its commands changed, too. They are left unchanged."""
 
 
 class OutsideRedone(BaseEvent, frozen=True):

@@ -88,7 +88,7 @@ class LostTest(Struct, frozen=True):
 
     test: str
     how: str
-    """What is wrong with it, as the end of a sentence: "is skipped"."""
+    """The fault, as the end of a sentence: "is skipped"."""
 
 
 class TestLossProposed(BaseEvent, frozen=True):
@@ -107,7 +107,7 @@ class TestLossProposed(BaseEvent, frozen=True):
 
 
 Proposal = CommandProposed | ActionProposed | TestLossProposed
-"""The questions of a face, besides reviews of changes. `choices` are the possible
+"""The questions of a face, other than reviews of changes. `choices` are the possible
 answers.
 """
 
@@ -116,7 +116,7 @@ class PersonAnswered(BaseEvent, frozen=True):
     """The user's answer to a question."""
 
     question: str
-    """The whole question, as it was shown."""
+    """The whole question, in the words that the user saw."""
     answer: str
     """Empty if the question was withdrawn before the user answered."""
 

@@ -46,7 +46,7 @@ class BaselineTaken(NamesStep, frozen=True):
     is_own: bool = False
     """True if a step names the check: it need not pass before the step."""
     reason: str = ""
-    """What the output states about an exit code other than 0, as a clause."""
+    """The output's reason for an exit code other than 0, as a clause."""
     is_unusable: bool = False
     """True if the check cannot run at all: each step that it checks will stop."""
 
@@ -127,7 +127,7 @@ class RunFinished(BaseEvent, frozen=True):
         require: Require | None = None,
         missing: tuple[MissingWork, ...] = (),
     ) -> "RunFinished":
-        """`criteria` are those of the spec as it is now."""
+        """`criteria` are those of the current spec."""
         outcome = judge_run(plan, state, criteria, require, missing)
         steps = [
             StepSummary.from_state(state.step(step.number), plan) for step in plan.steps

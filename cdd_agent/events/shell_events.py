@@ -79,7 +79,7 @@ class ModelChosen(BaseEvent, frozen=True):
     saved_in: str | None = None
     """The file in which the model was set, for later sessions."""
     role: str | None = None
-    """The role that asks it. None: all roles without a model of their own."""
+    """The role that uses it. None: all roles without a separate model."""
 
 
 class OwnCommandStarted(BaseEvent, frozen=True):
@@ -93,7 +93,7 @@ class OwnCommandFinished(BaseEvent, frozen=True):
 
     command: str
     result: str
-    """How it ended, in a few words; empty if it succeeded."""
+    """The result in a few words; empty if it succeeded."""
 
 
 ShellEvent = (

@@ -21,7 +21,7 @@ class StepStarted(NamesStep, frozen=True):
     title: str
     attempt: int
     side_tree: bool = False
-    """True if it runs beside other steps, in a tree of its own. Later it starts again
+    """True if it runs next to other steps in a separate tree. Later it starts again
     in the user's tree.
     """
 

@@ -26,7 +26,7 @@ from cdd_agent.events.verify_events import VerifyEvent
 
 
 class SessionRestored(BaseEvent, frozen=True):
-    """The events of an earlier session, as far as they were saved."""
+    """The saved events of an earlier session."""
 
     key: str
     events: "tuple[Event, ...]"

@@ -19,7 +19,7 @@ class UnnoticedFault(Struct, frozen=True):
 
 
 class Strength(Struct, frozen=True):
-    """How many faults the checks noticed, of those with a result."""
+    """The number of faults that the checks noticed, of those with a result."""
 
     noticed: int
     faults: int
@@ -47,7 +47,7 @@ class StepStrength(Struct, frozen=True):
     problem: str = ""
     """Why faults of this step cannot be tried, as a sentence without its end."""
     label: str = ""
-    """What the user calls the step."""
+    """The step's number, as the plan writes it."""
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)
@@ -72,7 +72,7 @@ class StrengthStarted(BaseEvent, frozen=True):
     faults: int
     """All faults of the completed steps."""
     saved: int = 0
-    """Those of them that have a result from an earlier run."""
+    """Faults that have a result from an earlier run."""
 
 
 class FaultTried(NamesStep, frozen=True):

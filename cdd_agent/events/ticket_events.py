@@ -141,11 +141,11 @@ class PlanOpened(BaseEvent, frozen=True):
     no step serves.
     """
     missing: tuple[MissingWork, ...] = ()
-    """Files of steps that are not in the project's tree, where somebody looked."""
+    """Files of steps that are missing in the project's tree, if that was checked."""
     changed: tuple[ChangedFiles, ...] = ()
-    """Files of steps that have another content since, where somebody looked."""
+    """Files of steps that have changed since, if that was checked."""
     spec_changed: bool = False
-    """True if spec.yaml has changed since the run, where somebody looked."""
+    """True if spec.yaml has changed since the run, if that was checked."""
 
     @property
     def tally(self) -> StepTally:
@@ -164,7 +164,7 @@ class PlanOpened(BaseEvent, frozen=True):
         state: ExecutionState,
         criteria: Sequence[str],
     ) -> "PlanOpened":
-        """`title` and `criteria` are those of the spec as it is now."""
+        """`title` and `criteria` are those of the current spec."""
         steps = (
             StepSummary.from_state(state.step(step.number), plan)
             for step in plan.order()
@@ -200,8 +200,8 @@ class CriterionProof(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     """Files of these steps that are not in the project's tree as the run left them."""
     strength: Strength | None = None
-    """How many small faults in these steps' lines the checks notice. None unless it was
-    measured with the current files.
+    """The share of small faults in these steps' lines that the checks notice. None
+    unless it was measured with the current files.
     """
 
     @property
@@ -228,7 +228,7 @@ class PlanChecked(BaseEvent, frozen=True):
 
     ticket_slug: str
     source: str
-    """What users call the plan: a file, or one that is not written yet."""
+    """The name of the plan for users: a file, or a plan that is not written yet."""
     problems: tuple[Problem, ...]
 
 

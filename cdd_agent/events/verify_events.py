@@ -12,11 +12,11 @@ from cdd_agent.tickets.status import EditedCriterion, MissingWork, fill_label
 
 
 class StepResult(StrEnum):
-    """What verifying again shows of a step."""
+    """The result of verifying a step again."""
 
     HOLDS = "holds"
     BROKEN = "broken"
-    """Something that was verified is not so any more."""
+    """Something that was verified no longer holds."""
     UNVERIFIED = "unverified"
     """No test ran when it was completed, so there is nothing that could still hold."""
     SKIPPED = "skipped"
@@ -55,7 +55,7 @@ class VerifiedStep(Struct, frozen=True):
     passed in its check, and now no check of it runs tests.
     """
     label: str = ""
-    """What the user calls the step."""
+    """The step's number, as the plan writes it."""
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)

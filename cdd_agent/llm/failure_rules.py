@@ -28,6 +28,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.quoting import quoted
+from cdd_agent.llm.retry_after import describe_wait
 from cdd_agent.network.certificates import trust_hint
 from cdd_agent.network.proxies import Proxy, proxy_for
 from cdd_agent.network.unusable_variable import UnusableVariable
@@ -57,8 +58,7 @@ def explain_failure(
     if not issubclass(rule.error, RateLimited):
         return rule.error(message, hint=hint)
     if rule.error is RateLimited and failure.retry_after is not None:
-        # a retry waits, or reports the time
-        hint = ""
+        hint = describe_wait(failure.retry_after)
     return rule.error(message, hint=hint, retry_after=failure.retry_after)
 
 

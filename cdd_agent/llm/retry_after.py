@@ -112,3 +112,8 @@ def _read_duration(text: str) -> float | None:
 def _plausible(seconds: float) -> float | None:
     """Return the seconds, at least 0, or None for too many."""
     return max(0.0, round(seconds, 3)) if seconds <= LONGEST else None
+
+
+def describe_wait(seconds: float) -> str:
+    """Return the hint of an error whose server names the time to wait."""
+    return f"Try again in {seconds:g} s."

@@ -22,7 +22,7 @@ from cdd_agent.llm.port import (
     StartedAgain,
     Waiting,
 )
-from cdd_agent.llm.retry_after import LONGEST
+from cdd_agent.llm.retry_after import LONGEST, describe_wait
 from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.llm.wrapper import ModelWrapper
 
@@ -148,5 +148,9 @@ class Retrying(ModelWrapper):
             if minutes >= 120:
                 how_long = f"{math.ceil(minutes / 60)} hours"
             when = f"Try again in {how_long}, at {until:%H:%M}."
-        hint = f"{when} {_SAVED} {error.hint}".rstrip()
+        more = error.hint
+        if error.retry_after and more == describe_wait(error.retry_after):
+            # `when` says it already
+            more = ""
+        hint = f"{when} {_SAVED} {more}".rstrip()
         return RateLimited(error.message, hint=hint, retry_after=error.retry_after)

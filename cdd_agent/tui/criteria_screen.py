@@ -23,6 +23,7 @@ from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import Opening, shortened
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.key_line import KeyLine
 from cdd_agent.wording.step_signs import step_glyph, step_remark
 from cdd_agent.wording.strength_words import rate_in_words
 from cdd_agent.wording.ticket_words import criterion_sign, not_in_this_tree, unserved
@@ -106,7 +107,7 @@ class CriteriaScreen(GuardedWidget, ModalScreen[None]):
             transcript = Transcript(follows=False)
             transcript.can_focus = bool(self._shown.criteria)
             yield transcript
-            yield Static(self.KEYS, id="keys", markup=False)
+            yield KeyLine(self.KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()

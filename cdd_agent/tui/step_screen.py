@@ -23,6 +23,7 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.key_line import KeyLine
 from cdd_agent.verification.outcomes import Result
 from cdd_agent.wording.step_signs import step_glyph, step_remark
 
@@ -138,7 +139,7 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
             yield Static(id="heading", markup=False)
             yield _Tabs(self.PARTS)
             yield Transcript(follows=False)
-            yield Static(id="keys", markup=False)
+            yield KeyLine(id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).focus()

@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Static
 
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
@@ -22,6 +21,7 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.key_line import KeyLine
 from cdd_agent.wording.step_signs import step_glyph
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         with Widget(id="timeline"):
             yield _Row(self._steps, len(self._undone))
             yield Transcript(follows=False)
-            yield Static(self.KEYS, id="keys", markup=False)
+            yield KeyLine(self.KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
         self.query_one(Transcript).focus()

@@ -1,8 +1,9 @@
 """The names of commands in messages, for the face that shows them.
 
 A message names a command in a code span, such as `cdd exec SLUG` or `/exec SLUG`; which
-of the two does not matter. The shell shows `/exec SLUG`, a terminal `cdd exec SLUG`. A
-terminal shows "`/plan SLUG` in the shell" unchanged: there the Planner asks questions.
+of the two does not matter. The shell shows `/exec SLUG`, a terminal `cdd exec SLUG`.
+The words "in the shell" and "in a terminal" behind it keep the name in the other face:
+in the shell the Planner asks questions, which `cdd plan` does not.
 """
 
 import re
@@ -11,10 +12,11 @@ from enum import Enum
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 
-_THERE = " in the shell"
+_IN_SHELL = " in the shell"
+_IN_TERMINAL = " in a terminal"
 _SPAN = re.compile(
     r"`(?P<mark>cdd |/)(?P<name>[a-z]+)(?P<rest>(?: [^`\n]*)?)`"
-    rf"(?P<there>{_THERE})?"
+    rf"(?P<where>{_IN_SHELL}|{_IN_TERMINAL})?"
 )
 
 
@@ -38,8 +40,8 @@ def _in_shell(span: re.Match[str]) -> str:
     """
     name, words = span["name"], span["rest"].split()
     if span["mark"] == "/":
-        return f"`/{name}{span['rest']}`"
-    if name not in TERMINAL_COMMANDS:
+        return span[0].removesuffix(_IN_SHELL)
+    if span["where"] or name not in TERMINAL_COMMANDS:
         return span[0]
     usage = CATALOGUE[name].usage
     if usage is None:
@@ -54,11 +56,13 @@ def _in_shell(span: re.Match[str]) -> str:
 
 def _in_terminal(span: re.Match[str]) -> str:
     name, words = span["name"], span["rest"].split()
-    if span["mark"] != "/" or span["there"] or name not in CATALOGUE:
+    if span["mark"] != "/":
+        return span[0].removesuffix(_IN_TERMINAL)
+    if span["where"] or name not in CATALOGUE:
         return span[0]
     is_pin = any(word[0] in "+-" and not word.startswith("--") for word in words)
     if name not in TERMINAL_COMMANDS or is_pin:
-        return f"{span[0]}{_THERE}"
+        return f"{span[0]}{_IN_SHELL}"
     if "[STEP]" in (CATALOGUE[name].usage or "") and len(words) > 1:
         words.insert(1, "--step")
     return f"`{' '.join([f'cdd {name}', *words])}`"

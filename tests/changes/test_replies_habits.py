@@ -119,7 +119,7 @@ CASES: dict[str, tuple[str, Outcome]] = {
     ),
     "an unknown action": (
         "```yaml\n- action: delete_file\n  file_path: README.md\n```\n",
-        Refused("no action `delete_file`"),
+        Refused("unknown action `delete_file`"),
     ),
     "an unknown action, short": (
         "```yaml\n- write_file:\n    file_path: R.md\n```\n",
@@ -127,7 +127,7 @@ CASES: dict[str, tuple[str, Outcome]] = {
     ),
     "an unknown action among known ones": (
         "```yaml\n- create_file: n.txt\n- action: patch\n  file_path: README.md\n```\n",
-        Refused("no action `patch`"),
+        Refused("unknown action `patch`"),
     ),
     "an action that is in no list": (
         "```yaml\naction: edit\nfile_path: README.md\nfind: adds\nreplace: x\n```\n",

@@ -282,7 +282,7 @@ def test_an_edit_that_the_encoding_cannot_hold_is_refused() -> None:
     )
     with pytest.raises(TextNotHeld, match=r"a\.txt"):
         review.edit_copy("schöner 😀\n".encode())
-    with pytest.raises(BadInput, match=r"a\.txt in UTF-8"):
+    with pytest.raises(BadInput, match=r"a\.txt as UTF-8"):
         review.edit_copy(b"sch\xf6nst\n")
 
 

@@ -48,7 +48,7 @@ def test_doctor_says_what_is_missing(
         (
             "OPENAI_BASE_URL",
             "localhost:1234",
-            "OPENAI_BASE_URL in the environment is no address",
+            "OPENAI_BASE_URL is not an address",
         ),
         ("CDD_API_BASE", "http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1"),
     ],
@@ -233,13 +233,13 @@ def test_doctor_names_servers_their_models_and_the_lines_that_choose_them(
         (
             _answer("401 No", '{"error": {"message": "Incorrect API key"}}'),
             "!",
-            "refused the request (401): Incorrect API key. Set in the environment",
+            "refused the request (401): Incorrect API key. Set the environment",
         ),
-        (_answer("403 No", ""), "!", "/v1/models refused the request (403). Set in"),
+        (_answer("403 No", ""), "!", "/v1/models refused the request (403). Set the"),
         (
             _answer("403 No", "<html><title>ACME filter</title>"),
             "!",
-            "/v1/models (403): ACME filter. A firewall, a proxy or a login may be in",
+            "(403): ACME filter. A firewall, a proxy or a login page may block it",
         ),
         (b"", "✗", "/v1/models"),
     ],

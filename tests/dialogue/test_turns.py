@@ -698,4 +698,4 @@ async def test_a_reply_with_an_unknown_stop_reason_is_incomplete(
 ) -> None:
     model = ScriptedModel([ScriptedReply("Half a", stop=StopReason.UNKNOWN)])
 
-    assert "not known" in (await heard(Dialogue(model))).turn.problem
+    assert "unknown reason" in (await heard(Dialogue(model))).turn.problem

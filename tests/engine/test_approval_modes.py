@@ -2,7 +2,6 @@
 change of the mode counts from the next question on.
 """
 
-import asyncio
 import json
 from collections.abc import Sequence
 
@@ -50,11 +49,17 @@ OF_CHAT = {
         "ask",
         ALWAYS,
     ),
-    "a pattern that finds a secret": (
+    "a search that finds a secret": (
         "execute_command",
-        {"command": "grep -r KEY ."},
+        {"command": "git grep KEY"},
         "ask",
         ALWAYS,
+    ),
+    "a search that finds none": (
+        "execute_command",
+        {"command": "git grep harmless"},
+        "ask",
+        UNLISTED,
     ),
     "a refused command": ("execute_command", {"command": "true"}, "safe", NEVER),
     "any command": ("execute_command", {"command": "true"}, "unsafe", NEVER),
@@ -62,8 +67,9 @@ OF_CHAT = {
 
 
 async def run_nothing(argv: Sequence[str], **options: object) -> CommandResult:
-    """Stand in for every program: it lists a secret file."""
-    return CommandResult(".env\n", "", 0)
+    """Stand in for every program. A search for anything harmful lists a secret file."""
+    del options
+    return CommandResult("a.py\0" if "harmless" in argv else ".env\0", "", 0)
 
 
 class User(Nobody):
@@ -224,30 +230,6 @@ async def test_a_change_of_the_mode_is_in_the_log_of_the_open_run(
     session.change_approval("edits")
     await handle(session, "ask")
     assert session.approval.value == "ask"
-
-
-async def test_a_queued_question_of_a_side_tree_is_dropped_with_the_mode(
-    sandbox: Sandbox,
-) -> None:
-    """Two steps run at once: the answer to the first question changes the mode."""
-    sandbox.flags = {"approval": "ask", "jobs": 2}
-    sandbox.write(Step("a.txt"), Step("b.txt"))
-    sandbox.replies(says("a.txt", "good"), says("b.txt", "good"))
-    wiring = sandbox.wiring()
-
-    class Loosening(User):
-        async def review(self, review: Review) -> Reviewed:
-            await asyncio.sleep(0.2)  # the other step waits for its turn
-            wiring.approval.change("edits")
-            return await super().review(review)
-
-    user = Loosening()
-    wiring = replace(wiring, frontend=user)
-    engine = wiring.engine(sandbox.project.tickets.find(SLUG))
-    await collect(engine.run_all())
-    engine.close()
-    assert sandbox.statuses() == ["completed"] * 2
-    assert len(user.asked) == 1
 
 
 async def test_accepting_all_counts_for_its_own_run_alone(sandbox: Sandbox) -> None:

@@ -18,7 +18,7 @@ from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.engine.side_tree import SideTree, SideTrees
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.events.notices import Notice, NoticeKind
-from cdd_agent.events.question_events import Choice
+from cdd_agent.events.question_events import ChangesProposed, Choice
 from cdd_agent.events.step_events import StepDiff, StepStarted, TestsStarted
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
@@ -450,6 +450,38 @@ async def test_a_person_is_asked_one_question_at_a_time_and_about_each_change_on
     assert sandbox.statuses() == ["completed"] * 3
     assert sorted(person.asked) == ["1", "2", "3"]
     assert person.most == 1
+
+
+async def test_a_question_that_waits_for_its_turn_follows_the_mode(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.flags["approval"] = "ask"
+    sandbox.write(*(Step(f"{name}.txt", check(f"{name}.txt")) for name in "abc"))
+    sandbox.real_model = model = Together(
+        {n: says(f"{name}.txt", "good") for n, name in enumerate("abc", 1)}, at_once=3
+    )
+
+    class Loosening(SlowPerson):
+        async def review(self, review: Review) -> Reviewed:
+            answer = await super().review(review)
+            while len(proposed) < 3:  # the others wait for their turn
+                await asyncio.sleep(0.01)
+            engine.runner.approval.mode.change("edits")
+            return answer
+
+    def note(event: Event) -> None:
+        model.listen(event)
+        if isinstance(event, ChangesProposed):
+            proposed.append(event.step)
+
+    proposed: list[int] = []
+    person = sandbox.frontend = Loosening()
+    engine = sandbox.engine()
+    with engine.recording(), told_to(note):
+        await collect(engine.run_all())
+    engine.close()
+    assert sandbox.statuses() == ["completed"] * 3
+    assert len(person.asked) == 1
 
 
 async def test_a_no_stops_the_run_and_what_others_did_is_kept(sandbox: Sandbox) -> None:

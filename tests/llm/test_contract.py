@@ -688,7 +688,7 @@ async def test_a_reply_that_is_stopped_by_its_budget_closes_the_connection(
     served: MakeServed,
 ) -> None:
     with LoopbackServer([Answer(cut_at=("word " * 5_000,) * 50, pause=0.05)]) as server:
-        with pytest.raises(BudgetExhausted, match="it was stopped"):
+        with pytest.raises(BudgetExhausted, match="and was stopped"):
             await events_of(Budgeted(served(server.url), Limit(tokens=CEILING + 1_000)))
 
         assert await ended(server.requests[0])

@@ -272,7 +272,7 @@ async def test_a_proxy_of_another_protocol_is_named_with_its_variable(
     for error in errors:
         assert isinstance(error, NotReachable)
         assert (
-            f"{scheme}://127.0.0.1:{port} (ALL_PROXY) does not speak" in error.message
+            f"{scheme}://127.0.0.1:{port} (ALL_PROXY) does not support" in error.message
         )
         assert "http://" in error.hint
     monkeypatch.undo()

@@ -134,7 +134,7 @@ def test_doctor_and_a_run_name_a_model_whose_thoughts_litellm_loses(
     for command in (["doctor"], ["exec", SLUG]):
         assert cdd(sandbox, *command) == ExitCode.BAD_INPUT
         output = capsys.readouterr()
-        assert "litellm cannot ask openai/gpt-5.3-codex" in output.out + output.err
+        assert "litellm cannot call openai/gpt-5.3-codex" in output.out + output.err
 
 
 @each_row(

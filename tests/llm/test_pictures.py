@@ -112,8 +112,8 @@ def test_a_picture_cut_at_any_byte_is_unusable(data: bytes) -> None:
     ("data", "reason"),
     [
         (b"", "shot.png is empty"),
-        (b"<html>Not found</html>", "shot.png is no picture"),
-        (b"BM" + bytes(60), "shot.png is no picture"),
+        (b"<html>Not found</html>", "shot.png is not a png, jpeg"),
+        (b"BM" + bytes(60), "shot.png is not a png, jpeg"),
         (
             png() + bytes(LARGEST),
             (
@@ -122,7 +122,7 @@ def test_a_picture_cut_at_any_byte_is_unusable(data: bytes) -> None:
             ),
         ),
         (png(8_001, 1), "shot.png is too large: 8,001 × 1 pixels"),
-        (png(0, 4), "shot.png is cut or damaged"),
+        (png(0, 4), "shot.png is incomplete or damaged"),
     ],
     ids=["empty", "a page", "a bitmap", "many bytes", "many pixels", "no pixels"],
 )

@@ -374,7 +374,11 @@ async def test_thoughts_of_private_servers_are_not_part_of_the_text() -> None:
             NotAReply,
             "not a model's reply",
         ),
-        (Answer(raw="<html>Log in</html>"), WebPageAnswered, "(200): a web page"),
+        (
+            Answer(raw="<html>Log in</html>"),
+            WebPageAnswered,
+            "(200): the server sent a web page",
+        ),
         (
             Answer(raw='data: {"type": "response.created"}\n\ndata: oops\n\n'),
             ConnectionFailed,

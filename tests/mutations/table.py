@@ -1831,7 +1831,7 @@ MUTATIONS = [
         "engine/transaction.py",
         "                if not approval.must_ask():\n",
         "                if approval is None:\n",
-        "tests/engine/test_approval_modes.py",
+        "tests/engine/test_side_by_side.py",
     ),
     Mutation(
         "accepting a run ends with it",

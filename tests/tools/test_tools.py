@@ -513,7 +513,8 @@ async def test_git_tools_show_status_log_and_diff(
     assert "Other" not in (await tools["git_diff"].execute(staged=True))["output"]
     assert "+Words." in (await tools["git_diff"].execute(commit="HEAD"))["output"]
     assert (
-        "no commit" in (await tools["git_diff"].execute(commit="--output=x"))["error"]
+        "is not a commit"
+        in (await tools["git_diff"].execute(commit="--output=x"))["error"]
     )
 
 

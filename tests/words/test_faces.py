@@ -27,6 +27,7 @@ SPAN = re.compile(r"`(cdd |/)([a-z]+)((?: [^`\n]*)?)`")
         ("`cdd exec x`", "`/exec x`", "`cdd exec x`"),
         ("`/exec x`", "`/exec x`", "`cdd exec x`"),
         ("`/plan x` in the shell.", "`/plan x`.", "`/plan x` in the shell."),
+        ("`cdd init` in a terminal.", "`cdd init` in a terminal.", "`cdd init`."),
         ("`/socrates x` asks", "`/socrates x` asks", "`cdd socrates x` asks"),
         ("`cdd undo x --step 2`", "`/undo x 2`", "`cdd undo x --step 2`"),
         ("`/undo x 2`", "`/undo x 2`", "`cdd undo x --step 2`"),
@@ -90,7 +91,7 @@ def test_a_sentence_names_a_command_in_a_code_span() -> None:
         if module in _COMMAND_LINES:
             continue
         # The shell's screens need no mark at its own commands.
-        own = "/" if module.startswith("tui/") else None
+        own = "/" if module.startswith(("tui/", "commands/welcome")) else None
         for line, text in _texts(path):
             is_sentence = re.search(r"[a-z]\S* .*[.:;,?]( |$)", text) is not None
             outside = re.sub(r"`[^`]*`", "", text)
@@ -104,7 +105,8 @@ def test_every_command_that_an_event_names_exists_in_the_face() -> None:
     for event in EXAMPLES:
         for text, _ in describe(event, Face.SHELL):
             for mark, name, _ in SPAN.findall(text):
-                assert (mark, name in commands()) == ("/", True), text
+                named = (mark, name in commands())
+                assert named == ("/", True) or "in a terminal" in text, text
         for text, _ in describe(event, Face.TERMINAL):
             for mark, name, _ in SPAN.findall(text):
                 named = (mark, name in TERMINAL_COMMANDS)
@@ -117,3 +119,29 @@ def test_the_shell_describes_events_as_the_shell() -> None:
         calls = re.findall(r"\bdescribe\(([^)]*)\)", path.read_text(encoding="utf-8"))
         wrong += [f"{path.name}: {call}" for call in calls if "Face.SHELL" not in call]
     assert wrong == []
+
+
+def _flags(name: str) -> set[str]:
+    """Return the flags of a command in the terminal and in the shell."""
+    flags = {"-C", "--trust", "--debug", "--help", *CATALOGUE[name].flags}
+    if name in TERMINAL_COMMANDS:
+        command = TERMINAL_COMMANDS[name]
+        for argument in (*command.arguments, *command.one_of):
+            flags.update(argument.names)
+    return flags
+
+
+def test_every_command_in_a_message_can_be_typed() -> None:
+    wrong = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for line, text in _texts(path):
+            for mark, name, rest in SPAN.findall(text):
+                place = f"{path.relative_to(PACKAGE)}:{line}: {mark}{name}{rest}"
+                if name not in CATALOGUE:
+                    wrong.append(f"{place}: no such command")
+                    continue
+                typed = re.findall(r" (--?[A-Za-z][a-z-]*)", rest)
+                unknown = set(typed) - _flags(name)
+                if unknown:
+                    wrong.append(f"{place}: no flag {', '.join(unknown)}")
+    assert wrong == [], "\n".join(wrong)

@@ -69,7 +69,7 @@ CHECK_KEY = "Set these environment variables, then restart cdd: SOME_API_KEY."
         (
             Failure(status=429, words="Slow down.", retry_after=7.0),
             "some/model is rate limited or busy (429): Slow down.",
-            "",
+            "Try again in 7 s.",
         ),
         (
             Failure(status=402),
@@ -253,6 +253,10 @@ def test_an_answer_that_ends_too_early(
         (
             [RateLimited("Enough.", hint="Look at your account.", retry_after=121)],
             f"Try again in 3 minutes, at 12:02. {SAVED} Look at your account.",
+        ),
+        (
+            [RateLimited("Enough.", hint="Try again in 600 s.", retry_after=600)],
+            f"Try again in 10 minutes, at 12:10. {SAVED}",
         ),
         (
             [RateLimited("Enough.", retry_after=5 * 3600)],

@@ -17,6 +17,7 @@ from textual.widgets import Static
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.keys import shown
+from cdd_agent.tui.widgets.key_line import KeyLine
 from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         with Widget(id="overlay"):
             yield Static(id="heading", markup=False)
             yield from self.content()
-            yield Static(self.keys, id="keys", markup=False)
+            yield KeyLine(self.keys, id="keys", markup=False)
 
     def content(self) -> Iterator[Widget]:
         """Between the heading and the keys."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
 
@@ -27,6 +28,7 @@ from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
+from cdd_agent.tui.widgets.key_line import KeyLine
 from cdd_agent.tui.widgets.prompt_area import PromptArea
 from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import Sandbox, Step
@@ -122,6 +124,24 @@ def test_a_line_of_keys_names_only_keys_that_work_there(
     named = list(_keys_in(footer))
     assert named
     assert [key for key in named if key not in bound] == []
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 80])
+async def test_a_line_of_keys_is_cut_between_its_parts(width: int) -> None:
+    footer = StepScreen.KEYS_OF_ATTEMPTS
+
+    class Bottom(App[None]):
+        def compose(self) -> ComposeResult:
+            yield KeyLine(footer)
+
+    app = Bottom()
+    async with app.run_test(size=(width, 3)):
+        shown_text = app.query_one(KeyLine).render().plain
+    whole = footer.split(" · ")
+    parts = shown_text.split(" · ")
+    assert parts == whole[: len(parts)]
+    is_complete = len(parts) == len(whole)
+    assert is_complete or len(" · ".join(whole[: len(parts) + 1])) > width
 
 
 def test_the_help_has_no_empty_table() -> None:
