@@ -248,7 +248,9 @@ if os.name != "nt":
         shell.type("")
         shell.until(lambda: "(Enter: run step 2, Make b.txt)" in shell.text)
         assert "\x1b[?1049h" not in shell.seen.decode()  # no screen of its own
-        shell.type("/exit")
+        shell.type("/chat")
+        shell.until(lambda: shell.text.rstrip().endswith("chat >"))
+        shell.type("exit")
         shell.until(shell.has_ended)
         assert shell.code == 0
         assert sandbox.statuses() == ["completed", "pending"]
@@ -477,11 +479,11 @@ if os.name != "nt":
         async with at_terminal(sandbox, capsys) as person:
             answer = asyncio.create_task(asked_while_typing(person, question, line))
             await person.until(
-                lambda told: f"before the question was shown: {line}" in told
+                lambda told: f"before the question could be read: {line}" in told
             )
             person.type(line)  # at once
             await person.until(
-                lambda told: f"before the question was shown: {line}" in told
+                lambda told: f"before the question could be read: {line}" in told
             )
             assert not answer.done()
             person.watch.now += REST
@@ -506,6 +508,8 @@ if os.name != "nt":
             person.watch.now += REST
             person.type("n")
             await person.until(lambda told: "Not sent: y" in told)
+            person.type("/chat")
+            await person.until(lambda told: "chat > " in told)
         assert not (sandbox.root / "a.txt").exists()
 
     @pytest.mark.pty

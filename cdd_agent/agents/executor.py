@@ -187,9 +187,18 @@ class ExecutorAgent(ReadsWords):
     def _report_stop(self) -> None:
         """Report how the user can resume the step that was just stopped."""
         self._note_saved_work()
-        if self._saved_work is not SavedWork.NONE:
-            text = f"Stopped step {self._step.label}. {_SAVED[self._saved_work]}"
-            self.emit(Notice(text, kind=NoticeKind.SAVED_WORK, step=self._step.number))
+        if self._saved_work is SavedWork.NONE:
+            self.emit(Notice("Stopped. Type `continue` to resume.", Tone.WARNING))
+            return
+        text = f"Stopped step {self._step.label}. {_SAVED[self._saved_work]}"
+        self.emit(
+            Notice(
+                text,
+                Tone.WARNING,
+                kind=NoticeKind.SAVED_WORK,
+                step=self._step.number,
+            )
+        )
 
     def _note_saved_work(self) -> None:
         """Note what the next step has of a reply. It is read here, because `meaning`

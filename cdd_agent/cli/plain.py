@@ -19,7 +19,7 @@ from typing import Any
 from cdd_agent.agents.base import Agent, Meaning
 from cdd_agent.changes.review import Review
 from cdd_agent.cli.working import Output
-from cdd_agent.commands.registry import can_run_now, handle
+from cdd_agent.commands.registry import can_run_now, handle, leaves
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.question_events import Choice, Proposal, TestLossProposed
@@ -69,9 +69,8 @@ class PlainShell:
         is_terminal: bool,
         now: Callable[[], float] = monotonic,
     ) -> None:
-        """`keyboard` is the descriptor that lines come from; `first` is a line to begin
-        with, as if it was typed; `now` tells the seconds by which it is judged when a
-        line came, in whatever thread.
+        """`keyboard` is the descriptor of the input; `first` is a line that is entered
+        at once; `now` returns the time of a line in seconds, in any thread.
         """
         self._first = first
         self._now = now
@@ -358,6 +357,10 @@ class PlainShell:
         asked, is_in_time = self._asked, at - self._asked_at >= REST
         if asked is None or not is_in_time or not self._holds:
             self._may_read.set()
+        if self._turn is not None and self._leaves_by(line):
+            self._leaves = True
+            self._turn.cancel()
+            return
         if asked is not None and not asked.done():
             if is_in_time:
                 asked.set_result(line)
@@ -386,6 +389,15 @@ class PlainShell:
             return
         self._lines.append((line, self._meaning(line)))
         self._has_come.set()
+
+    def _leaves_by(self, line: str) -> bool:
+        """True if a line leaves the shell: `quit` may be an answer, too."""
+        is_answer = (
+            self._asked is not None
+            and "quit" in self._offered
+            and line.strip().lower() in ("q", "quit")
+        )
+        return leaves(line) and not is_answer
 
     def _take_held(self, line: str) -> bool:
         """Pass a queued line to the running step. True if it was still queued."""

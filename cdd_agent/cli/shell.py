@@ -27,10 +27,10 @@ _OPENING = (
     " Help: `/help`"
 )
 DEMO_NOTE = """\
-This is a demo: the replies come from a script, everything else is real (files, git, \
-pytest). None of your settings and keys are used.
-The project is a copy in {folder}. For your own: `cdd init`, and `cdd doctor` says how \
-to set up a model."""
+This is a demo: the replies come from a script; files, git and pytest are real. Your \
+settings and keys are not used.
+The project is a copy in {folder}. For a project of yours, quit and begin with `cdd \
+init` in a terminal."""
 
 
 def open_shell(options: Namespace) -> int:
@@ -113,7 +113,7 @@ def run_demo_in_shell(options: Namespace, folder: Path, slug: str) -> int:
     options.project = folder
     code = run_shell(options, DEMO_NOTE.format(folder=folder), f"/exec {slug}")
     sys.stderr.write(
-        f"The demo's project stays in {folder}; `cdd -C {folder}` opens it again.\n"
+        f"The demo project stays in {folder}. Open it again: cdd -C {folder}\n"
     )
     return code
 
@@ -184,8 +184,8 @@ def _opened(
         notices.append(Notice(text))
     if project.config.model is None and leaves_out_model(project.trust):
         text = (
-            "The project's model is not trusted, so there is none. `/trust` trusts it,"
-            " and `/model NAME` chooses another."
+            "The project sets a model that you do not trust yet. Review it with"
+            " `/trust`, or choose another with `/model NAME`."
         )
         notices.append(Notice(text, Tone.WARNING))
     elif project.config.model is None and not has_welcome:

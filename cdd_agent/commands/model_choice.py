@@ -151,15 +151,17 @@ def _asked_now(config: Config) -> Iterator[str]:
 
 
 async def _use(session: Session, choice: Config) -> None:
-    """In a thread: to find that nobody knows a name can take seconds."""
+    """Use the chosen settings. This runs in a thread, because only litellm may know the
+    provider, and its import takes seconds.
+    """
     await to_its_end(partial(session.use, choice), name="model")
 
 
 async def _meant(
     session: Session, role: Role | None, typed: str, api_base: str | None = None
 ) -> tuple[str, str | None]:
-    """The model string and the API base that a person means: a number or a name of
-    those that were found, or any.
+    """Return the model string and the API base of a typed model: a number or a name of
+    the found models, or any model string.
     """
     if api_base is not None:
         return typed, api_base

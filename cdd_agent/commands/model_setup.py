@@ -192,7 +192,7 @@ def suggested_first(provider: str, models: Sequence[str]) -> list[str]:
 
 
 def describe_model(provider: str, model: str) -> str:
-    """Return what is known of a model, for its row."""
+    """Return known facts about a model, for its row."""
     facts = known_model(model).in_short
     if model != f"{provider}/{SUGGESTED.get(provider)}":
         return facts

@@ -139,7 +139,7 @@ async def tell_as_found(session: Session, events: Iterator[Event]) -> None:
 
 
 def leaves(line: str) -> bool:
-    """True if the line leaves the shell, whoever is active and whatever runs."""
+    """True if the line leaves the shell, in every agent and while something runs."""
     return _as_command(line).strip().lower() == "/exit"
 
 

@@ -10,7 +10,7 @@ WHAT_CDD_IS = "Turns tickets into specs, plans and tested code."
 
 
 class RowAction(Enum):
-    """What a row of the first screen starts."""
+    """The effect of a row of the first screen."""
 
     CONTINUE = auto()
     SET_UP_MODEL = auto()
@@ -32,7 +32,7 @@ class WelcomeRow(Struct, frozen=True):
 
 
 class Beginning(Struct, frozen=True):
-    """What the first screen shows below its heading."""
+    """The content of the first screen below its heading."""
 
     rows: tuple[WelcomeRow, ...] = ()
     first: int = 0

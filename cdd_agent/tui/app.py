@@ -568,18 +568,10 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._went_well, self._problem = False, error.message
             self._complain(error)
         except asyncio.CancelledError as error:
-            if self.is_running:
-                in_a_run = (
-                    self.home.agent is not None and self.home.agent.name == "executor"
-                )
-                self.show(
-                    Notice(
-                        "Stopped. Type `continue` to resume."
-                        if in_a_run
-                        else "Stopped.",
-                        Tone.WARNING,
-                    )
-                )
+            agent = self.home.agent
+            # the Executor has said how to resume
+            if self.is_running and (agent is None or agent.name != "executor"):
+                self.show(Notice("Stopped.", Tone.WARNING))
             # the worker keeps the error, whose frames would keep all that the turn held
             error.__traceback__ = None
             raise

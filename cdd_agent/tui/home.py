@@ -54,7 +54,7 @@ from cdd_agent.events.ticket_events import PlanOpened, SpecShown, TicketsListed
 from cdd_agent.git.branch import current_branch
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
-from cdd_agent.tui.hints import BETWEEN
+from cdd_agent.tui.hints import BETWEEN, fit_hint
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.quiet_enter import EnterGuard
@@ -99,6 +99,8 @@ _IDLE = "/: commands · @: files · F1: help · Ctrl+D: leave · Ctrl+R: earlier
 _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
 _IN_LIST = "↓: choose"
+_BESIDE_PROMPT = 8
+"""Columns of a row that the frame and the sign of the prompt take."""
 _AT_A_COMMAND = "Tab: insert it · Esc: close the list"
 _IN_SUGGESTION = "Esc: clear · type to replace"
 
@@ -214,6 +216,10 @@ class Home(GuardedWidget, Screen[None]):
 
     def show(self, event: Event) -> None:
         """One event, on every part of the screen that it concerns."""
+        if isinstance(event, ApprovalChanged):
+            self.show_approval()
+            if not self._is_at_work:
+                return
         self.end_welcome()
         transcript, activity = self.transcript, self.activity
         if self._side.holds_back(event):
@@ -307,10 +313,6 @@ class Home(GuardedWidget, Screen[None]):
             case AcceptingAll():
                 self.show_approval()
                 self._describe(event)
-            case ApprovalChanged():
-                self.show_approval()
-                if self._is_at_work:
-                    self._describe(event)
             case SpecShown():
                 self._show_spec(event)
             case PlanOpened() if self._is_new_here(event):
@@ -403,8 +405,13 @@ class Home(GuardedWidget, Screen[None]):
             text = (
                 self.steps.has_failed and self.agent.after_a_failure
             ) or self.agent.placeholder
-        self.prompt.area.placeholder = text
+        room = self.app.size.width - _BESIDE_PROMPT
+        self.prompt.area.placeholder = fit_hint(text, room)
         self.say_what_enter_does()
+
+    def on_resize(self) -> None:
+        if not self.is_asking:
+            self.say_what_to_type()
 
     @property
     def takes_blank(self) -> bool:
@@ -485,7 +492,8 @@ class Home(GuardedWidget, Screen[None]):
     def say_that_enter_was_ignored(self) -> None:
         """Below the prompt, until the next key."""
         hint = self._hint_of_line(self.prompt.line_to_send).partition(BETWEEN)[0]
-        self.activity.say_once(f"Too soon, ignored. Press again. {hint}".rstrip())
+        parts = ["Too soon, ignored", hint] if hint else ["Too soon, ignored"]
+        self.activity.say_once(BETWEEN.join(parts))
 
     def _hint_of_queue(self, line: str) -> str:
         """The effect of Enter on a line while something runs."""

@@ -30,8 +30,9 @@ class Face(Enum):
         """Name the commands in a text as this face has them."""
         if "`" not in text:
             return text
-        rename = _in_shell if self is Face.SHELL else _in_terminal
-        return _SPAN.sub(rename, text)
+        if self is Face.TERMINAL:
+            return _SPAN.sub(_in_terminal, text)
+        return _SPAN.sub(_in_shell, text).replace(f"`{_IN_SHELL}", "`")
 
 
 def _in_shell(span: re.Match[str]) -> str:

@@ -471,7 +471,7 @@ async def test_a_cut_reply_is_reported(project: Sandbox) -> None:
 
 async def test_a_budget_holds_in_chat_too(project: Sandbox) -> None:
     project.flags = {"budget": {"tokens": 2_000}}
-    with pytest.raises(BudgetExhausted, match="of the budget"):
+    with pytest.raises(BudgetExhausted, match="The budget is too small"):
         await say(project.replies("Hello.").session(), "hi")
     assert project.model.requests == []
 

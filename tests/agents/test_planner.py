@@ -284,7 +284,7 @@ async def test_wrong_json_is_requested_twice_more_and_then_an_error(
     session.leave()
     ticket.replies(*["No plan."] * 3)
     session = ticket.session()
-    with pytest.raises(NoUsableAnswer, match="asked 3 times"):
+    with pytest.raises(NoUsableAnswer, match="in 3 tries"):
         await say(session, f"/plan {SLUG}")
     assert not (ticket.ticket / "plan.md").exists()
     assert noticed(await say(session, "")) == [NoticeKind.RESUMED]

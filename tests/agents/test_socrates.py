@@ -231,7 +231,7 @@ async def test_a_model_without_json_is_an_error_and_the_dialogue_stays(
 ) -> None:
     session = begun(sandbox, asks("Who?"), "No.", "No.", "No.", asks("What for?"))
     await say(session, OPEN)
-    with pytest.raises(NoUsableAnswer, match="asked 3 times"):
+    with pytest.raises(NoUsableAnswer, match="in 3 tries"):
         await say(session, "Readers.")
     assert streamed(await say(session, "")) == "What for?\n\n"
     assert "Readers." in sandbox.prompt()

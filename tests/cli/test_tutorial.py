@@ -219,7 +219,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("/resume", "A planning was interrupted")
         shell.say(
             "continue",
-            "The answer is not right yet",
+            "The model's answer has a problem",
             "Asking again",
             "Plan check passed",
         )

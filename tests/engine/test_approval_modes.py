@@ -188,7 +188,7 @@ async def test_all_of_a_run_is_accepted_until_its_agent_is_left(
     assert session.approval.asks_before_edits()  # outside of the run
     await handle(session, f"/diff {SLUG}")
     assert session.approval.title == ACCEPTED_RUN
-    await handle(session, "exit")
+    session.leave()
     assert session.approval.title == TITLES["ask"]
     assert len(user.asked) == 1
 

@@ -184,7 +184,7 @@ TRICKS = {
     ),
     "no report by addopts": Claim(
         {"calc_dot_py": FIXED, **settings('addopts = "-p no:junitxml"\n')},
-        "left no report",
+        "wrote no test report",
         PYPROJECT,
     ),
     "settings that the plan does not name": Claim(
@@ -195,10 +195,10 @@ TRICKS = {
         conftest("print('2 passed')\n"), SUB, verify="pytest tests/test_calc.py"
     ),
     "a conftest that ends the process": Claim(
-        conftest("import os\nos._exit(0)\n"), "left no report", CONFTEST
+        conftest("import os\nos._exit(0)\n"), "wrote no test report", CONFTEST
     ),
     "a conftest that leaves": Claim(
-        conftest("raise SystemExit(0)\n"), "left no report", CONFTEST
+        conftest("raise SystemExit(0)\n"), "wrote no test report", CONFTEST
     ),
     "a conftest that drops tests": Claim(
         conftest(ONLY_OTHERS), f"no longer finds {SUB}", CONFTEST
@@ -207,7 +207,7 @@ TRICKS = {
         conftest(GOOD_CODE), f"(exit code 0): {SUB}", CONFTEST
     ),
     "a conftest that forges a report": Claim(
-        conftest(FORGED), "left no report", CONFTEST
+        conftest(FORGED), "wrote no test report", CONFTEST
     ),
     "a conftest that rewrites outcomes": Claim(
         conftest(REWRITTEN), "does not name conftest.py"
@@ -217,11 +217,11 @@ TRICKS = {
         "does not name pytest.py",
     ),
     "code that ends the process": Claim(
-        {"calc_dot_py": "import os\nos._exit(0)\n"}, "left no report"
+        {"calc_dot_py": "import os\nos._exit(0)\n"}, "wrote no test report"
     ),
     "code that ends the process when it is called": Claim(
         {"calc_dot_py": FIXED.replace("return a - b", "import os; os._exit(0)")},
-        "left no report",
+        "wrote no test report",
     ),
     "code that ends the process at its end": Claim(
         {"calc_dot_py": BROKEN + AT_EXIT}, ADD

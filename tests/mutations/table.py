@@ -4661,4 +4661,45 @@ MUTATIONS = [
             ),
         ]
     ],
+    # --- what Enter does in the prompt --------------------------------------------------
+    *[
+        Mutation(rule, file, old, new, tests)
+        for rule, file, old, new, tests in [
+            (
+                "an effect must be on the screen before Enter has it",
+                "tui/quiet_enter.py",
+                "at - self._since < QUIET",
+                "at - self._since < 0",
+                "tests/tui/test_quiet_enter.py",
+            ),
+            (
+                "a typed line is sent at once",
+                "tui/quiet_enter.py",
+                "        is_known = is_typed and text != self._text\n",
+                "        is_known = False\n",
+                "tests/tui/test_quiet_enter.py",
+            ),
+            (
+                "only the beginning of a command's name highlights it",
+                "tui/widgets/prompt.py",
+                "        return 0 if first.is_command and is_meant else None\n",
+                "        return 0 if first.is_command else None\n",
+                "tests/tui/test_prompt_enter.py",
+            ),
+            (
+                "a suggestion is no draft",
+                "tui/widgets/prompt.py",
+                '        return "" if self.is_suggesting else self.text\n',
+                "        return self.text\n",
+                "tests/tui/test_prompt_enter.py",
+            ),
+            (
+                "an agent that is closed suggests nothing",
+                "session.py",
+                "            if not is_closed:\n",
+                "            if True:\n",
+                "tests/tui/test_suggestions.py",
+            ),
+        ]
+    ],
 ]

@@ -51,6 +51,14 @@ async def test_shift_tab_toggles_ask_and_edits_and_only_words_lead_to_auto(
         assert person.mode == ASK
 
 
+async def test_shift_tab_leaves_the_welcome_on_the_screen(sandbox: Sandbox) -> None:
+    async with person_at(sandbox, helps_to_begin=True) as person:
+        assert person.app.home.has_welcome
+        await person.press("shift+tab")
+        assert person.mode == ASK
+        assert person.app.home.has_welcome
+
+
 async def test_a_session_begins_with_the_mode_of_the_settings(
     sandbox: Sandbox,
 ) -> None:

@@ -75,7 +75,8 @@ async def test_nothing_is_suggested_over_a_draft_or_while_the_user_types(
 async def test_closing_an_agent_or_looking_suggests_nothing(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", "none"))
     async with person_at(sandbox) as person:
-        for line in (f"/exec {SLUG}", "close", f"/status {SLUG}", "/list"):
+        lines = (f"/exec {SLUG}", "close", f"/plan {SLUG}", "close", "/list")
+        for line in lines:
             await person.say(line)
             leap(60)
             await person.pilot.pause()
@@ -106,14 +107,14 @@ async def test_a_second_enter_neither_sends_a_suggestion_nor_runs_a_step(
             await person.say(line)
             before = len(sandbox.model.requests)
             await person.press("enter", "enter")
-            assert person.activity.startswith("Too soon, ignored.")
+            assert person.activity.startswith("Too soon, ignored")
             assert "Enter: run step" in person.activity
             assert len(sandbox.model.requests) == before == done
         await person.rest(QUIET)
         await person.press("enter")
         await suggested(person)
         await person.press("enter")
-        assert person.activity.startswith("Too soon, ignored.")
+        assert person.activity.startswith("Too soon, ignored")
         assert await suggested(person) == f"/diff {SLUG}"
 
 

@@ -117,7 +117,7 @@ def test_the_editor_gets_the_terminal_and_its_text_goes_to_the_prompt(
 
     person.sees("and a second line")
     assert "❯ a whole thought" in person.screen.text
-    person.sees("/: commands")
+    person.sees("Enter: send 2 lines")
 
 
 @pytest.mark.pty

@@ -28,6 +28,7 @@ SPAN = re.compile(r"`(cdd |/)([a-z]+)((?: [^`\n]*)?)`")
         ("`/exec x`", "`/exec x`", "`cdd exec x`"),
         ("`/plan x` in the shell.", "`/plan x`.", "`/plan x` in the shell."),
         ("`cdd init` in a terminal.", "`cdd init` in a terminal.", "`cdd init`."),
+        ("type `retry` in the shell.", "type `retry`.", "type `retry` in the shell."),
         ("`/socrates x` asks", "`/socrates x` asks", "`cdd socrates x` asks"),
         ("`cdd undo x --step 2`", "`/undo x 2`", "`cdd undo x --step 2`"),
         ("`/undo x 2`", "`/undo x 2`", "`cdd undo x --step 2`"),

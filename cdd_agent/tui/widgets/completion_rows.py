@@ -27,10 +27,10 @@ def completion_rows(offers: Sequence[Completion], room: int) -> list[Content]:
     group = ""
     for name, offer in zip(names, offers, strict=True):
         gap = " " * (max(column - cell_len(name), 0) + _GAP)
-        row = Content.assemble(name, gap, (sanitize_for_display(offer.help), "dim"))
+        row = Content.assemble((name, "bold"), gap, sanitize_for_display(offer.help))
         space = room - row.cell_length - cell_len(offer.group)
         if offer.group != group and space >= _GAP:
-            row = Content.assemble(row, " " * space, (offer.group, "bold dim"))
+            row = Content.assemble(row, " " * space, (offer.group, "italic"))
         group = offer.group
         rows.append(row)
     return rows

@@ -35,7 +35,8 @@ _FELT_HERE = ("up", "down", "tab", "ctrl+r")
 """Keys that have their effect in the prompt, or none."""
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
-_SEARCHING = "Enter: take this earlier line · Esc: back · Ctrl+R: next older"
+_SEARCHING = "Enter: take this earlier line · Esc: back"
+_OLDER = " · Ctrl+R: next older"
 _NOTHING_FOUND = "No earlier line has that · Esc: back · Enter: keep the text"
 
 
@@ -58,9 +59,14 @@ class Prompt(GuardedWidget, Vertical):
     DEFAULT_CSS = """
     Prompt { height: auto; }
     Prompt OptionList {
-        height: auto; max-height: 12; border: none; padding: 0 2; display: none;
-        background: $panel;
+        height: auto; max-height: 12; margin: 0 1; border: none; padding: 0;
+        background: $panel; display: none;
         scrollbar-size-vertical: 1; text-wrap: nowrap; text-overflow: ellipsis;
+        & > .option-list--option { padding: 0 1; }
+        & > .option-list--option-highlighted {
+            background: $block-cursor-background; color: $block-cursor-foreground;
+            text-style: bold;
+        }
     }
     Prompt.-completing OptionList { display: block; }
     PromptFrame Static { width: 1; color: $text-accent; text-style: bold; }
@@ -175,7 +181,9 @@ class Prompt(GuardedWidget, Vertical):
     def doing(self) -> str:
         """The effect of Enter, in words, unless it sends a line."""
         if self._searched_from is not None:
-            return _SEARCHING if self._found else _NOTHING_FOUND
+            if not self._found:
+                return _NOTHING_FOUND
+            return _SEARCHING + _OLDER if len(self._found) > 1 else _SEARCHING
         taken = self._chosen
         if taken is None or taken.kind is CompletionKind.COMMAND:
             return ""
@@ -203,7 +211,7 @@ class Prompt(GuardedWidget, Vertical):
         lines = self.area.document.line_count
         if lines > 1:
             return f"Enter: send {lines:,} lines · Ctrl+J: new line · Ctrl+G: editor"
-        return ""
+        return "Enter: send · Ctrl+J: new line" if self.text.strip() else ""
 
     @property
     def offers(self) -> list[Completion]:
@@ -264,6 +272,7 @@ class Prompt(GuardedWidget, Vertical):
             self.classes,
             self.query_one(OptionList).highlighted,
             len(self._waiting),
+            self.is_searching,
         )
 
     def _key_pressed(self, event: events.Key) -> None:
@@ -498,7 +507,7 @@ class Prompt(GuardedWidget, Vertical):
             self._found = [Completion(line, _on_one_row(line)) for line in found]
         self._found_for = self.area.text
         completions = self.query_one(OptionList)
-        # The list and its rows have padding, and there is a scroll bar.
+        # The list has a margin, its rows have padding, and there is a scroll bar.
         room = self.size.width - 5
         completions.set_options(completion_rows(self._found, room))
         completions.highlighted = self._default

@@ -93,6 +93,8 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         them.
         """
         self._cursor: int | None = None
+        self._opened = 0
+        """How often a step was opened: Enter has its effect a moment later."""
         """The step that the person has walked to, by its place; None: the one that
         matters now.
         """
@@ -104,7 +106,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return key in ("up", "down", "home", "end", "enter")
 
     def seen(self) -> Hashable:
-        return self._selected, self.display
+        return self._selected, self.display, self._opened
 
     def show(self, steps: Iterable[StepSummary], former_cost: Cost = NO_COST) -> None:
         """Show these steps, and the cost of the run with that of former ones; without
@@ -210,6 +212,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def action_open(self) -> None:
         if self._steps:
+            self._opened += 1
             self.post_message(self.StepChosen(self._steps[self._selected].number))
 
     def on_click(self, event: events.Click) -> None:
