@@ -59,7 +59,9 @@ class _InSight(_Mixin):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return min(super().get_content_height(container, viewport, width), self.room)
+        # The scroll bar takes a column: with it, the text may need one more row.
+        rows = super().get_content_height(container, viewport, width - 1)
+        return min(rows, self.room)
 
     @property
     def room(self) -> int:
@@ -149,9 +151,7 @@ class Question(GuardedWidget, Vertical):
     DEFAULT_CSS = """
     Question {
         height: auto; padding: 0 1; border-left: outer $warning; background: $panel;
-        _QuestionText {
-            height: auto; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
-        }
+        _QuestionText { height: auto; scrollbar-size-vertical: 1; }
         Static { width: 1fr; height: auto; }
         .more {
             height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis;
