@@ -106,21 +106,24 @@ class Shell:
         assert self._terminal.code == -9
 
     def _wait_for(self, *told: str) -> None:
-        self._terminal.until(
-            lambda: all(
-                self._screen.text.count(words) > self._before.count(words)
-                for words in told
+        try:
+            self._terminal.until(
+                lambda: all(
+                    self._screen.text.count(words) > self._before.count(words)
+                    for words in told
+                )
             )
-        )
+        except AssertionError as error:
+            raise AssertionError(f"{told} in:\n{self._screen.text}") from error
 
     def _is_at_rest(self) -> bool:
-        """The last line says what Enter does, and not what is being waited for; and
-        the prompt does not say that lines wait.
+        """The line above the status line says what Enter does, and not what is being
+        waited for; and the prompt does not say that lines wait.
         """
         text = self._screen.text
-        last = text.rstrip().rpartition("\n")[2]
-        is_waiting = "Esc stops" in last or "lines are queued" in text
-        return ("Enter" in last or "/: commands" in last) and not is_waiting
+        hint = "\n".join(text.rstrip().split("\n")[-2:])
+        is_waiting = "Esc stops" in hint or "lines are queued" in text
+        return ("Enter" in hint or "/: commands" in hint) and not is_waiting
 
 
 @pytest.fixture
@@ -181,8 +184,8 @@ def files_of_project(root: Path) -> set[str]:
 def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
     ticket = root / "tickets" / SLUG
     with shell_in(root) as shell:
-        shell.say("/init", "Made AGENTS.md")
-        shell.say("/new feature reading-time", "makes the plan")
+        shell.say("/init", "Created AGENTS.md")
+        shell.say("/new feature reading-time", "in your editor, then run")
         template = (ticket / "spec.yaml").read_text()
         shell.say(f"/socrates {SLUG}", "▸ list", "How is the time counted?", "Spec 1/4")
         shell.say("close", "to resume")
@@ -193,13 +196,13 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.begin(COUNT, "Then a text")
         shell.kill()  # in the middle of a reply of Socrates
     with shell_in(root) as shell:
-        shell.say("/resume", "were not answered yet")
+        shell.say("/resume", "has no answer yet")
         shell.say(
             "", "Then a text of 400 words", "Spec 2/4", "? A file that is not there"
         )
         shell.say(MISSING, "That settles it", "✓ A file that is not there")
         assert (ticket / "spec.yaml").read_text() == template
-        shell.say("approve", "spec.yaml is written")
+        shell.say("approve", "spec.yaml. Next:")
         spec = (ticket / "spec.yaml").read_text()
         assert "\n  - An empty " in spec
         assert (
@@ -208,7 +211,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         )
 
         shell.say(f"/plan {SLUG}", "▸ find", "1. May the command line be")
-        shell.say("close", "is kept")
+        shell.say("close", "planning session is saved")
         shell.say("/resume", "1. May the command line be")
         shell.leave()
     with shell_in(root, pace=10) as shell:
@@ -216,18 +219,18 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.begin(ONE_MODULE, "One module it is")
         shell.kill()  # in the middle of a reply of the Planner
     with shell_in(root) as shell:
-        shell.say("/resume", "A planning was interrupted")
+        shell.say("/resume", "planning session was interrupted")
         shell.say(
             "continue",
             "The model's answer has a problem",
             "Asking again",
             "Plan check passed",
         )
-        shell.say("close", "is kept")
+        shell.say("close", "planning session is saved")
         shell.say(
             "/resume",
             "Step 2: Make it a command",
-            "approve writes it, discard drops it",
+            "approve to write the plan",
         )
         shell.say(
             README,
@@ -257,10 +260,10 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         assert statuses(root) == ["completed passed", "failed None"]
         shell.leave()
     with shell_in(root) as shell:
-        shell.say("/resume", "retry, skip")
+        shell.say("/resume", "Type retry, skip")
         shell.say("retry", "Step 2 completed", "2/2 steps passed")
         shell.say("/list", "done")
-        shell.say("/resume", "No run was left before its end")
+        shell.say("/resume", "Nothing to resume")
         shell.leave()
 
     assert statuses(root) == ["completed passed", "completed passed"]
@@ -272,8 +275,8 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
 INTERRUPTED = [
     (f"/socrates {SLUG}", "How is the time counted?", "2. Where do you want"),
     (COUNT, "Then a text", "how long does an empty"),
-    (MISSING, "That settles it", "approve writes it"),
-    ("approve", "", "spec.yaml is written"),
+    (MISSING, "That settles it", "approve"),
+    ("approve", "", "spec.yaml. Next:"),
     (f"/plan {SLUG}", "There is no code yet", "1. May the command"),
     (ONE_MODULE, "One module it is", "Plan check passed"),
     (README, "That belongs to", "+### Step 2"),
@@ -293,8 +296,8 @@ READS_ALONG = 250
 @pytest.mark.pty
 def test_each_reply_is_given_again_after_escape_and_continue(root: Path) -> None:
     with shell_in(root, READS_ALONG) as shell:
-        shell.say("/init", "Made AGENTS.md")
-        shell.say("/new feature reading-time", "makes the plan")
+        shell.say("/init", "Created AGENTS.md")
+        shell.say("/new feature reading-time", "in your editor, then run")
         for line, interrupted_at, end in INTERRUPTED:
             if not interrupted_at:
                 shell.say(line, end)
@@ -311,8 +314,8 @@ def test_each_reply_is_given_again_after_escape_and_continue(root: Path) -> None
 def test_each_reply_is_given_again_after_a_kill_and_continue(root: Path) -> None:
     with ExitStack() as shells:
         shell = shells.enter_context(shell_in(root, READS_ALONG))
-        shell.say("/init", "Made AGENTS.md")
-        shell.say("/new feature reading-time", "makes the plan")
+        shell.say("/init", "Created AGENTS.md")
+        shell.say("/new feature reading-time", "in your editor, then run")
         for line, interrupted_at, end in INTERRUPTED:
             if not interrupted_at:
                 shell.say(line, end)
@@ -333,8 +336,8 @@ def test_a_record_with_stopped_replies_plays_in_another_folder(
 ) -> None:
     record = tmp_path / "run.jsonl"
     with shell_in(root, READS_ALONG, "--record", str(record)) as shell:
-        shell.say("/init", "Made AGENTS.md")
-        shell.say("/new feature reading-time", "makes the plan")
+        shell.say("/init", "Created AGENTS.md")
+        shell.say("/new feature reading-time", "in your editor, then run")
         for line, reply, end in INTERRUPTED:
             if reply not in ("Then a text", "Now the code"):
                 shell.say(line, end)
@@ -350,8 +353,8 @@ def test_a_record_with_stopped_replies_plays_in_another_folder(
     subprocess.run(["git", "init", "--quiet"], cwd=elsewhere, check=True)
     (elsewhere / ".gitignore").write_text("__pycache__/\n")
     with shell_in(elsewhere, READS_ALONG, "--model", f"replay:{record}") as shell:
-        shell.say("/init", "Made AGENTS.md")
-        shell.say("/new feature reading-time", "makes the plan")
+        shell.say("/init", "Created AGENTS.md")
+        shell.say("/new feature reading-time", "in your editor, then run")
         for line, _, end in INTERRUPTED:
             shell.say(line, end)
         shell.leave()
