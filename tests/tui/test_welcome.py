@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.llm.local_servers import LocalServer
-from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.guide import NamedWish
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.tickets import TicketsScreen
@@ -82,6 +82,7 @@ async def test_an_enter_that_comes_with_the_rows_starts_nothing(
         await person.until(lambda: welcome.hint and not list(person.app.workers))
         await person.press("enter")
         assert person.app.screen is person.app.home
+        assert person.activity.startswith("Too soon, ignored · Enter: new")
         await person.rest()
         await person.press("enter")
         await person.until(lambda: isinstance(person.app.screen, Wish))
@@ -302,7 +303,7 @@ def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
         "the": "/new feature first-ticket",
         "x" * 300: f"/new feature {'x' * 48}",
     }
-    assert {words: Guide(words).first_line for words in names} == names
+    assert {words: NamedWish(words).first_line for words in names} == names
 
 
 async def test_from_an_empty_folder_to_a_ticket_with_a_server_of_ones_own(
