@@ -445,6 +445,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._take_hint_back = None
         if isinstance(event, events.Key) and not (is_alone or event.is_forwarded):
             self.asking.is_covered(event)
+            if event.key == "enter":
+                self.home.press_enter_elsewhere(event)
             screen, seen_at = self._opened_step
             if (
                 self.screen is screen
@@ -502,6 +504,9 @@ class Shell(Sparing, Guarded, App[CddError]):
     def on_prompt_enter_ignored(self) -> None:
         self.home.say_that_enter_was_ignored()
         self._take_hint_back = partial(self.home.say_that_nothing_is_done, "")
+
+    def on_welcome_enter_ignored(self) -> None:
+        self.on_prompt_enter_ignored()
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """Begin a turn with the line, or do with it what can be done meanwhile."""
@@ -630,8 +635,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         if self.after_turn is not None:
             self.after_turn()
         line, self._next_line = self._next_line, None
-        if line and self.screen is self.home and not self.home.prompt.text:
-            self.home.prompt.suggest(line)
+        prompt = self.home.prompt
+        is_free = not prompt.text and not prompt.is_searching
+        if line and self.screen is self.home and is_free:
+            prompt.suggest(line)
             self.home.say_what_enter_does()
 
     def hear(self, event: Event) -> None:

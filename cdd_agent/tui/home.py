@@ -434,6 +434,11 @@ class Home(GuardedWidget, Screen[None]):
             effect = None
         self.enter.show(line, effect, is_typed=prompt.is_typed)
 
+    def press_enter_elsewhere(self, enter: Key) -> None:
+        """Note an Enter that a screen over this one gets. It may close that screen."""
+        self.enter.press_elsewhere(enter)
+        self.welcome.press_elsewhere(enter)
+
     def _is_too_soon(self, enter: Key) -> bool:
         self._note_effect()
         return self.enter.is_too_soon(enter)

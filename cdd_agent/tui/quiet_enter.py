@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 QUIET = 0.5
 """Seconds for which an effect of Enter must have been on the screen."""
+HELD = 0.15
+"""Seconds between two Enters of a key that is held down, at most."""
 
 
 class EnterGuard:
@@ -23,7 +25,9 @@ class EnterGuard:
 
     An effect that the user typed is known to them from the start. Any other effect
     appears by itself: a suggested command, the next step after a turn, a row that is
-    highlighted first, a typed line that now means something else.
+    highlighted first, a typed line that now means something else. An Enter that is held
+    down is meant for what it did first, and so is a second one right after it closed
+    another screen.
     """
 
     def __init__(self, clock: KeyClock) -> None:
@@ -31,6 +35,8 @@ class EnterGuard:
         self._text = ""
         self._effect: Hashable = None
         self._since = -inf
+        self._pressed_at = self._pressed_elsewhere_at = -inf
+        """The times of the last Enter, and of the last one on another screen."""
 
     def show(self, text: str, effect: Hashable, *, is_typed: bool = False) -> None:
         """Note what the prompt holds and what Enter does with it, each time that the
@@ -41,9 +47,19 @@ class EnterGuard:
             return
         is_known = is_typed and text != self._text
         self._text, self._effect = text, effect
-        self._since = -inf if is_known else self._clock.now()
+        self._since = self._clock.now()
+        if is_known:
+            self._since = self._pressed_elsewhere_at = -inf
+
+    def press_elsewhere(self, enter: Event) -> None:
+        """Note an Enter that another screen gets."""
+        self._pressed_at = self._pressed_elsewhere_at = self._clock.pressed(enter)
 
     def is_too_soon(self, enter: Event | None = None) -> bool:
         """True if this Enter, or one that is pressed now, must be ignored."""
         at = self._clock.now() if enter is None else self._clock.pressed(enter)
-        return self._effect is not None and at - self._since < QUIET
+        last, self._pressed_at = self._pressed_at, at
+        if self._effect is None:
+            return False
+        is_held = at - last < HELD and self._since > -inf
+        return is_held or at - max(self._since, self._pressed_elsewhere_at) < QUIET

@@ -4618,6 +4618,13 @@ MUTATIONS = [
                 _PASTES,
             ),
             (
+                "a key that is pressed alone is not held",
+                "tui/terminal_input/bursts.py",
+                "if len(tokens) == 1 and _is_key_alone(tokens[0]):",
+                "if False:",
+                _PASTES,
+            ),
+            (
                 "CR LF is one line end",
                 "tui/terminal_input/bursts.py",
                 "    rest = _without_line_feeds_of_enter(",
@@ -4668,8 +4675,22 @@ MUTATIONS = [
             (
                 "an effect must be on the screen before Enter has it",
                 "tui/quiet_enter.py",
-                "at - self._since < QUIET",
-                "at - self._since < 0",
+                "self._pressed_elsewhere_at) < QUIET",
+                "self._pressed_elsewhere_at) < 0",
+                "tests/tui/test_quiet_enter.py",
+            ),
+            (
+                "an Enter that is held down runs nothing new",
+                "tui/quiet_enter.py",
+                "at - last < HELD and",
+                "False and",
+                "tests/tui/test_quiet_enter.py",
+            ),
+            (
+                "an Enter right behind another screen's is not meant",
+                "tui/quiet_enter.py",
+                "max(self._since, self._pressed_elsewhere_at)",
+                "self._since",
                 "tests/tui/test_quiet_enter.py",
             ),
             (

@@ -3,10 +3,11 @@
 from textual.events import Key
 
 from cdd_agent.tui.answering import KeyClock
-from cdd_agent.tui.quiet_enter import QUIET, EnterGuard
+from cdd_agent.tui.quiet_enter import HELD, QUIET, EnterGuard
 from tests.tui.person import FingerTime
 
 STEP, NEXT_STEP = "run step 1", "run step 2"
+ENTER = Key("enter", "\r")
 
 
 def test_enter_is_ignored_until_its_effect_has_been_shown_for_half_a_second() -> None:
@@ -59,3 +60,45 @@ def test_an_enter_counts_when_it_is_pressed_not_when_it_is_handled() -> None:
     assert guard.is_too_soon(enter)
     enter.time = now
     assert not guard.is_too_soon(enter)
+
+
+def test_an_enter_that_is_held_down_acts_on_nothing_that_appears() -> None:
+    for gap in (0.015, 0.03, 0.1):
+        time = FingerTime()
+        guard = EnterGuard(time.clock)
+        acted = 0
+        for repeat in range(100):
+            guard.show("", NEXT_STEP if repeat > 9 else None)
+            acted += repeat > 9 and not guard.is_too_soon(ENTER)
+            if repeat <= 9:
+                guard.is_too_soon(ENTER)
+            time.pass_by(gap)
+        assert acted == 0, gap
+        time.pass_by(HELD)
+        assert not guard.is_too_soon(ENTER)
+
+
+def test_typed_lines_may_follow_each_other_fast() -> None:
+    time = FingerTime()
+    guard = EnterGuard(time.clock)
+    for line in ("one", "two", "three"):
+        guard.show("", STEP)
+        guard.show(line, STEP, is_typed=True)
+        assert not guard.is_too_soon(ENTER)
+        time.pass_by(0.03)
+
+
+def test_a_second_enter_behind_the_one_that_closed_another_screen_is_ignored() -> None:
+    for text, is_typed in (("", False), ("a draft", True)):
+        time = FingerTime()
+        guard = EnterGuard(time.clock)
+        guard.show(text, STEP, is_typed=is_typed)
+        time.pass_by(60)
+        guard.press_elsewhere(ENTER)
+        time.pass_by(0.2)
+        assert guard.is_too_soon(ENTER)
+        guard.show("typed since", STEP, is_typed=True)
+        assert not guard.is_too_soon(ENTER)
+        guard.show(text, STEP, is_typed=is_typed)
+        time.pass_by(QUIET)
+        assert not guard.is_too_soon(ENTER)

@@ -2,7 +2,11 @@
 the prompt suggests the next command; and no Enter is taken by accident.
 """
 
+from typing import ClassVar
+
 import pytest
+from textual.binding import BindingType
+from textual.screen import ModalScreen
 
 from cdd_agent.commands.overview import overviews
 from cdd_agent.frontend import REST
@@ -13,6 +17,10 @@ from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.support.time_of_loops import leap
 from tests.tui.held_model import HeldModel
 from tests.tui.person import FingerTime, Person, opened, person_at, shell
+
+
+class ClosedByEnter(ModalScreen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [("enter", "dismiss", "Close")]
 
 
 async def suggested(person: Person) -> str:
@@ -116,6 +124,46 @@ async def test_a_second_enter_neither_sends_a_suggestion_nor_runs_a_step(
         await person.press("enter")
         assert person.activity.startswith("Too soon, ignored")
         assert await suggested(person) == f"/diff {SLUG}"
+
+
+async def test_an_enter_that_is_held_down_runs_one_step(sandbox: Sandbox) -> None:
+    sandbox.write(Step("a.txt", "none"), Step("b.txt", "none"))
+    sandbox.replies(says("a.txt", "good"), says("b.txt", "good"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.rest(60)
+        for _ in range(60):
+            await person.press("enter")
+            person.time.pass_by(0.03)
+        await person.until(lambda: not person.is_waiting)
+        assert sandbox.statuses() == ["completed", "pending"]
+        await person.rest(QUIET)
+        await person.press("enter")
+        await person.until(lambda: sandbox.statuses() == ["completed", "completed"])
+
+
+async def test_a_second_enter_that_closed_a_screen_runs_no_step(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt", "none"))
+    async with person_at(sandbox, f"/exec {SLUG}") as person:
+        await person.rest(60)
+        await person.app.push_screen(ClosedByEnter())
+        await person.rest(60)
+        await person.press("enter", "enter")
+        await person.until(lambda: person.app.screen is person.app.home)
+        assert person.activity.startswith("Too soon, ignored")
+        assert sandbox.model.requests == []
+
+
+async def test_a_suggested_line_that_the_user_types_is_sent_at_once(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(sandbox) as person:
+        await person.say("/new feature pay")
+        line = await suggested(person)
+        await person.press(*"xy", "ctrl+u")
+        await person.type(f"{line}\n", gap=0.05)
+        assert person.prompt.text == ""
 
 
 async def test_a_line_that_is_typed_at_once_is_sent_at_once(sandbox: Sandbox) -> None:

@@ -82,6 +82,7 @@ async def test_an_enter_that_comes_with_the_rows_starts_nothing(
         await person.until(lambda: welcome.hint and not list(person.app.workers))
         await person.press("enter")
         assert person.app.screen is person.app.home
+        assert person.activity.startswith("Too soon, ignored · Enter: new")
         await person.rest()
         await person.press("enter")
         await person.until(lambda: isinstance(person.app.screen, Wish))

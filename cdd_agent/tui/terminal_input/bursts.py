@@ -17,9 +17,10 @@ _REPORT = re.compile(r"\x1b(?:\[<|\[M|\[[IO]\Z|\[\?|\[48;[\d:;]+t|\]|\[\d+;\d+R)
 class BurstFilter:
     """Turns a burst of characters with two or more line ends into a paste.
 
-    Characters are held for a moment, in which the rest of a burst comes. From the first
-    line end on they are held until the burst is over. A line with one Enter stays what
-    it is, and so does Enter pressed several times.
+    A character that is read alone is typed, and passes at once, unless it is a line
+    end. Others are held for a moment, in which the rest of a burst comes. From the
+    first line end on they are held until the burst is over. A line with one Enter stays
+    what it is, and so does Enter pressed several times.
     """
 
     def __init__(self) -> None:
@@ -35,6 +36,13 @@ class BurstFilter:
 
     def feed(self, tokens: list[Token], at: float) -> list[Token]:
         """Return the tokens that are not held, in their order."""
+        is_in_burst = at < self._last_at + BURST_GAP
+        if not (self._held or is_in_burst):
+            self._has_text = False
+            if len(tokens) == 1 and _is_key_alone(tokens[0]):
+                self._last_at = at
+                self._has_text = _is_text(tokens[0])
+                return tokens
         certain: list[Token] = []
         for token in tokens:
             is_character = isinstance(token, str) and len(token) == 1
@@ -66,6 +74,11 @@ class BurstFilter:
         has_text, self._has_text = self._has_text, False
         self._holds_lines = False
         return _resolve(held, has_text=has_text)
+
+
+def _is_key_alone(token: Token) -> bool:
+    is_character = isinstance(token, str) and len(token) == 1
+    return is_character and token not in ("\r", "\n")
 
 
 def _is_text(token: Token) -> bool:

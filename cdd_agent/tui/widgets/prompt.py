@@ -141,7 +141,7 @@ class Prompt(GuardedWidget, Vertical):
         self._searched_from: str | None = None
         """The draft from before the search in the history that goes on."""
         self._keeping: Timer | None = None
-        self.when_empty: Callable[[str], bool] = lambda key: False
+        self.when_empty: Callable[[events.Key], bool] = lambda event: False
         """Handles a key while the prompt is empty; False leaves it to the prompt."""
 
     def compose(self) -> ComposeResult:
@@ -257,6 +257,8 @@ class Prompt(GuardedWidget, Vertical):
 
     def on_text_area_changed(self) -> None:
         self._keep_soon()
+        if self.text != self._put:
+            self._put = None
         if self.area.text == self._quiet_for:
             return
         self._quiet_for = None
@@ -279,7 +281,7 @@ class Prompt(GuardedWidget, Vertical):
         self._catch_up()
         brings_back = event.key == "up" and bool(self._unsent)
         is_empty = not self.text and not self.is_completing
-        if is_empty and not brings_back and self.when_empty(event.key):
+        if is_empty and not brings_back and self.when_empty(event):
             return
         before = self.seen()
         if event.key == "enter":
@@ -330,6 +332,8 @@ class Prompt(GuardedWidget, Vertical):
             case "escape" if self._searched_from is not None:
                 self.replace(self._searched_from)
             case "escape" if completing:
+                # a list that arrives late stays closed, too
+                self._quiet_for = self.area.text
                 self._close()
             case "escape" if self.is_suggesting:
                 self.replace("")

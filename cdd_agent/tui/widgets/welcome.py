@@ -47,6 +47,9 @@ class Welcome(GuardedWidget, Widget):
             super().__init__()
             self.row = row
 
+    class EnterIgnored(Message):
+        """Enter came before the user could have read what it does."""
+
     class HintChanged(Message):
         """Enter has another effect in an empty prompt."""
 
@@ -103,17 +106,17 @@ class Welcome(GuardedWidget, Widget):
         is_free = not self._is_left and not self._is_typing
         return bool(self.display and self._beginning.rows and is_free)
 
-    def take_key(self, key: str) -> bool:
+    def take_key(self, event: events.Key) -> bool:
         """Handle a key of an empty prompt. Return False if it is for the prompt."""
         if not self.display or not self._beginning.rows:
             return False
         if self._is_left:
-            if key != "down":
+            if event.key != "down":
                 return False
             self._is_left = False
             self._appear()
             return True
-        match key:
+        match event.key:
             case "up" if self._chosen == 0:
                 return False  # above the rows is the history
             case "up":
@@ -124,11 +127,17 @@ class Welcome(GuardedWidget, Widget):
                 self._is_left = True
                 self._appear()
             case "enter":
-                if not self._guard.is_too_soon():
+                if self._guard.is_too_soon(event):
+                    self.post_message(self.EnterIgnored())
+                else:
                     self.post_message(self.Started(self._beginning.rows[self._chosen]))
             case _:
                 return False
         return True
+
+    def press_elsewhere(self, enter: events.Key) -> None:
+        """Note an Enter that another screen gets."""
+        self._guard.press_elsewhere(enter)
 
     def seen(self) -> Hashable:
         return self.display, self._chosen, self._is_left, self._beginning

@@ -1,10 +1,12 @@
 """A paste is text. Enter is a key that a user presses."""
 
+from math import inf
 from time import process_time
 
 import pytest
 
 from cdd_agent.sanitize import text_of_paste
+from cdd_agent.tui.terminal_input.parser import TerminalParser
 from tests.tui.terminal_input.reading import Piece, described, keys, pastes, read
 
 START, END = b"\x1b[200~", b"\x1b[201~"
@@ -96,11 +98,11 @@ INPUTS: dict[str, tuple[list[Piece], list[str]]] = {
     "two lines": ([b"x\ry\r"], [r"paste 'x\ny\n'"]),
     "two lines in four reads": (
         [b"x", 0.005, b"\r", 0.005, b"y", 0.005, b"\r"],
-        [r"paste 'x\ny\n'"],
+        ["x 'x'", r"paste '\ny\n'"],
     ),
     "a slow line": (
         [b"x", 0.008, b"y", 0.008, b"\r", 0.008, b"z", 0.008, b"\r"],
-        ["x 'x'", "y 'y'", r"paste '\nz\n'"],
+        ["x 'x'", r"paste 'y\nz\n'"],
     ),
     "a key that repeats fast": ([b"j", 0.008] * 4, ["j 'j'"] * 4),
     "two lines, typed": (
@@ -132,6 +134,14 @@ INPUTS: dict[str, tuple[list[Piece], list[str]]] = {
 def test_pastes_and_lines_are_told_apart(name: str) -> None:
     pieces, expected = INPUTS[name]
     assert described(read(pieces)) == expected
+
+
+@pytest.mark.parametrize("key", ["x", "漢", "\u3000", "\x7f", "\x03", "\t"])
+def test_a_key_that_is_pressed_alone_waits_for_nothing(key: str) -> None:
+    parser = TerminalParser()
+    for at in (0.0, 0.03, 0.06):
+        assert len(parser.feed(key.encode(), at)) == 1
+        assert parser.deadline == inf
 
 
 def test_enter_waits_for_no_mouse() -> None:
