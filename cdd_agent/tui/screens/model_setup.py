@@ -55,6 +55,7 @@ from cdd_agent.llm.session_keys import (
     read_typed_key,
 )
 from cdd_agent.network.keys import Key, clean_key
+from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.quiet_enter import EnterGuard
 from cdd_agent.tui.screens.chooser import Chooser, Row
@@ -156,7 +157,9 @@ class ModelSetup(Chooser):
         self._rows = list(page.rows)
         self.head(page.title)
         about = self.query_one("#about", Static)
-        lines = map(sanitize_for_display, page.about.split("\n"))
+        # a server may repeat the key that it refuses
+        redactor = Redactor.of_environment(environment=self._environment)
+        lines = map(sanitize_for_display, redactor.redact(page.about).split("\n"))
         about.update("\n".join(lines))
         about.display = bool(page.about)
         self.query_one(OptionList).display = page.take is None
@@ -219,7 +222,8 @@ class ModelSetup(Chooser):
             return Row(model, name, describe_model(provider, model))
 
         def own_name(name: str) -> Row:
-            return Row(f"{provider}/{name}", name, "not in the list: use it anyway")
+            model = f"{provider}/{name.removeprefix(f'{provider}/')}"
+            return Row(model, name, "not in the list: use it anyway")
 
         return Page(
             f"{title_of(provider)}: model",
