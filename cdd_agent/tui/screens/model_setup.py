@@ -55,7 +55,6 @@ from cdd_agent.llm.session_keys import (
     read_typed_key,
 )
 from cdd_agent.network.keys import Key, clean_key
-from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.quiet_enter import EnterGuard
 from cdd_agent.tui.screens.chooser import Chooser, Row
@@ -157,9 +156,7 @@ class ModelSetup(Chooser):
         self._rows = list(page.rows)
         self.head(page.title)
         about = self.query_one("#about", Static)
-        # a server may repeat the key that it refuses
-        redactor = Redactor.of_environment(environment=self._environment)
-        lines = map(sanitize_for_display, redactor.redact(page.about).split("\n"))
+        lines = map(sanitize_for_display, page.about.split("\n"))
         about.update("\n".join(lines))
         about.display = bool(page.about)
         self.query_one(OptionList).display = page.take is None

@@ -179,8 +179,7 @@ async def test_a_key_of_the_environment_is_tried_first(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MISTRAL_API_KEY", "sk-an-old-key-0123456789")
-    no = "no: my-wrong-key-0123456789"
-    with server({"/v1/models": (401, no)}) as (host, _):
+    with server({"/v1/models": (401, "no")}) as (host, _):
         monkeypatch.setenv("MISTRAL_API_BASE", f"http://{host}")
         async with person_at(sandbox, find_servers=no_servers) as person:
             await dialog(person)
