@@ -131,6 +131,16 @@ class Session(Struct, eq=False, dict=True):
         """
         return self.agent.ticket_slug if self.agent is not None else self._worked_on
 
+    def find_ticket(self, typed: str | None) -> Ticket | None:
+        """Return the ticket that was typed, also as a part of its slug, or without one
+        the one that was worked on last, if there is one. Raises `BadInput`.
+        """
+        if typed is not None:
+            return self.project.tickets.find(typed, by_part=True)
+        if self.last_ticket is None:
+            return None
+        return self.project.tickets.find_slug(self.last_ticket)
+
     @cached_property
     def _active_before(self) -> LastActive | None:
         """The agent that was active last in an earlier session."""
@@ -285,9 +295,10 @@ class Session(Struct, eq=False, dict=True):
 
     def timeline(self) -> Timeline:
         """The run of the ticket that is worked on. Raises `BadInput`."""
-        if self.last_ticket is None:
+        ticket = self.find_ticket(None)
+        if ticket is None:
             raise BadInput("No ticket is open", hint="Open one with `/exec SLUG`.")
-        return timeline(in_its_tree(self.project.tickets.find(self.last_ticket)))
+        return timeline(in_its_tree(ticket))
 
     async def preview_undo(self, number: int) -> UndoPreview:
         """The effect of going back to before a step of the ticket that is worked on.
@@ -298,10 +309,9 @@ class Session(Struct, eq=False, dict=True):
 
         if isinstance(self.agent, ExecutorAgent):
             return await self.agent.preview_undo(number)
-        slug = self.last_ticket
-        if slug is None:
+        ticket = self.find_ticket(None)
+        if ticket is None:
             raise BadInput("No ticket is open")
-        ticket = self.project.tickets.find(slug)
         visited = self._open_visit(ticket, is_look=True)
         try:
             assert isinstance(visited, ExecutorAgent)
@@ -331,14 +341,14 @@ class Session(Struct, eq=False, dict=True):
         if slug is None:
             raise BadInput("No ticket is open")
         redactor = Redactor.of_environment(self.project.config.commands.hide_env)
-        ticket = in_its_tree(self.project.tickets.find(slug))
+        ticket = in_its_tree(self.project.tickets.find_slug(slug))
         return step_details(ticket.root, ticket, number, redactor)
 
     def edit_step(self, number: int, slug: str) -> StepEditing:
         """To edit a step's text in a ticket's plan. Raises `BadInput` where there is no
         such ticket.
         """
-        ticket = self.project.tickets.find(slug)
+        ticket = self.project.tickets.find_slug(slug)
 
         def held() -> TicketLock | None:
             is_ours = self.agent is not None and self.agent.ticket_slug == ticket.slug
@@ -469,13 +479,13 @@ class Session(Struct, eq=False, dict=True):
 
     async def _tell_closed_run(self, slug: str, said: RunLine) -> None:
         """Say the line to the run that was closed last. Raises `CddError`."""
-        ticket = self.project.tickets.find(slug)
+        ticket = self.project.tickets.find_slug(slug)
         await self.tell(ticket, said.as_typed, is_look=said.word == "diff")
 
     async def _tell_how_far(self, slug: str, said: RunLine) -> None:
         """Show that all steps of a closed run are over, or how to open it."""
         try:
-            ticket = in_its_tree(self.project.tickets.find(slug))
+            ticket = in_its_tree(self.project.tickets.find_slug(slug))
             status = await asyncio.to_thread(_run_status, ticket)
         except CddError:
             self.emit(no_run_open(said, slug))

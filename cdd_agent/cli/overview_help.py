@@ -34,7 +34,7 @@ _EXIT_CODES = (
 )
 _MORE = (
     "`cdd help COMMAND` shows the arguments of a command, with examples. For a ticket,"
-    " type its slug or any part of it that no other ticket has."
+    " type its slug, its beginning, or words of it that no other ticket has."
 )
 
 

@@ -113,7 +113,7 @@ class ClusterPlace(Struct):
             raise BadInput(
                 "Models are compared only on this machine", hint="Leave out `--on`."
             )
-        ticket = self.project.tickets.find(job.slug)
+        ticket = self.project.tickets.find_slug(job.slug)
         config = of_role(config_without_user(self.project), "executor")
         if job.model:
             config = replace(config, model=job.model)

@@ -16,7 +16,7 @@ from cdd_agent.commands.code_context import (
     is_words,
     record_choices,
 )
-from cdd_agent.commands.criteria import criteria_events
+from cdd_agent.commands.criteria import criteria_of_ticket
 from cdd_agent.commands.help import commands_help, help_on, help_topics
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.listing import STATES, TYPES
@@ -34,6 +34,7 @@ from cdd_agent.commands.ticket_commands import (
     list_tickets,
     new,
     status_events,
+    status_of_ticket,
 )
 from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.completion import find_matches
@@ -70,7 +71,7 @@ async def execute(
     """Open the Executor on a ticket. It carries out the plan, one step for each Enter,
     and runs the step's check before the next one.
     """
-    ticket = session.project.tickets.find(slug)
+    ticket = session.project.tickets.find(slug, by_part=True)
     await session.engage("executor", ticket, start_over=start_over, worktree=worktree)
 
 
@@ -79,7 +80,8 @@ async def land(session: Session, slug: str, *, rebase: bool = False) -> None:
     """Merge a run's worktree into your branch. The result is checked in a separate
     tree first; if there is a conflict or a check fails, nothing changes.
     """
-    await session.land(session.project.tickets.find(slug), rebase=rebase)
+    ticket = session.project.tickets.find(slug, by_part=True)
+    await session.land(ticket, rebase=rebase)
 
 
 @command("verify")
@@ -89,10 +91,10 @@ async def verify(
     """Run the checks of a ticket's completed steps again, on a copy of your files, and
     show which of them fail now.
     """
-    known = slug or session.last_ticket
-    if known is None:
+    ticket = session.find_ticket(slug)
+    if ticket is None:
         raise BadInput(f"Which ticket? Usage: {commands()['verify'].synopsis}")
-    await session.verify(session.project.tickets.find(known), strength=strength)
+    await session.verify(ticket, strength=strength)
 
 
 @command("socrates")
@@ -100,9 +102,8 @@ async def socrates(session: Session, slug: str, *, start_over: bool = False) -> 
     """Open Socrates on a ticket. It asks questions until the spec is complete; you
     approve before the spec is written.
     """
-    await session.engage(
-        "socrates", session.project.tickets.find(slug), start_over=start_over
-    )
+    ticket = session.project.tickets.find(slug, by_part=True)
+    await session.engage("socrates", ticket, start_over=start_over)
 
 
 @command("resume")
@@ -144,11 +145,15 @@ async def status(session: Session, slug: str | None = None) -> None:
     """Show the steps of a ticket and their results. Without a ticket, show the active
     one, or list all of them.
     """
-    if session.agent is not None and slug in (None, session.agent.ticket_slug):
-        for event in session.agent.view():
+    ticket = None if slug is None else session.find_ticket(slug)
+    agent = session.agent
+    if agent is not None and (ticket is None or ticket.slug == agent.ticket_slug):
+        for event in agent.view():
             session.emit(event)
+    elif ticket is None:
+        await tell_as_found(session, status_events(session.project))
     else:
-        await tell_as_found(session, status_events(session.project, slug))
+        await tell_as_found(session, status_of_ticket(ticket))
 
 
 @command("criteria", any_time=True)
@@ -156,10 +161,10 @@ async def criteria(session: Session, slug: str | None = None) -> None:
     """Show which steps, tests and files serve each acceptance criterion of a ticket,
     and which criteria the tests confirm.
     """
-    known = slug or session.last_ticket
-    if known is None:
+    ticket = session.find_ticket(slug)
+    if ticket is None:
         raise BadInput(f"Which ticket? Usage: {commands()['criteria'].synopsis}")
-    await tell_as_found(session, criteria_events(session.project, known))
+    await tell_as_found(session, criteria_of_ticket(session.project, ticket))
 
 
 def _types_and_states() -> tuple[tuple[str, ...], ...]:
@@ -174,7 +179,8 @@ async def plan(session: Session, slug: str) -> None:
     """Open the Planner on a ticket. It proposes a plan, or changes the existing one;
     nothing is written before you approve.
     """
-    await session.engage("planner", session.project.tickets.find(slug))
+    ticket = session.project.tickets.find(slug, by_part=True)
+    await session.engage("planner", ticket)
 
 
 async def create(session: Session, kind: str, *words: str, slug: str = "") -> None:
@@ -248,8 +254,7 @@ async def cost(session: Session, slug: str | None = None) -> None:
     """Show the tokens and the money that this session and a ticket's run have spent.
     Without a ticket, show the last one.
     """
-    if known := slug or session.last_ticket:
-        ticket = session.project.tickets.find(known)
+    if ticket := session.find_ticket(slug):
         record = RunRecord.of_ticket(in_its_tree(ticket), Redactor())
         effort = LoggedRun.read(record.log).effort
         calls = f"{effort.model_calls} model call{'s' * (effort.model_calls != 1)}"
@@ -408,16 +413,13 @@ async def _tell(
     if not which and await asyncio.to_thread(session.is_outside_meant):
         await session.open_outside().carry_out(word)
         return
-    slug = named[0] if named else session.last_ticket
-    if slug is None:
-        raise BadInput(f"Which ticket? {usage}")
     wrong = next((text for text in steps if not STEP_LABEL.fullmatch(text)), None)
     if wrong is not None:
         raise BadInput(
             f"{wrong!r} is not the number of a step; nothing was done", hint=usage
         )
-    await session.tell(
-        session.project.tickets.find(slug),
-        " ".join([word, *steps]),
-        is_look=word == "diff",
-    )
+    ticket = session.find_ticket(named[0] if named else None)
+    if ticket is None:
+        raise BadInput(f"Which ticket? {usage}")
+    line = " ".join([word, *steps])
+    await session.tell(ticket, line, is_look=word == "diff")

@@ -158,13 +158,13 @@ def record_choices(session: Session, typed: Sequence[str]) -> str:
 
     Raises `CddError` for a path that is not in the project.
     """
-    if session.last_ticket is None:
+    ticket = session.find_ticket(None)
+    if ticket is None:
         raise BadInput(
             "No ticket is open; files are pinned to the run of a ticket",
             hint="Open one with `/exec SLUG`.",
         )
     root = session.project.root
-    ticket = session.project.tickets.find(session.last_ticket)
     record = RunRecord.of_ticket(ticket, Redactor())
     choices = record.choices
     for word in typed:
@@ -191,8 +191,8 @@ def describe_last_prompt(session: Session) -> str:
     prompt = session.last_prompt
     parts = []
     choices = Choices()
-    if session.last_ticket is not None:
-        ticket = session.project.tickets.find(session.last_ticket)
+    ticket = session.find_ticket(None)
+    if ticket is not None:
         record = RunRecord.of_ticket(ticket, Redactor())
         choices = record.choices
         if prompt is None:

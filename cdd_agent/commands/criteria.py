@@ -8,10 +8,14 @@ from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.events.stream import Event
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.store import Ticket
 
 
 def criteria_events(project: Project, slug: str) -> Iterator[Event]:
-    ticket = project.tickets.find(slug)
+    yield from criteria_of_ticket(project, project.tickets.find(slug))
+
+
+def criteria_of_ticket(project: Project, ticket: Ticket) -> Iterator[Event]:
     settings = StrengthSettings.from_config(project.config)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     yield criteria_of(ticket.read_spec(), in_its_tree(ticket), redactor, settings)

@@ -243,7 +243,7 @@ class _Call(NamedTuple):
         first = self.arguments[0]
         if "[STEP]" in usage and STEP_LABEL.fullmatch(first):
             return None
-        return tickets.find(first)
+        return tickets.find(first, by_part=True)
 
 
 def _parse_call(line: str) -> _Call:

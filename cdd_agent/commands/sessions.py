@@ -47,7 +47,7 @@ async def resume(session: Session, which: str = "") -> None:
             )
         session.turn_to_chat()
     elif which:
-        ticket = session.project.tickets.find(which)
+        ticket = session.project.tickets.find(which, by_part=True)
         touched = _touched(session.project, ticket)
         if not touched:
             raise BadInput(

@@ -24,7 +24,7 @@ def at_least_one(typed: str) -> int:
     return int(typed)
 
 
-SLUG_HELP = "a ticket: its slug, a unique part of it, or its path"
+SLUG_HELP = "a ticket: its slug, unique words of it, or its path"
 SLUG = Argument("slug", SLUG_HELP, metavar="SLUG")
 OPTIONAL_SLUG = Argument("slug", SLUG_HELP, metavar="SLUG", nargs="?")
 JSON = flag("--json", "print one JSON event a line")

@@ -23,7 +23,10 @@ def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
     if slug is None:
         yield listed(project.tickets, ())
         return
-    ticket = project.tickets.find(slug)
+    yield from status_of_ticket(project.tickets.find(slug))
+
+
+def status_of_ticket(ticket: Ticket) -> Iterator[Event]:
     shown = opened(ticket)
     yield shown
     if isinstance(shown, PlanOpened) and shown.edited_criteria:

@@ -19,6 +19,7 @@ from cdd_agent.llm.port import ConnectionFailed, ModelError
 from cdd_agent.llm.providers import Endpoint, Speaks, endpoint_of
 from cdd_agent.network.keys import Key
 from cdd_agent.network.web_address import is_local_server, web_address
+from cdd_agent.redaction import Redactor
 
 PATIENCE = 4.0
 """Seconds for one request."""
@@ -68,6 +69,7 @@ def candidate_addresses(text: str) -> tuple[str, ...]:
     Raises `BadInput` if it stands for none.
     """
     text = text.strip().strip("\"'`<>")
+    _expect_no_secret(text)
     if not text.endswith("://"):
         text = text.rstrip("/")
     found: list[str] = []
@@ -86,6 +88,22 @@ def candidate_addresses(text: str) -> tuple[str, ...]:
         else:
             found += [base, f"{base}/v1"]
     return tuple(found)
+
+
+def _expect_no_secret(text: str) -> None:
+    """Raise `BadInput` for a key, which would be looked up as the name of a server, and
+    for a password, which would be saved with the address. The message has neither.
+    """
+    if "@" in text:
+        raise BadInput(
+            "Leave out the user name and the password",
+            hint="cdd would save them with the address. It asks for a key if needed.",
+        )
+    if Redactor().redact(text) != text:
+        raise BadInput(
+            "This looks like an API key",
+            hint="Type the address of the server, such as http://127.0.0.1:8080/v1.",
+        )
 
 
 def _with_scheme(text: str) -> list[str]:

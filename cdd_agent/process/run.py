@@ -27,6 +27,7 @@ from msgspec import Struct, field
 
 from cdd_agent.process.ending import GRACE, MARK, end_marked, noted
 from cdd_agent.process.programs import find_program
+from cdd_agent.redaction import is_typed_key
 from cdd_agent.secret_names import is_secret_name
 from cdd_agent.threads import in_thread, to_its_end
 from cdd_agent.typed_values import Checked
@@ -114,17 +115,27 @@ def child_environment(
     """Return the user's environment without secrets, with `extra` added.
 
     A variable is secret if `hide` names it (patterns such as `AWS_*` work), or if its
-    name looks secret and `passed` does not name it.
+    name looks secret and `passed` does not name it, or if the user typed its value as
+    a key in this session.
     """
     hide, passed = tuple(hide), tuple(passed)
     environment = {
         name: value
-        for name, value in os.environ.items()
+        for name, value in _own_environment().items()
         if not is_secret_name(name, hide=hide, passed=passed)
     }
     for name, value in (extra or {}).items():
         environment[name.upper() if os.name == "nt" else name] = value
     return environment
+
+
+def _own_environment() -> dict[str, str]:
+    """Return the environment that the user gave to this process, without the keys that
+    the user typed since.
+    """
+    return {
+        name: value for name, value in os.environ.items() if not is_typed_key(value)
+    }
 
 
 def shell_argv(text: str) -> tuple[str, ...]:
@@ -213,10 +224,11 @@ async def run_command(
 
 
 def run_in_foreground(argv: Sequence[str], cwd: Path | None = None) -> int:
-    """Run a program of the user in the terminal, with the user's whole environment.
+    """Run a program of the user in the terminal, with the environment of the user.
     Returns its exit code. Raises `OSError` if it cannot be started.
     """
-    return subprocess.run(argv, cwd=cwd, check=False).returncode
+    environment = _own_environment()
+    return subprocess.run(argv, cwd=cwd, env=environment, check=False).returncode
 
 
 class _NoSuchProgram(Exception):

@@ -358,19 +358,32 @@ class TicketStore:
         real = [one for one in others if not one.samefile(first)]
         return Ticket(slug, first, self.root, self.tickets_dir, tuple(real))
 
-    def find(self, reference: str) -> Ticket:
-        """Return the ticket that a reference means: its slug, its path in the project,
-        or a part of the slug that only one ticket has. Raises `BadInput`.
+    def find(self, reference: str, *, by_part: bool = False) -> Ticket:
+        """Return the ticket that a typed reference means: its slug, its path in the
+        project, or the beginning or whole words of its slug, if only one ticket has
+        them. `by_part`: or any other part of its slug. Raises `BadInput`.
 
         A slug goes before a path, a path before the beginning of a slug, and that
-        before any other part. Case and the composition of letters do not matter.
+        before another part. Case and the composition of letters do not matter.
         """
         reference = _check_reference(reference.strip())
         tickets = {ticket.slug: ticket for ticket in self.list()}
         ticket = tickets.get(unicodedata.normalize("NFC", reference))
         ticket = ticket or self._at_path(reference)
         if ticket is None:
-            ticket = self._like(reference, tickets)
+            ticket = self._like(reference, tickets, by_part=by_part)
+        return self._expect_usable(ticket)
+
+    def find_slug(self, slug: str) -> Ticket:
+        """Return the ticket of a slug that was noted earlier. If the ticket is gone, no
+        other one takes its place. Raises `BadInput`.
+        """
+        for ticket in self.list():
+            if ticket.slug == slug:
+                return self._expect_usable(ticket)
+        raise self._no_ticket(slug)
+
+    def _expect_usable(self, ticket: Ticket) -> Ticket:
         ticket.expect_unique()
         places = (ticket.folder, ticket.spec_path, ticket.plan_path, ticket.state_path)
         expect_no_link_out(self.root, (*self._groups_above(ticket), *places))
@@ -394,14 +407,19 @@ class TicketStore:
                 return ticket
         return None
 
-    def _like(self, reference: str, tickets: dict[str, Ticket]) -> Ticket:
+    def _like(
+        self, reference: str, tickets: dict[str, Ticket], *, by_part: bool
+    ) -> Ticket:
         """Return the only ticket whose slug is a reference in another spelling, begins
-        with it, or else contains it. Raises `BadInput`.
+        with it, or else contains it, without `by_part` as whole words. Raises
+        `BadInput`.
         """
         typed = comparable(reference)
         matches = [slug for slug in tickets if comparable(slug) == typed]
         if not matches:
-            matches = list(find_matches(typed, tickets).certain)
+            found = find_matches(typed, tickets)
+            words = [slug for slug in found.containing if _has_words(typed, slug)]
+            matches = list(found.starting or (found.containing if by_part else words))
         if len(matches) == 1:
             return tickets[matches[0]]
         if matches:
@@ -409,16 +427,15 @@ class TicketStore:
                 f"Several tickets match {shorten(reference)}: {', '.join(matches)}.",
                 hint="Type more of the name.",
             )
-        for ticket in tickets.values():
-            if comparable(ticket.former_slug) == typed:
-                raise BadInput(
-                    f"There is no ticket {shorten(reference)}.",
-                    hint=f"It was renamed to {ticket.slug}.",
-                )
-        raise BadInput(
-            f"There is no ticket {shorten(reference)}.",
-            hint=_suggestion(reference, sorted(tickets)),
-        )
+        raise self._no_ticket(reference)
+
+    def _no_ticket(self, reference: str) -> BadInput:
+        tickets = self.list()
+        hint = _suggestion(reference, [ticket.slug for ticket in tickets])
+        for ticket in tickets:
+            if comparable(ticket.former_slug) == comparable(reference):
+                hint = f"It was renamed to {ticket.slug}."
+        return BadInput(f"There is no ticket {shorten(reference)}.", hint=hint)
 
     def new_ticket(self, slug: str) -> Ticket:
         """Return the ticket of a slug whose folder does not exist yet."""
@@ -538,6 +555,10 @@ class TicketStore:
                     hint="Rename one.",
                 )
         return self._ticket(folder)
+
+
+def _has_words(words: str, slug: str) -> bool:
+    return f"-{words}-" in f"-{comparable(slug)}-"
 
 
 def _check_reference(reference: str) -> str:

@@ -67,7 +67,7 @@ class Guide:
         if completed is None or session.agent is not None:
             return None
         try:
-            ticket = session.project.tickets.find(completed.ticket_slug)
+            ticket = session.project.tickets.find_slug(completed.ticket_slug)
             line = await asyncio.to_thread(next_command, ticket)
         except CddError:  # the ticket is gone
             return None

@@ -355,3 +355,25 @@ async def test_undo_without_a_slug_is_for_the_latest_ticket(
     assert not (sandbox.root / "a.txt").exists()
     await say(session, "/redo")
     assert sandbox.text("a.txt") == "good\n"
+
+
+async def test_a_command_finds_its_ticket_by_any_part_of_the_slug(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt"))
+    part = SLUG.partition("-")[2]
+    (opened, *_) = await say(sandbox.session(), f"/status {part}")
+    assert isinstance(opened, PlanOpened)
+    assert opened.ticket_slug == SLUG
+
+
+@pytest.mark.parametrize("line", ["/undo", "/diff", "/criteria", "/verify", "/cost"])
+async def test_a_command_without_a_ticket_never_turns_to_another_one(
+    sandbox: Sandbox, line: str
+) -> None:
+    session = sandbox.session()
+    await say(session, "/new bug login")
+    folder = sandbox.root / "tickets" / "bug-login"
+    folder.rename(folder.with_name("bug-login-slow"))
+    with pytest.raises(BadInput, match="There is no ticket"):
+        await say(session, line)

@@ -56,6 +56,26 @@ def test_what_is_no_address_is_refused_with_an_example(typed: str) -> None:
     assert "http://127.0.0.1:8080/v1" in refused.value.hint
 
 
+@each_row(
+    ("typed", "secret"),
+    [
+        (KEY, KEY),
+        (f"export OPENAI_API_KEY={KEY}", KEY),
+        (f"https://h.example/v1?key={KEY}", KEY),
+        (f"sk-proj-{KEY}", KEY),
+        ("http://me:pass-word@h.example/v1", "pass-word"),
+        ("me:pass-word@h.example", "pass-word"),
+        ("https://pass-word@h.example/v1", "pass-word"),
+    ],
+)
+def test_a_key_or_a_password_is_no_address_and_is_not_repeated(
+    typed: str, secret: str
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        candidate_addresses(typed)
+    assert secret not in refused.value.in_a_line
+
+
 async def test_the_path_of_a_server_is_found_by_trying() -> None:
     for routes, base in (
         ({"/v1/models": (200, LIST)}, "/v1"),

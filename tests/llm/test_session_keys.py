@@ -12,7 +12,7 @@ from cdd_agent.llm.session_keys import (
     keep_for_session,
     read_typed_key,
 )
-from cdd_agent.process.run import child_environment
+from cdd_agent.process.run import child_environment, run_in_foreground
 from cdd_agent.redaction import Redactor, forget_typed_keys
 from tests.support.tables import each_row
 
@@ -38,6 +38,9 @@ def test_a_typed_key_is_used_and_no_command_gets_it() -> None:
     assert endpoint.key == KEY
     assert not endpoint.lacks_key
     assert variable not in child_environment()
+    assert variable not in child_environment(passed=("*_API_KEY",))
+    # the user's editor is started in this way
+    assert run_in_foreground(["sh", "-c", f'test -z "${variable}"']) == 0
     for redactor in (before, before.with_folders({"/a": "b"}), Redactor()):
         assert KEY not in redactor.redact(f"it is {KEY}.")
     assert KEY not in stream.feed(f"it is {KEY[:9]}") + stream.feed(KEY[9:])

@@ -1432,8 +1432,22 @@ MUTATIONS = [
     Mutation(
         "letters in order name no ticket",
         "tickets/store.py",
-        "            matches = list(find_matches(typed, tickets).certain)\n",
-        "            matches = list(find_matches(typed, tickets).best)\n",
+        "(found.starting or (found.containing if by_part else words))",
+        "(found.best if by_part else words)",
+        "tests/tickets/test_store.py",
+    ),
+    Mutation(
+        "outside of the shell a ticket is not found by any part of its slug",
+        "tickets/store.py",
+        "(found.containing if by_part else words)",
+        "found.containing",
+        "tests/tickets/test_store.py",
+    ),
+    Mutation(
+        "no other ticket takes the place of one that is gone",
+        "tickets/store.py",
+        "            if ticket.slug == slug:\n                return self._expect",
+        "            if ticket.slug.startswith(slug):\n                return self._expect",
         "tests/tickets/test_store.py",
     ),
     Mutation(

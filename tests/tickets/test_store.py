@@ -90,7 +90,33 @@ def test_tickets_dir_is_a_setting(tmp_path: Path) -> None:
 def test_a_ticket_is_found_by_its_path_or_a_part_of_its_slug(
     store: TicketStore, reference: str
 ) -> None:
-    assert store.find(reference.format(root=store.root)).slug == "feature-user-auth"
+    found = store.find(reference.format(root=store.root), by_part=True)
+    assert found.slug == "feature-user-auth"
+
+
+@each_row("words", ["AUTH", "user-auth", "Feature-user-a"])
+def test_outside_of_the_shell_the_beginning_and_whole_words_name_a_ticket(
+    store: TicketStore, words: str
+) -> None:
+    assert store.find(words).slug == "feature-user-auth"
+
+
+@each_row("part", ["h", "uth", "aut", "er-auth", "-auth", "auth-"])
+def test_outside_of_the_shell_no_other_part_names_a_ticket(
+    store: TicketStore, part: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        store.find(part)
+    assert "feature-user-auth" in caught.value.hint
+
+
+@each_row("noted", ["feature-user-aut", "feature", "Feature-User-Auth", "auth"])
+def test_no_other_ticket_takes_the_place_of_one_that_is_gone(
+    store: TicketStore, noted: str
+) -> None:
+    assert store.find_slug("feature-user-auth").slug == "feature-user-auth"
+    with pytest.raises(BadInput, match="There is no ticket"):
+        store.find_slug(noted)
 
 
 def test_an_exact_slug_wins_over_a_prefix(store: TicketStore) -> None:
@@ -100,13 +126,13 @@ def test_an_exact_slug_wins_over_a_prefix(store: TicketStore) -> None:
 def test_an_ambiguous_part_names_the_candidates(store: TicketStore) -> None:
     for part in ("feature-user", "user"):
         with pytest.raises(BadInput, match="feature-user-auth, feature-user-roles"):
-            store.find(part)
+            store.find(part, by_part=True)
 
 
 def test_the_beginning_of_a_slug_wins_over_another_part(tmp_path: Path) -> None:
     _ticket(tmp_path / "tickets/auth-page")
     _ticket(tmp_path / "tickets/bug-auth")
-    assert TicketStore(tmp_path).find("auth").slug == "auth-page"
+    assert TicketStore(tmp_path).find("auth", by_part=True).slug == "auth-page"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +140,7 @@ def test_the_beginning_of_a_slug_wins_over_another_part(tmp_path: Path) -> None:
 )
 def test_an_unknown_ticket_names_those_near(store: TicketStore, reference: str) -> None:
     with pytest.raises(BadInput) as caught:
-        store.find(reference)
+        store.find(reference, by_part=True)
 
     assert "feature-user-auth" in caught.value.hint
 

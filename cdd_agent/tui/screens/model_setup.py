@@ -219,7 +219,8 @@ class ModelSetup(Chooser):
             return Row(model, name, describe_model(provider, model))
 
         def own_name(name: str) -> Row:
-            return Row(f"{provider}/{name}", name, "not in the list: use it anyway")
+            model = f"{provider}/{name.removeprefix(f'{provider}/')}"
+            return Row(model, name, "not in the list: use it anyway")
 
         return Page(
             f"{title_of(provider)}: model",
