@@ -120,7 +120,7 @@ class Shell:
         text = self._screen.text
         last = text.rstrip().rpartition("\n")[2]
         is_waiting = "Esc stops" in last or "lines are queued" in text
-        return ("Enter" in last or "/: commands" in last) and not is_waiting
+        return ("Enter" in last or "@: files" in last) and not is_waiting
 
 
 @pytest.fixture
