@@ -259,7 +259,7 @@ async def test_a_failed_search_keeps_the_address_and_says_what_came_back(
             await dialog(person)
             await choose(person, "another server")
             await choose(person, host)
-            await person.until(lambda: "a web page came" in person.screen)
+            await person.until(lambda: "sent a web page" in person.screen)
             assert f"› {host}" in person.screen
             await person.press("escape", "escape")
             await home(person)
