@@ -123,7 +123,7 @@ def test_a_plan_of_six_steps_is_carried_out_and_a_second_run_asks_nothing(
     assert [
         line
         for line in run.stderr.splitlines()
-        if "looking for who offers the model" not in line
+        if "looking for the provider of the model" not in line
     ] == []
     events = [json.loads(line) for line in run.stdout.splitlines()]
     assert events[-1]["completed"] == STEPS

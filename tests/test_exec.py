@@ -440,6 +440,6 @@ def test_a_name_that_takes_long_to_look_for_is_not_looked_for_in_silence(
             timeout=60,
             check=False,
         )
-        assert "looking for who offers the model" in done.stderr or not is_slow
+        assert "looking for the provider of the model" in done.stderr or not is_slow
         assert ("never comes" in done.stderr) is is_slow
         assert "looking for" not in done.stdout

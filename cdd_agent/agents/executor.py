@@ -82,7 +82,7 @@ class ExecutorAgent(ReadsWords):
     """Runs a ticket's plan as the user says."""
 
     name = "executor"
-    placeholder = "Enter: run the next step, or type status, skip, exit …"
+    placeholder = "status, skip, exit, or instructions for the step …"
     after_a_failure = "retry, skip, exit, or what to do differently …"
     OTHERS = (
         ("`help`", "this"),

@@ -109,7 +109,7 @@ class PlannerAgent(ReadsWords):
 
     @word(
         *("approve", "yes", "y"),
-        does="write the proposed plan to plan.md, and leave",
+        does="write the proposed plan to plan.md and return to chat",
         hint=lambda self: f"Enter: write {self._planning.desk.shown_path}",
         about=_proposal,
     )
@@ -131,7 +131,7 @@ class PlannerAgent(ReadsWords):
 
     @word(
         "keep",
-        does="discard the proposal, leave plan.md unchanged, and leave",
+        does="discard the proposal, keep plan.md unchanged, and return to chat",
         hint="Enter: keep the plan unchanged",
         about=_proposal,
     )
@@ -217,7 +217,7 @@ class PlannerAgent(ReadsWords):
 
     @word(
         "discard",
-        does="discard the proposal and the conversation, and stay here",
+        does="discard the proposal and the conversation; the Planner stays open",
         hint="Enter: discard the proposal and the conversation",
         about=_proposal,
     )

@@ -29,8 +29,8 @@ _OPENING = (
 DEMO_NOTE = """\
 This is a demo: the replies come from a script; files, git and pytest are real. Your \
 settings and keys are not used.
-The project is a copy in {folder}. For a project of yours, quit and begin with `cdd \
-init` in a terminal."""
+The project is a copy in {folder}. For a project of yours, quit and type `cdd init` \
+in the terminal."""
 
 
 def open_shell(options: Namespace) -> int:

@@ -369,7 +369,7 @@ async def show_conversation(session: Session) -> None:
     if text:
         session.emit(Answer(text))
     else:
-        session.emit(Notice("The model gets all of the conversation."))
+        session.emit(Notice("The model receives the whole conversation."))
 
 
 @command("clear")

@@ -55,13 +55,13 @@ CATALOGUE: dict[str, Entry] = {
     "tickets": Entry(Group.TICKETS, "Browse all tickets on a screen", "", "/tickets"),
     "status": Entry(
         Group.TICKETS,
-        "Show how far a ticket is",
+        "Show a ticket's progress",
         "[SLUG]",
         "/status feature-user-auth",
     ),
     "criteria": Entry(
         Group.TICKETS,
-        "Show what serves each criterion",
+        "Show the steps and tests of each criterion",
         "[SLUG]",
         "/criteria feature-user-auth",
     ),
@@ -132,7 +132,7 @@ CATALOGUE: dict[str, Entry] = {
     "run": Entry(Group.CHANGES, "Carry out a YAML list of actions"),
     "context": Entry(
         Group.CONTEXT,
-        "Show the context that the model gets",
+        "Show the context that the model receives",
         "[PATH|WORDS|+FILE|-FILE...]",
         "/context +src/app.py",
     ),
@@ -158,7 +158,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "conversation": Entry(
         Group.CONTEXT,
-        "Show what the model gets of the chat",
+        "Show the chat as the model receives it",
         "",
         "/conversation",
     ),
@@ -189,9 +189,9 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "settings": Entry(Group.SHELL, "Show and change the settings", "", "/settings"),
     "theme": Entry(Group.SHELL, "Choose the colours", "[NAME]", "/theme light"),
-    "clear": Entry(Group.SHELL, "Empty the screen and start a new chat", "", "/clear"),
-    "chat": Entry(Group.SHELL, "Return to chat, and save the work", "", "/chat"),
-    "exit": Entry(Group.SHELL, "Leave cdd, and save all work", "", "/exit"),
+    "clear": Entry(Group.SHELL, "Clear the screen and start a new chat", "", "/clear"),
+    "chat": Entry(Group.SHELL, "Save the work and return to chat", "", "/chat"),
+    "exit": Entry(Group.SHELL, "Save all work and quit cdd", "", "/exit"),
     "serve": Entry(Group.SHELL, "Open the shell in a browser"),
 }
 

@@ -23,7 +23,7 @@ sees the output |
 _KEYS = "keys"
 KEYS_WITHOUT_SCREEN = (
     "Type a line and press Enter to send it. Ctrl+C stops what runs; if nothing runs,"
-    " press it twice to leave, or press Ctrl+D. Answer a question with its letter or"
+    " press it twice to quit, or press Ctrl+D. Answer a question with its letter or"
     " its word. F1 lists the keys of the full-screen shell."
 )
 

@@ -73,7 +73,7 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
     if not is_known:  # then litellm is asked, whose import is slow
         session.emit(
             Notice(
-                f"Looking for who offers {model}, which can take a few seconds.",
+                f"Looking for the provider of {model}. This takes a few seconds.",
                 Tone.QUIET,
             )
         )
@@ -96,22 +96,14 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
         _settings_of(choice, role),
     )
     if (later.model, later.api_base) != (model, api_base):
-        text = (
-            "CDD_MODEL or CDD_API_BASE is set in the environment and goes before the"
-            " file."
-        )
+        text = "CDD_MODEL or CDD_API_BASE in the environment overrides the file."
         session.emit(Notice(text, Tone.WARNING))
     elif _of_one_server(later) != _of_one_server(now):
         text = (
-            "`request`, `context_window` and `pictures` in the settings were meant for"
-            " another server. From the next "
+            "`request`, `context_window` and `pictures` were set for another server."
+            " Check that they fit this one: they apply to it from the next start."
         )
-        session.emit(
-            Notice(
-                f"{text}start on they are used for this one: see whether they fit.",
-                Tone.WARNING,
-            )
-        )
+        session.emit(Notice(text, Tone.WARNING))
 
 
 def _of_one_server(config: Config) -> tuple[object, ...]:
@@ -130,7 +122,7 @@ def _describe_choice(config: Config, found: ModelsFound) -> Iterator[str]:
     if found.models:
         yield list_in_words(found.models)
     for server in found.without_models:
-        yield f"{server} runs on this computer, and has no model yet."
+        yield f"{server} is running on this computer but has no model yet."
     if not found.models and not found.without_models:
         yield _NO_SERVERS
     yield _ABOUT_MODELS

@@ -143,7 +143,7 @@ def find_sources(
         SourceRow(
             DemoSource(),
             "The demo",
-            "sample project, scripted model; leaves this shell",
+            "sample project, scripted model; ends this session",
             _OTHERS,
         )
     )
@@ -204,8 +204,7 @@ def key_variable(provider: str) -> str:
 
 
 _PASTE_KEY = (
-    "Or paste the key here. cdd keeps it in memory until you leave, and writes it"
-    " nowhere."
+    "Or paste the key here. cdd keeps it in memory until you quit, and never saves it."
 )
 
 
@@ -226,7 +225,7 @@ def ask_for_server_key(environment: Mapping[str, str] = os.environ) -> str:
 def keep_key_hint(provider: str, environment: Mapping[str, str] = os.environ) -> str:
     """Return how to have the typed key next time."""
     line = export_line(key_variable(provider), environment)
-    return f"The key lasts until you leave. For next time: {line}"
+    return f"The key lasts until you quit. For next time: {line}"
 
 
 def how_to_set_up(*, in_shell: bool) -> str:
@@ -239,7 +238,7 @@ def how_to_set_up(*, in_shell: bool) -> str:
 {CHOOSE_ONE}
 - hosted: `{export}`, restart cdd, then `/model {hosted} --save`
 - a server: `/model openai/NAME {base} --save`; `/model` lists those on this computer
-- no model: leave, and run `cdd demo`"""
+- no model: quit, then run `cdd demo`"""
     return f"""\
 {CHOOSE_ONE}
 - hosted: `{export}`, and `model: {hosted}` in .cdd/config.yaml

@@ -110,7 +110,7 @@ def _rows(
         many = "1 ticket" if tickets == 1 else f"{tickets} tickets"
         yield WelcomeRow(RowAction.TICKETS, "Open a ticket", many)
     if model_problem or not tickets:
-        yield WelcomeRow(RowAction.DEMO, "Demo", "sample project; leaves this shell")
+        yield WelcomeRow(RowAction.DEMO, "Demo", "sample project; ends this session")
     yield WelcomeRow(RowAction.HELP, "Help", "commands and keys")
 
 

@@ -35,7 +35,7 @@ class TicketTaken(BadInput):
     def __init__(self, slug: str, who: str) -> None:
         super().__init__(
             f"Another cdd is working on {slug}{who}",
-            hint="Finish or leave it there first. Two at once would undo each"
+            hint="Finish or close it there first. Two at once would undo each"
             " other's work.",
         )
         self.slug = slug

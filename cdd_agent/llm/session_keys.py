@@ -46,9 +46,9 @@ def read_typed_key(text: str, variable: str) -> Key:
     key = clean_key(text)
     hide_typed_key(key.text, variable)
     if not key.text:
-        raise ValueError("there is no key in it")
+        raise ValueError("it is empty")
     if not is_sendable(key.text):
-        raise ValueError("it has characters that no key has")
+        raise ValueError("it contains characters that no key has")
     return key
 
 

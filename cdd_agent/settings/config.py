@@ -79,7 +79,9 @@ class Commands(Section, frozen=True):
         tuple[ProgramName, ...],
         Meta(description="programs to add to the list (ls, cat, python, pytest, ...)"),
     ] = ()
-    timeout: Annotated[Seconds, Meta(description="seconds until a command ends")] = 60
+    timeout: Annotated[
+        Seconds, Meta(description="seconds after which a command is stopped")
+    ] = 60
     hide_env: Annotated[
         tuple[VariableName, ...],
         Meta(description="more variables to hide from commands, as secrets are"),
@@ -280,7 +282,7 @@ class Config(Section, frozen=True):
         str | None, Meta(description="command that runs the tests; null: detect it")
     ] = None
     test_timeout: Annotated[
-        Seconds, Meta(description="seconds until a test command ends")
+        Seconds, Meta(description="seconds after which a test command is stopped")
     ] = 300
     max_attempts: Annotated[
         int,
@@ -326,7 +328,7 @@ class Config(Section, frozen=True):
     ] = "off"
     budget: Annotated[
         Budget,
-        Meta(description="limits of a run, which stops before it would pass one"),
+        Meta(description="limits of a run; it stops before it exceeds one"),
     ] = Budget()
     record: Annotated[
         str | None,

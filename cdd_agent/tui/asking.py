@@ -267,7 +267,7 @@ class Asking:
             self._give(answer)
         elif self._shown is None:
             self._home.prompt.bring_back([line])
-            text = "You began this before the question. Enter again: answer with it"
+            text = "You typed this before the question · Enter: send it as the answer"
             self._home.activity.rest(text)
         else:
             self._home.prompt.set_aside(line)

@@ -10,7 +10,7 @@ _KEYS = (
     ("ctrl+p", "open_screen('palette')", "Find a command, a ticket or a key"),
     ("f4", "open_screen('tickets')", "Tickets"),
     ("f5", "open_screen('settings')", "Settings"),
-    ("shift+tab", "toggle_approval", "Ask before edits, or edit without asking"),
+    ("shift+tab", "toggle_approval", "Switch the approval mode: ask or edits"),
     ("ctrl+t", "toggle_thoughts", "Show or fold the model's thoughts"),
     ("f3", "show_criteria", "Acceptance criteria of the ticket"),
     ("f7", "show_timeline", "Timeline of the run"),

@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 
 BESIDE = 100
 """Columns from which there is room beside the transcript."""
-_IDLE = "/: commands · @: files · F1: help · Ctrl+D: leave · Ctrl+R: earlier lines"
+_IDLE = "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines"
 _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
 _IN_LIST = "↓: choose"

@@ -40,7 +40,7 @@ IN_THE_PROMPT = (
     Key("↑, ↓", "Earlier and later lines"),
     Key("Ctrl+R", "Search earlier lines; again: next older match"),
     Key("Ctrl+G", "Edit the line in your editor (`$VISUAL` or `$EDITOR`)"),
-    Key("Esc", "Cancel the queued lines, or stop"),
+    Key("Esc", "Return a queued line to the prompt, or stop"),
 )
 AT_A_QUESTION = (
     Key("a letter, a word", "Answer: a letter by itself, a word with Enter"),

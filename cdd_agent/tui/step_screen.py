@@ -100,9 +100,9 @@ class StepScreen(GuardedWidget, ModalScreen[str]):
         Binding("n", "step(1)", "Next step", show=False),
         Binding("p", "step(-1)", "Previous step", show=False),
         Binding("e", "edit", "Edit the step in plan.md", show=False),
-        Binding("r", "say('retry')", "Type `retry` into the prompt", show=False),
-        Binding("s", "say('skip')", "Type `skip` into the prompt", show=False),
-        Binding("u", "say('undo')", "Type `undo` into the prompt", show=False),
+        Binding("r", "say('retry')", "Put `retry` into the prompt", show=False),
+        Binding("s", "say('skip')", "Put `skip` into the prompt", show=False),
+        Binding("u", "say('undo')", "Put `undo` into the prompt", show=False),
     ]
 
     KEYS: ClassVar[str] = (

@@ -99,7 +99,7 @@ class TimelineScreen(GuardedWidget, ModalScreen[str]):
         Binding("home", "walk(-1000000)", "Start", show=False, priority=True),
         Binding("end", "walk(1000000)", "Last point", show=False, priority=True),
         Binding(
-            "enter", "go", "Type the command into the prompt", show=False, priority=True
+            "enter", "go", "Put the command into the prompt", show=False, priority=True
         ),
     ]
 

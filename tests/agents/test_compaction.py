@@ -309,7 +309,7 @@ async def test_a_budget_ends_the_turn_and_changes_nothing(project: Sandbox) -> N
         await say(limited, "/resume", NEXT)
     assert project.model.requests == []
     assert await say(limited, "/conversation") == [
-        Notice("The model gets all of the conversation.")
+        Notice("The model receives the whole conversation.")
     ]
 
 

@@ -123,7 +123,7 @@ class Shell:
         text = self._screen.text
         hint = "\n".join(text.rstrip().split("\n")[-2:])
         is_waiting = "Esc stops" in hint or "lines are queued" in text
-        return ("Enter" in hint or "/: commands" in hint) and not is_waiting
+        return ("Enter" in hint or "@: files" in hint) and not is_waiting
 
 
 @pytest.fixture

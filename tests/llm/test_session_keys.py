@@ -69,7 +69,7 @@ def test_a_pasted_key_is_cleaned(typed: str) -> None:
 
 @each_row("typed", ["", "  ", '""'])
 def test_nothing_is_no_key(typed: str) -> None:
-    with pytest.raises(ValueError, match="no key"):
+    with pytest.raises(ValueError, match="it is empty"):
         read_typed_key(typed, "MISTRAL_API_KEY")
 
 

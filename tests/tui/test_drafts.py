@@ -138,7 +138,7 @@ async def test_a_shell_that_ends_without_being_left_leaves_its_draft(
             )
         )
     async with person_at(sandbox) as person:
-        await person.until(lambda: "not sent · ↑: bring it back" in person.screen)
+        await person.until(lambda: "not sent · ↑: restore it" in person.screen)
         assert "half a thought" in person.screen
         assert person.prompt.text == ""
         await person.press("up")

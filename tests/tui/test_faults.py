@@ -217,7 +217,7 @@ async def works(person: Person, sandbox: Sandbox) -> None:
     )
     await person.answer("y")
     assert (await asked.wait()).value == "yes"
-    assert re.search(r"/: commands|Waiting", person.screen)
+    assert re.search(r"@: files|Waiting", person.screen)
 
 
 async def test_a_session_that_cannot_be_opened_ends_the_shell_and_names_the_log(

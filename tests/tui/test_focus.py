@@ -79,9 +79,7 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
         transcript.clear()
         transcript.add(BlockKind.NOTE, "no fold")
         transcript.add_foldable(block("read a.py", *LINES, sample=2))
-        assert (
-            "Enter: run step 1" in person.activity or "/: commands" in person.activity
-        )
+        assert "Enter: run step 1" in person.activity or "@: files" in person.activity
 
         await person.press("ctrl+up")
         header = transcript._chosen

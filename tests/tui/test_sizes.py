@@ -132,9 +132,7 @@ def test_a_growing_text_looks_the_same_after_the_window_was_resized(
     terminal.type("hello")
     terminal.until(lambda: "Paragraph 12" in wide.text)
     resize(terminal, 50, 15)
-    terminal.until(
-        lambda: "/: commands" in narrow.text and "Paragraph 39" in narrow.text
-    )
+    terminal.until(lambda: "@: files" in narrow.text and "Paragraph 39" in narrow.text)
     after = [line for line in narrow.text.split("\n") if line]
 
     (sandbox.root / "another").mkdir()
@@ -144,7 +142,7 @@ def test_a_growing_text_looks_the_same_after_the_window_was_resized(
     screen = Screen(fresh, 50, 15)
     fresh.until(lambda: "❯" in screen.text)
     fresh.type("hello")
-    fresh.until(lambda: "/: commands" in screen.text and "Paragraph 39" in screen.text)
+    fresh.until(lambda: "@: files" in screen.text and "Paragraph 39" in screen.text)
     shown = [line for line in screen.text.split("\n") if line]
     assert without_the_bar(after[1:-2]) == without_the_bar(shown[1:-2])
 

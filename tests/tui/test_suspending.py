@@ -37,7 +37,7 @@ class AtWork:
         )
         self.terminal.type(f"PS1='at-home> '; {set_}{CDD}")
         self.sees("❯")
-        self.sees("/: commands")
+        self.sees("@: files")
 
     def sees(self, text: str) -> None:
         self.terminal.until(lambda: text in self.screen.text)

@@ -117,10 +117,10 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
     assert hints == {
         "/status": (
             "Ask anything, or type / for commands",
-            "/: commands · @: files · F1: help · Ctrl+D: leave · Ctrl+R: earlier lines",
+            "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines",
         ),
         f"/exec {SLUG}": (
-            "Enter: run the next step, or type status, skip, exit …",
+            "status, skip, exit, or instructions for the step …",
             "Enter: run step 1, Make a.txt · F1: help",
         ),
         "c": (

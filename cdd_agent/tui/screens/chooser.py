@@ -89,7 +89,7 @@ class Chooser(Overlay):
         Binding("backspace", "shorten(1)", "Delete a letter of the filter", show=False),
         Binding("ctrl+u", "shorten(1000000)", "Clear the filter", show=False),
     ]
-    KEYS = "↑↓: select · Enter: choose · Esc: close"
+    KEYS = "↑↓: choose · Enter: open · Esc: close"
     PROMPT: ClassVar[str] = "type to filter"
     NOTHING: ClassVar[str] = "No match."
 

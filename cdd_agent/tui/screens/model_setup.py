@@ -180,7 +180,7 @@ class ModelSetup(Chooser):
             rows.append(
                 Row(source.title, source.title, source.detail, section=source.section)
             )
-        keys = f"↑↓ choose · Enter: continue · {back}"
+        keys = f"↑↓: choose · Enter: continue · {back}"
         return Page(title, keys, rows=tuple(rows), choose=self._choose_source)
 
     def _page_of_key(self, provider: str, problem: str = "") -> Page:
@@ -278,7 +278,7 @@ class ModelSetup(Chooser):
         try:
             key = read_typed_key(text, key_variable(provider))
         except ValueError as error:
-            self._answer(f"That is no key: {error} · Esc: back")
+            self._answer(f"This is not a key: {error} · Esc: back")
             return
         self._try_key(provider, key)
 
@@ -298,7 +298,7 @@ class ModelSetup(Chooser):
         try:
             key = read_typed_key(text, key_variable(COMPATIBLE))
         except ValueError as error:
-            self._answer(f"That is no key: {error} · Esc: back")
+            self._answer(f"This is not a key: {error} · Esc: back")
             return
         self._search_server((api_base,), key)
 
@@ -386,7 +386,7 @@ class ModelSetup(Chooser):
         if page.take is not None:
             page.take(self._typed)
         elif self._guard.is_too_soon():
-            self._answer(f"Press Enter again · {page.keys}")
+            self._answer(f"Too soon, ignored · {page.keys}")
         else:
             super().action_choose()
 

@@ -37,7 +37,7 @@ class Palette(Chooser):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+p", "close", "Close", show=False)
     ]
-    KEYS = "Enter: to the prompt · Esc: close"
+    KEYS = "Enter: put it into the prompt · Esc: close"
     PROMPT = "type to find a command, a ticket or a key"
 
     def __init__(self, project: Project) -> None:

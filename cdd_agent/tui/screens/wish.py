@@ -31,11 +31,11 @@ class Wish(Overlay):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "make", "Make a ticket of it", show=False),
-        Binding("backspace", "shorten(1)", "Take back a letter", show=False),
-        Binding("ctrl+u", "shorten(1000000)", "Empty the line", show=False),
+        Binding("enter", "make", "Create the ticket", show=False),
+        Binding("backspace", "shorten(1)", "Delete a letter", show=False),
+        Binding("ctrl+u", "shorten(1000000)", "Clear the line", show=False),
     ]
-    KEYS = "Enter: make the ticket, start nothing · Esc: close"
+    KEYS = "Enter: create the ticket · Esc: close"
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,9 +43,9 @@ class Wish(Overlay):
 
     def content(self) -> Iterator[Widget]:
         yield Static(
-            "Say it in a sentence or two. cdd makes a ticket of it. Then Socrates"
-            " asks what is unclear, the Planner writes the steps, and the Executor"
-            " carries them out: each one when you press Enter.",
+            "Say it in a sentence or two. cdd creates a ticket. Then Socrates asks what"
+            " is unclear, the Planner writes the steps, and the Executor runs one each"
+            " time you press Enter.",
             id="about",
             markup=False,
         )

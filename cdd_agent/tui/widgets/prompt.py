@@ -27,17 +27,17 @@ from cdd_agent.tui.widgets.prompt_frame import PromptFrame
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-_WAITING = "  queued · Esc: take it back"
+_WAITING = "  queued · Esc: return it to the prompt"
 _ASIDE = "  returns to the prompt when the question is answered"
-_UNSENT = "  not sent · ↑: bring it back"
+_UNSENT = "  not sent · ↑: restore it"
 _MOST_FOUND = 50
 _FELT_HERE = ("up", "down", "tab", "ctrl+r")
 """Keys that have their effect in the prompt, or none."""
 _SOON = 0.3
 """Seconds after a key in which a draft is kept on the disk."""
-_SEARCHING = "Enter: take this earlier line · Esc: back"
+_SEARCHING = "Enter: use this line · Esc: back"
 _OLDER = " · Ctrl+R: next older"
-_NOTHING_FOUND = "No earlier line has that · Esc: back · Enter: keep the text"
+_NOTHING_FOUND = "No match · Esc: back · Enter: keep the text"
 
 
 class Prompt(GuardedWidget, Vertical):
@@ -207,7 +207,7 @@ class Prompt(GuardedWidget, Vertical):
     def about_text(self) -> str:
         """A remark on what Enter sends."""
         if self.area.is_folded:
-            return "Enter: send all of it · Ctrl+O: show what was pasted"
+            return "Enter: send all of it · Ctrl+O: show the pasted text"
         lines = self.area.document.line_count
         if lines > 1:
             return f"Enter: send {lines:,} lines · Ctrl+J: new line · Ctrl+G: editor"

@@ -24,7 +24,7 @@ class PromptArea(GuardedWidget, TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+o", "open_pastes", "Show what was pasted", show=False),
+        Binding("ctrl+o", "open_pastes", "Show the pasted text", show=False),
         Binding("ctrl+underscore", "undo", "Undo", show=False),  # Ctrl+Z suspends
         Binding("ctrl+y", "redo", "Redo", show=False),
     ]
@@ -109,7 +109,7 @@ class PromptArea(GuardedWidget, TextArea):
             self.replace(self.whole, (0, 0), self.document.end)
             self.move_cursor(self.document.end)
         else:
-            self.notify("Nothing that was pasted is folded.")
+            self.notify("There is no folded paste.")
 
     def action_undo(self) -> None:
         if self.history.undo_stack:

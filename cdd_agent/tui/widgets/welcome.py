@@ -98,7 +98,7 @@ class Welcome(GuardedWidget, Widget):
         if row is None or not self.is_active:
             return ""
         title = f"{row.title[:1].lower()}{row.title[1:]}"
-        return f"Enter: {title} · ↑↓ choose · or type"
+        return f"Enter: {title} · ↑↓: choose · or type"
 
     @property
     def is_active(self) -> bool:

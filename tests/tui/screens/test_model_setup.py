@@ -100,7 +100,7 @@ async def test_a_second_enter_that_comes_at_once_chooses_no_model(
         screen = await dialog(person)
         await person.press("enter", "enter")
         assert person.app.screen is screen
-        assert "Press Enter again" in person.screen
+        assert "Too soon, ignored" in person.screen
         await person.rest()
         await person.press("enter")
         await home(person)
