@@ -140,7 +140,7 @@ CATALOGUE: dict[str, Entry] = {
         Group.CONTEXT,
         "Show, choose or set up the model",
         "[ROLE] [MODEL] [API_BASE] [--save]",
-        "/model anthropic/claude-sonnet-4-5 --save",
+        "/model anthropic/claude-sonnet-5-5 --save",
         {"--save": "keep the model for this project, in .cdd/config.yaml"},
     ),
     "approval": Entry(

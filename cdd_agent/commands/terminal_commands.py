@@ -358,7 +358,7 @@ TERMINAL_COMMANDS = {
     ),
     "compare": TerminalCommand(
         """
-    cdd compare feature-user-auth --models openai/gpt-5,anthropic/claude-sonnet-4-5
+    cdd compare feature-user-auth --models openai/gpt-5,anthropic/claude-sonnet-5-5
     cdd compare feature-user-auth bug-login --jobs 4 \\
         --models openai/gpt-5,ollama/qwen3-coder
     git diff cdd/feature-user-auth--compare-openai-gpt-5 \\
@@ -461,7 +461,7 @@ TERMINAL_COMMANDS = {
     "model": TerminalCommand(
         """
         cdd model
-        cdd model anthropic/claude-sonnet-4-5 --save
+        cdd model anthropic/claude-sonnet-5-5 --save
         cdd model openai/qwen3-coder http://127.0.0.1:8080/v1 --save
 
         Opens the shell with your models. Keys come from the environment, such as

@@ -230,7 +230,7 @@ _RULES = (
         ModelNotFound,
         "No provider has the model {model}",
         "Name it as provider/model, for example openai/gpt-5 or"
-        " anthropic/claude-sonnet-4-5.",
+        " anthropic/claude-sonnet-5-5.",
         wording="LLM Provider NOT provided",
         quotes=False,
     ),

@@ -224,7 +224,7 @@ class Config(Section, frozen=True):
         Written | None,
         Meta(
             description="a litellm model string",
-            examples=["anthropic/claude-sonnet-4-5"],
+            examples=["anthropic/claude-sonnet-5-5"],
         ),
     ] = None
     """Also `script:FILE` for a scripted model, and `replay:FILE` for a recorded one."""

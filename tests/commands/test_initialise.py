@@ -98,7 +98,7 @@ def test_every_setting_is_in_the_config_with_its_default(tmp_path: Path) -> None
     )
     assert set(yaml.safe_load(settings)) == set(Config.__struct_fields__)
     (tmp_path / PROJECT_FILE).write_text(
-        settings.replace("model: anthropic/claude-sonnet-4-5", "model: null")
+        settings.replace("model: anthropic/claude-sonnet-5-5", "model: null")
     )
     assert load_config(tmp_path, {}, {}) == Config()
 

@@ -54,7 +54,7 @@ CHECK_KEY = "Set these environment variables, then restart cdd: SOME_API_KEY."
         (
             Failure(all_words="LLM Provider NOT provided"),
             "No provider has the model some/model.",
-            "Name it as provider/model, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
+            "Name it as provider/model, for example openai/gpt-5 or anthropic/claude-sonnet-5-5.",
         ),
         (
             Failure(kinds=frozenset({"TimeoutError"})),
