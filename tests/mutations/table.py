@@ -4597,6 +4597,13 @@ MUTATIONS = [
                 _PASTES,
             ),
             (
+                "the rest of a paste that paused is text",
+                "tui/terminal_input/splitting.py",
+                "        return not is_key or text.find(PASTE_END) > 0\n",
+                "        return False\n",
+                _PASTES,
+            ),
+            (
                 "a paste without its end marker ends after a pause",
                 "tui/terminal_input/splitting.py",
                 "            return PASTE_PAUSE\n",

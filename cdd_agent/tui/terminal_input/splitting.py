@@ -13,6 +13,10 @@ from textual.constants import ESCAPE_DELAY
 PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 PASTE_PAUSE = 0.3
 """Seconds without input that end a paste whose end marker is lost."""
+STALL_TIME = 10.0
+"""Seconds in which a paste may continue after such a pause. A slow connection may cut
+it anywhere.
+"""
 SEQUENCE_PAUSE = 1.0
 """Seconds to wait for the rest of a sequence that no user types. A slow line may cut
 it.
@@ -85,6 +89,8 @@ class Splitter:
         """True if the paste ended within that sequence."""
         self._paste: list[str] | None = None
         """The parts of a paste whose end marker has not come yet."""
+        self._stalled_until = -inf
+        """Until then, several characters at once continue a paste that paused."""
         self._answer_until = -inf
 
     def expect_answer(self, at: float) -> None:
@@ -94,6 +100,8 @@ class Splitter:
     def feed(self, text: str, at: float) -> list[Token]:
         """Return the tokens of text that was read at the time `at`."""
         tokens: list[Token] = []
+        if at < self._stalled_until and self._continues_paste(text):
+            self._paste = []
         text = self._rest + text
         self._rest = ""
         position = 0
@@ -117,6 +125,7 @@ class Splitter:
         self.deadline = inf
         if self._paste is not None:
             paste, self._paste = self._paste, None
+            self._stalled_until = at + STALL_TIME
             if self._rest:
                 self._is_rest_pasted = True
                 self.deadline = at + SEQUENCE_PAUSE
@@ -140,6 +149,13 @@ class Splitter:
             return SEQUENCE_PAUSE
         return ANSWER_PAUSE if at < self._answer_until else ESCAPE_DELAY
 
+    def _continues_paste(self, text: str) -> bool:
+        """True if the text is the rest of a paste that paused. A key comes alone."""
+        if self._paste is not None or self._rest:
+            return False
+        is_key = len(text) < 2 or text[0] == "\x1b"
+        return not is_key or text.find(PASTE_END) > 0
+
     def _read_paste(
         self, paste: list[str], text: str, position: int, tokens: list[Token]
     ) -> int:
@@ -148,6 +164,7 @@ class Splitter:
         if end >= 0:
             tokens.append(Pasted("".join([*paste, text[position:end]])))
             self._paste = None
+            self._stalled_until = -inf
             return end + len(PASTE_END)
         stop = len(text)
         for length in range(len(PASTE_END) - 1, 0, -1):
@@ -182,6 +199,7 @@ class Splitter:
             case "\x1b[200~":
                 self._paste = []
             case "\x1b[201~":
+                self._stalled_until = -inf
                 tokens.append(PasteEnd())
             case _:
                 tokens.append(sequence)

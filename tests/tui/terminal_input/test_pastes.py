@@ -83,6 +83,22 @@ INPUTS: dict[str, tuple[list[Piece], list[str]]] = {
         [START + b"x\r", 0.5, END, 0.1, b"z\r"],
         [r"paste 'x\n'", "z 'z'", "enter None"],
     ),
+    "it pauses twice, and its last line comes alone": (
+        [START + b"x\r", 0.5, b"y\rz\r", 0.5, b"last\r" + END, 0.1, b"q\r"],
+        [r"paste 'x\n'", r"paste 'y\nz\n'", r"paste 'last\n'", "q 'q'", "enter None"],
+    ),
+    "it pauses, and one line follows without an end": (
+        [START + b"x\r", 0.5, b"rm\r", 0.5],
+        [r"paste 'x\n'", r"paste 'rm\n'"],
+    ),
+    "keys behind a paste whose end is lost": (
+        [START + b"x", 0.5, b"\x1b[A", 0.1, b"y", 0.1, b"\r"],
+        ["paste 'x'", "up None", "y 'y'", "enter None"],
+    ),
+    "lines a while behind a paste whose end is lost": (
+        [START + b"x", 11.0, b"y\r"],
+        ["paste 'x'", "y 'y'", "enter None"],
+    ),
     "the end is cut by a pause": (
         [START + b"x" + END[:4], 0.5, END[4:] + b"z"],
         ["paste 'x'", "z 'z'"],
