@@ -123,13 +123,10 @@ def read_burst(keyboard: int) -> str:
     """Read from a terminal what comes at once: usually a line, with its line end.
     Return nothing at the end.
     """
-    typed = read_available(keyboard)
-    while typed and _has_more(keyboard):
-        more = read_available(keyboard)
-        if not more:
-            break
-        typed += more
-    return typed.decode("utf-8", errors="replace")
+    parts = [read_available(keyboard)]
+    while parts[-1] and _has_more(keyboard):
+        parts.append(read_available(keyboard))
+    return b"".join(parts).decode("utf-8", errors="replace")
 
 
 def read_available(file: int) -> bytes:

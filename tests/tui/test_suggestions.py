@@ -2,6 +2,7 @@
 the prompt suggests the next command; and no Enter is taken by accident.
 """
 
+from threading import Event
 from typing import ClassVar
 
 import pytest
@@ -9,7 +10,9 @@ from textual.binding import BindingType
 from textual.screen import ModalScreen
 
 from cdd_agent.commands.overview import overviews
+from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import REST
+from cdd_agent.session import Session
 from cdd_agent.tui.quiet_enter import QUIET
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan, step
@@ -189,8 +192,15 @@ async def test_a_blank_line_that_follows_a_sent_one_at_once_runs_nothing(
 
 
 async def test_a_line_typed_before_the_session_is_open_comes_after_the_greeting(
-    sandbox: Sandbox,
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    is_typed, open_session = Event(), sandbox.session
+
+    def open_late(emit: Emit) -> Session:
+        is_typed.wait(timeout=60)
+        return open_session(emit)
+
+    monkeypatch.setattr(sandbox, "session", open_late)
     time = FingerTime()
     app = shell(sandbox, time=time)
     async with app.run_test() as pilot:
@@ -198,7 +208,8 @@ async def test_a_line_typed_before_the_session_is_open_comes_after_the_greeting(
         await pilot.pause()
         person.write("/list")
         await person.press("enter")
-        assert "⋯ /list" in person.screen
+        await person.until(lambda: "⋯ /list" in person.screen)
+        is_typed.set()
         await opened(app, pilot)
         assert person.told.index("Welcome.") < person.told.index("/list")
         assert "⋯" not in person.screen
