@@ -95,8 +95,9 @@ def left_last(project: Project) -> Ticket | None:
     """Return the ticket whose unfinished run is the newest."""
     begun: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
-        # Most tickets have no run; their plans need not be read.
-        with suppress(OSError):
+        # Most tickets have no run; their plans need not be read. A damaged one has none
+        # that can be continued.
+        with suppress(OSError, CddError):
             begun.append((in_its_tree(ticket).state_path.stat().st_mtime, ticket))
     latest_first = (
         ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True)

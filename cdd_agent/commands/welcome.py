@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.agents.store import LastActive
 from cdd_agent.commands.overview import overviews
 from cdd_agent.commands.sessions import left_last
 from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
+from cdd_agent.engine.lock import is_other_at_work
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.open_project import Project
@@ -20,6 +22,7 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_folders import home_folder
 
 _LONGEST_PATH = 20
+_TAKEN = "another process works on it"
 _AT_WORK = {"socrates": "writing the spec", "planner": "planning"}
 
 
@@ -40,9 +43,26 @@ def find_beginning(
     agent that was active last. To be called in a thread: it reads the files of each
     ticket.
     """
-    unfinished = _find_unfinished(project, left_open)
-    rows = tuple(_rows(unfinished, len(project.tickets.list()), model_problem))
-    return Beginning(rows, _likeliest(rows, unfinished), _describe_place(project.root))
+    unfinished, tickets = None, 0
+    place = _describe_place(project.root)
+    try:
+        tickets = len(project.tickets.list())
+        unfinished = _find_unfinished(project, left_open)
+    except CddError as error:
+        place = error.message
+    if unfinished is not None and _is_taken(project, unfinished.slug):
+        unfinished = replace(unfinished, progress=_TAKEN, is_interrupted=False)
+    rows = tuple(_rows(unfinished, tickets, model_problem))
+    return Beginning(rows, _likeliest(rows, unfinished), place)
+
+
+def _is_taken(project: Project, slug: str) -> bool:
+    """True if another process works on a ticket."""
+    try:
+        ticket = in_its_tree(project.tickets.find_slug(slug))
+    except CddError:
+        return False
+    return is_other_at_work(ticket.record)
 
 
 def _find_unfinished(

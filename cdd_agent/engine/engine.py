@@ -795,9 +795,8 @@ class Engine(Struct):
         session.
         """
         mode = self.runner.approval.mode
-        if self.accepts_all:
-            self.ask_again()
-        elif mode.value != "ask":
+        self.ask_again()
+        if mode.value != "ask":
             mode.change("ask")
             self.run.emit(ApprovalChanged("ask"))
 

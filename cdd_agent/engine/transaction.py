@@ -201,6 +201,10 @@ class StepTransaction(Struct):
                     self.step.number, changes.created, changes.modified, changes.deleted
                 )
             )
+        ignored = None
+        if not again and not self.approval.must_ask():
+            # it may take seconds, in which the user can change the mode
+            ignored = await self._begin_change(changes)
         answer = await self._answer(changes, call, again=again)
         told = ""
         altered = frozenset[str]()
@@ -209,7 +213,8 @@ class StepTransaction(Struct):
             self.told = "\n\n".join(filter(None, (self.told, told)))
             if not changes.changes:
                 raise ChangesRefused(answer)
-        ignored = await self._begin_change(changes)
+        if ignored is None or answer is not None:
+            ignored = await self._begin_change(changes)
         with self.ledger.writing(self.attempt, changes, ignored, call):
             # the answer may have taken hours: each file is compared again
             changes.apply(self.root)

@@ -23,6 +23,7 @@ from cdd_agent.commands.model_setup import (
 from cdd_agent.commands.registry import handle
 from cdd_agent.commands.welcome import find_beginning
 from cdd_agent.commands.welcome_rows import Beginning, RowAction
+from cdd_agent.engine.lock import TicketLock
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
@@ -124,6 +125,51 @@ async def test_an_interrupted_run_comes_first_with_how_far_it_is(
         assert continued(beginning) == (progress, line, bool(progress))
         first = CONTINUE if progress else NEW
         assert beginning.rows[beginning.first].action is first
+
+
+def damaged_tree(sandbox: Sandbox) -> None:
+    planned(sandbox)
+    record = sandbox.project.tickets.find(SLUG).record
+    record.mkdir(parents=True)
+    (record / "tree.json").write_text("{")
+
+
+def damaged_state(sandbox: Sandbox) -> None:
+    planned(sandbox)
+    (sandbox.ticket / "execution-state.json").write_text("[")
+
+
+def tickets_in_a_file(sandbox: Sandbox) -> None:
+    (sandbox.root / "tickets").write_text("")
+
+
+@pytest.mark.parametrize("damage", [damaged_tree, damaged_state, tickets_in_a_file])
+def test_the_rows_are_there_whatever_is_damaged(
+    sandbox: Sandbox, damage: Prepare
+) -> None:
+    damage(sandbox)
+    beginning = find_beginning(sandbox.project, None, NO_MODEL)
+    actions = {row.action for row in beginning.rows}
+    assert actions >= {MODEL, NEW, DEMO, HELP}
+    assert CONTINUE not in actions
+    assert ("cannot be listed" in beginning.place) is (damage is tickets_in_a_file)
+
+
+def test_a_ticket_that_another_process_has_is_not_called_interrupted(
+    sandbox: Sandbox,
+) -> None:
+    planned(sandbox)
+    record = sandbox.project.tickets.find(SLUG).record
+    record.mkdir(parents=True)
+    lock = TicketLock.take(record, SLUG, "2026-01-01T00:00:00+00:00")
+    lock.holder.write_text('{"pid": 1}')
+    left = LastActive(agent="planner", ticket=SLUG)
+    beginning = find_beginning(sandbox.project, left, "")
+    lock.release()
+    detail, _, is_sent = continued(beginning)
+    assert "another process" in detail
+    assert not is_sent
+    assert beginning.rows[beginning.first].action is NEW
 
 
 @pytest.mark.parametrize(

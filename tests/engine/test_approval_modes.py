@@ -17,6 +17,8 @@ from cdd_agent.events.question_events import (
     Choice,
     Proposal,
 )
+from cdd_agent.events.step_events import CheckpointStarted
+from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody, Reviewed
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -126,6 +128,22 @@ async def test_a_step_asks_what_the_mode_of_this_moment_asks(
     session.change_approval(mode)
     await handle(session, "continue")
     assert len(user.asked) == CHANGES[mode]
+    assert sandbox.statuses() == ["completed"]
+
+
+async def test_a_mode_that_changes_while_the_checkpoint_is_taken_counts(
+    sandbox: Sandbox,
+) -> None:
+    def ask_from_the_checkpoint_on(event: Event) -> None:
+        if isinstance(event, CheckpointStarted):
+            session.approval.change("ask")
+
+    sandbox.frontend = user = User()
+    sandbox.write(Step("a.txt", check("a.txt"))).replies(says("a.txt", "good"))
+    session = sandbox.session(ask_from_the_checkpoint_on)
+    await handle(session, f"/exec {SLUG}")
+    await handle(session, "continue")
+    assert len(user.asked) == 1
     assert sandbox.statuses() == ["completed"]
 
 

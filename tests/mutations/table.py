@@ -1437,6 +1437,13 @@ MUTATIONS = [
         "tests/tickets/test_store.py",
     ),
     Mutation(
+        "a mode that changes while the checkpoint is taken counts",
+        "engine/transaction.py",
+        "        if not again and not self.approval.must_ask():\n",
+        "        if False:\n",
+        "tests/engine/test_approval_modes.py",
+    ),
+    Mutation(
         "outside of the shell a ticket is not found by any part of its slug",
         "tickets/store.py",
         "(found.containing if by_part else words)",

@@ -129,6 +129,20 @@ async def test_shift_tab_ends_that_all_of_a_run_is_accepted(sandbox: Sandbox) ->
         assert sandbox.statuses() == ["completed"] * 2
 
 
+async def test_ask_ends_whatever_lets_changes_pass(sandbox: Sandbox) -> None:
+    sandbox.flags = {"approval": "ask"}
+    sandbox.write(*TWO).replies(says("a.txt", "good"), says("b.txt", "good"))
+    async with person_at(sandbox, f"/exec {SLUG}", size=(100, 40)) as person:
+        await person.begin("continue")
+        await person.until_asked()
+        await person.press("shift+tab")
+        await person.answer("a")
+        await person.until(lambda: not person.is_waiting)
+        assert person.mode == EDITS
+        await person.say("ask")
+        assert person.mode == ASK
+
+
 async def test_in_a_dialog_shift_tab_changes_no_mode(sandbox: Sandbox) -> None:
     async with person_at(sandbox) as person:
         for key in ("f1", "f5", "ctrl+p"):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from cdd_agent.commands.model_setup import find_model_problem
 from cdd_agent.commands.welcome import find_beginning
 from cdd_agent.commands.welcome_rows import RowAction
-from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.tui.guide import NamedWish
 from cdd_agent.tui.screens.model_setup import DEMO, ModelSetup
@@ -27,17 +26,13 @@ async def show_beginning(app: Shell) -> None:
     assert session is not None
     if not app.home.has_welcome:
         return
-    try:
-        problem, left_open = await asyncio.gather(
-            find_model_problem(session.project.config),
-            asyncio.to_thread(session.left_open),
-        )
-        beginning = await asyncio.to_thread(
-            find_beginning, session.project, left_open, problem
-        )
-    except CddError as error:
-        app.home.show_opening(Notice(error.in_a_line, Tone.WARNING))
-        return
+    problem, left_open = await asyncio.gather(
+        find_model_problem(session.project.config),
+        asyncio.to_thread(session.left_open),
+    )
+    beginning = await asyncio.to_thread(
+        find_beginning, session.project, left_open, problem
+    )
     app.home.welcome.open(beginning)
     if problem:
         await session.look_for_models()
