@@ -1,7 +1,7 @@
-"""The dialog that sets up a model: choose where it comes from, give a key or an address
-where one is needed, choose the model.
+"""The dialog that sets up a model: choose a source, type its key or address if needed,
+choose the model.
 
-Each page is a list or a field. What the pages mean is in `commands/model_setup.py`.
+Each page is a list or a field. `commands/model_setup.py` has the content of the pages.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     from cdd_agent.tui.answering import KeyClock
 
 DEMO = "demo"
-"""Closes the dialog for the demo; otherwise that is the line that sets the model."""
+"""The result of the dialog for the demo; otherwise it is the line that sets the model.
+"""
 _LONGEST_MASK = 30
 
 
@@ -90,9 +91,9 @@ class Page(Struct, frozen=True):
 
 
 class ModelSetup(Chooser):
-    """Closed with the line that sets the model, with `DEMO`, or with nothing.
+    """Returns the line that sets the model, `DEMO`, or nothing.
 
-    Enter is ignored where its effect has just appeared. A key is shown as dots, and is
+    Enter is ignored while its effect has just appeared. A key is shown as dots, and is
     forgotten with its page.
     """
 
@@ -112,7 +113,7 @@ class ModelSetup(Chooser):
         *,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """`model` is the one that is asked now. `environment` has the keys."""
+        """`model` is the current one. `environment` has the keys."""
         heading = f"The model is {model}. Choose another:" if model else CHOOSE_ONE
         super().__init__(heading)
         self._heading = heading
@@ -122,11 +123,11 @@ class ModelSetup(Chooser):
         self._sources: dict[str, SourceRow] = {}
         self._pages: list[Page] = []
         self._searches_for = ""
-        """What is being asked, in words; empty while nothing is."""
+        """The running search, in words; empty if there is none."""
         self._answers = 0
-        """The number of keys that were answered by a hint."""
+        """The number of hints that answered a key."""
         self.key_hint = ""
-        """How to have the typed key next time."""
+        """How to keep the typed key for the next session."""
 
     def content(self) -> Iterator[Widget]:
         yield Static(id="about", markup=False)
@@ -312,8 +313,8 @@ class ModelSetup(Chooser):
 
     @work(exclusive=True, group="setup")
     async def _try_key(self, provider: str, key: Key, given: str = "") -> None:
-        """Try a key, and go on to the models. `given` says where the key is from if
-        the user has not typed it.
+        """Try a key, and continue with the models. `given` names the source of a key
+        that the user did not type.
         """
         with self._searching(f"Asking {title_of(provider)}"):
             answer = await try_key(provider, key, self._environment)
@@ -396,7 +397,7 @@ class ModelSetup(Chooser):
             page.choose(row.key)
 
     def action_close(self) -> None:
-        """Back: to what was before the search, to the page before, out."""
+        """Cancel the search, or else go back a page, or else close."""
         if self._searches_for:
             self.workers.cancel_group(self, "setup")
         elif len(self._pages) > 1:
@@ -406,7 +407,7 @@ class ModelSetup(Chooser):
             super().action_close()
 
     def _note_choice(self) -> None:
-        """The user has chosen a row: Enter is meant for it."""
+        """Note that the user moved to a row or typed: Enter is meant for it."""
         page = self._pages[-1]
         chosen = f"{page.title} {self.query_one(OptionList).highlighted} {self._typed}"
         self._guard.show(chosen, len(self._pages), is_typed=True)
@@ -445,7 +446,7 @@ class ModelSetup(Chooser):
 
     @contextmanager
     def _searching(self, words: str) -> Iterator[None]:
-        """Say what the dialog waits for, and take no other key than Escape."""
+        """Show what the dialog waits for. Only Escape works in the meantime."""
         self._searches_for = words
         self.hint("")
         try:

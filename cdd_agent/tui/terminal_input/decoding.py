@@ -53,7 +53,7 @@ class Decoder:
         """Columns and rows for each unit in which the mouse is reported."""
 
     def decode(self, token: Token) -> list[Message]:
-        """Return the events of a token. A sequence that nobody knows has none."""
+        """Return the events of a token. An unknown sequence has none."""
         match token:
             case Pasted(text):
                 text = text_of_paste(text)
