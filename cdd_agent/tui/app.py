@@ -72,7 +72,10 @@ if TYPE_CHECKING:
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
     from cdd_agent.tui.step_screen import StepScreen
-    from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold, InputEnded
+    from cdd_agent.tui.terminal_input.driver_messages import (
+        BackgroundReported,
+        InputEnded,
+    )
     from cdd_agent.tui.widgets.welcome import Welcome
 
     Opened = tuple[Session, tuple[Notice, ...]]
@@ -232,7 +235,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         if not remembered().is_chosen:
             ask_for_background(self.driver)
 
-    def on_background_told(self, event: BackgroundTold) -> None:
+    def on_background_reported(self, event: BackgroundReported) -> None:
         fitting, now = by_background(event.colour), remembered()
         if fitting is not None and not now.is_chosen:
             use_theme(self, fitting)
@@ -248,7 +251,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         """Open the session, and begin with the first line."""
         try:
             session, notices = await asyncio.to_thread(
-                self._open_session, Calling(self.asking, self.attention), self.hear
+                self._open_session, Calling(self.asking, self.attention), self.receive
             )
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
@@ -584,10 +587,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             or not self.is_running
         ):
             return
-        prompt, is_typing = (
-            self.home.prompt,
-            self.clock.now() - self._last_letter < REST,
-        )
+        prompt = self.home.prompt
+        is_typing = self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
         elif not self._send_queued(is_typing=is_typing):
@@ -631,7 +632,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             prompt.suggest(line)
             self.home.say_what_enter_does()
 
-    def hear(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         """Show an event of the session. A fault in showing it does not reach the
         emitter.
         """
@@ -658,7 +659,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def show(self, event: Event) -> None:
         """Show an event, and note its result for the running turn."""
-        self.attention.hear(event)
+        self.attention.receive(event)
         if self._recap and not isinstance(
             event, ReplyDelta | ThinkingDelta | CommandOutput
         ):

@@ -78,10 +78,8 @@ class Asking:
                     while reviewing.answer is None:
                         answering = Answering(reviewing.words, takes_reason=True)
                         # a key from before the question appeared is no answer
-                        self.open, self._shown = (
-                            answering,
-                            widget,
-                        )
+                        self.open = answering
+                        self._shown = widget
                         text, diff = await asyncio.to_thread(
                             lambda: (reviewing.text, reviewing.diff)
                         )
@@ -214,7 +212,7 @@ class Asking:
         rested = at - max(rested_since, answering.seen_at) >= REST
         # a search in the history is not an answer
         typed = prompt.text or " " * prompt.is_searching
-        answer = answering.hear(
+        answer = answering.receive_key(
             event, typed=typed, rested=rested, seen=at >= answering.seen_at
         )
         if answer is not None:

@@ -31,7 +31,7 @@ class Row(Struct, frozen=True):
     """The heading above the rows of the same section."""
 
 
-def found(rows: Iterable[Row], typed: str) -> list[Row]:
+def matching_rows(rows: Iterable[Row], typed: str) -> list[Row]:
     """Return the rows that contain all typed words. Rows whose text begins with the
     first word come first, then rows that have the words in their text, then the others.
     If no row contains the words, return those that have the letters in this order.
@@ -94,7 +94,7 @@ class Chooser(Overlay):
         super().__init__()
         self._title = title
         self._rows = list(rows)
-        self._found: list[Row | None] = []
+        self._listed: list[Row | None] = []
         """The rows in the list. None is the heading of a section."""
         self._typed = ""
 
@@ -134,7 +134,7 @@ class Chooser(Overlay):
     @property
     def highlighted(self) -> Row | None:
         at = self.query_one(OptionList).highlighted
-        return self._found[at] if at is not None and at < len(self._found) else None
+        return self._listed[at] if at is not None and at < len(self._listed) else None
 
     def type(self, text: str) -> None:
         self._typed += text
@@ -153,7 +153,7 @@ class Chooser(Overlay):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        row = self._found[event.option_index]
+        row = self._listed[event.option_index]
         if row is not None:
             self.chosen(row)
 
@@ -163,14 +163,14 @@ class Chooser(Overlay):
 
     def _fill(self, *, keep: bool = False) -> None:
         before = self.highlighted if keep else None
-        rows = found(self._rows, self._typed)
-        self._found = list(rows) if self._typed.strip() else _with_headings(rows)
+        rows = matching_rows(self._rows, self._typed)
+        self._listed = list(rows) if self._typed.strip() else _with_headings(rows)
         options = self.query_one(OptionList)
         options.set_options(self._options(max(self.size.width * 11 // 20, 16)))
         chosen = before if before in rows else next(iter(rows), None)
-        options.highlighted = None if chosen is None else self._found.index(chosen)
+        options.highlighted = None if chosen is None else self._listed.index(chosen)
         self.query_one("#filter", Static).update(self.typed_line())
-        if not self._found and self._rows:
+        if not self._listed and self._rows:
             self.hint(self.NOTHING)
 
     @property
@@ -191,15 +191,15 @@ class Chooser(Overlay):
         """
         is_filtered = bool(self._typed.strip())
         widths: dict[str, int] = {}
-        for known in filter(None, self._found):
+        for known in filter(None, self._listed):
             section = "" if is_filtered else known.section
             width = max(widths.get(section, 0), cell_len(known.text))
             widths[section] = min(width, widest)
-        for place, row in enumerate(self._found):
+        for place, row in enumerate(self._listed):
             if row is not None:
                 yield Option(_line(row, widths["" if is_filtered else row.section]))
                 continue
-            following = self._found[place + 1]
+            following = self._listed[place + 1]
             assert following is not None
             heading = Content.styled(following.section, "$text-accent")
             yield Option(heading, disabled=True)

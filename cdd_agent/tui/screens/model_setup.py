@@ -90,6 +90,18 @@ class Page(Struct, frozen=True):
     """The row for a typed name that no row has."""
 
 
+def _key_page(name: str, about: str, take: Callable[[str], None]) -> Page:
+    """Return the page that asks for the key of a provider or server."""
+    return Page(
+        f"{name}: API key",
+        "Enter: try the key · Esc: back",
+        about,
+        take=take,
+        prompt="paste the key",
+        is_secret=True,
+    )
+
+
 class ModelSetup(Chooser):
     """Returns the line that sets the model, `DEMO`, or nothing.
 
@@ -103,7 +115,6 @@ class ModelSetup(Chooser):
         & #about { height: auto; padding: 0 1; margin-bottom: 1; }
     }
     """
-    NOTHING = "No row has that."
 
     def __init__(
         self,
@@ -186,24 +197,15 @@ class ModelSetup(Chooser):
 
     def _page_of_key(self, provider: str, problem: str = "") -> Page:
         about = ask_for_key(provider)
-        return Page(
-            f"{title_of(provider)}: API key",
-            "Enter: try the key · Esc: back",
-            f"{problem}\n\n{about}" if problem else about,
-            take=partial(self._take_key, provider),
-            prompt="paste the key",
-            is_secret=True,
-        )
+        if problem:
+            about = f"{problem}\n\n{about}"
+        take = partial(self._take_key, provider)
+        return _key_page(title_of(provider), about, take)
 
     def _page_of_server_key(self, wanted: KeyWanted) -> Page:
-        return Page(
-            f"{wanted.api_base}: API key",
-            "Enter: try the key · Esc: back",
-            f"{wanted.reason}\n\n{ask_for_server_key()}",
-            take=partial(self._take_server_key, wanted.api_base),
-            prompt="paste the key",
-            is_secret=True,
-        )
+        about = f"{wanted.reason}\n\n{ask_for_server_key()}"
+        take = partial(self._take_server_key, wanted.api_base)
+        return _key_page(wanted.api_base, about, take)
 
     def _page_of_address(self, about: str = "") -> Page:
         return Page(
@@ -276,12 +278,9 @@ class ModelSetup(Chooser):
             self._try_key(provider, self._read_key(source), f"the {source.in_words}")
 
     def _take_key(self, provider: str, text: str) -> None:
-        try:
-            key = read_typed_key(text, key_variable(provider))
-        except ValueError as error:
-            self._answer(f"This is not a key: {error} · Esc: back")
-            return
-        self._try_key(provider, key)
+        key = self._read_typed_key(text, provider)
+        if key is not None:
+            self._try_key(provider, key)
 
     def _take_address(self, text: str) -> None:
         try:
@@ -296,12 +295,17 @@ class ModelSetup(Chooser):
         if source and not text.strip():
             self._search_server((api_base,), self._read_key(source), is_typed=False)
             return
+        key = self._read_typed_key(text, COMPATIBLE)
+        if key is not None:
+            self._search_server((api_base,), key)
+
+    def _read_typed_key(self, text: str, provider: str) -> Key | None:
+        """Return the typed key. Show a hint and return None if it cannot be one."""
         try:
-            key = read_typed_key(text, key_variable(COMPATIBLE))
+            return read_typed_key(text, key_variable(provider))
         except ValueError as error:
             self._answer(f"This is not a key: {error} · Esc: back")
-            return
-        self._search_server((api_base,), key)
+            return None
 
     def _read_key(self, source: KeySource) -> Key:
         return clean_key(self._environment.get(source.variable, ""))
@@ -426,7 +430,7 @@ class ModelSetup(Chooser):
         name = self._typed.strip()
         self._rows = list(page.rows)
         super()._fill(keep=keep)
-        if page.own_name is not None and name and not self._found:
+        if page.own_name is not None and name and not self._listed:
             self._rows = [page.own_name(name)]
             super()._fill(keep=keep)
 

@@ -3,7 +3,7 @@
 from textual.message import Message
 
 
-class BackgroundTold(Message):
+class BackgroundReported(Message):
     """The terminal reported its background, such as `rgb:1e1e/1e1e/1e1e`."""
 
     def __init__(self, colour: str) -> None:

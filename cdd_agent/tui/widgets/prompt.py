@@ -119,7 +119,7 @@ class Prompt(GuardedWidget, Vertical):
         self._complete = complete
         self._is_too_soon = is_too_soon
         self._history = history
-        self._kept = drafts
+        self._saved_drafts = drafts
         self._waiting: list[tuple[str, object]] = []
         """The queued lines, each with its meaning when it was sent."""
         self._aside: list[str] = []
@@ -161,7 +161,7 @@ class Prompt(GuardedWidget, Vertical):
         self.set_timer(_SOON, self._take_over_drafts)
 
     def on_unmount(self) -> None:
-        self._kept.close(leave=True)  # where the person has left, it is closed by now
+        self._saved_drafts.close(leave=True)  # closed already if the user quit
 
     @property
     def text(self) -> str:
@@ -305,40 +305,44 @@ class Prompt(GuardedWidget, Vertical):
             self._send(self.line_to_send)
 
     def _do(self, key: str) -> None:
-        completing = self.is_completing
         match key:
             case "ctrl+g":
                 self._edit()
-            case "ctrl+r" if self._searched_from is None:
-                self._search()
-            case "ctrl+r":
+            case "ctrl+r" if self.is_searching:
                 self._walk("down")
-            case "tab" if self._searched_from is not None or (
-                completing and not self._complete_common()
-            ):
-                self._take(self._chosen or next(iter(self._found), None))
-            case "tab" if completing:
-                pass
-            case "tab":  # also when it comes faster than the completions are shown
-                self._offer()
-                if len(self._found) == 1:
-                    self._take(self._found[0])
-            case "up" | "down" if completing:
+            case "ctrl+r":
+                self._search()
+            case "tab":
+                self._complete_by_tab()
+            case "up" | "down" if self.is_completing:
                 self._walk(key)
             case "up" | "down":
                 self._recall(key)
-            case "escape" if self._searched_from is not None:
-                self.replace(self._searched_from)
-            case "escape" if completing:
-                # a list that arrives late stays closed, too
-                self._quiet_for = self.area.text
-                self._close()
-            case "escape" if self.is_suggesting:
-                self.replace("")
-            case "escape" if self._waiting:
-                self.bring_back([self._waiting.pop()[0]])
             case "escape":
-                self.post_message(self.Stopped())
+                self._escape()
+
+    def _complete_by_tab(self) -> None:
+        if not self.is_completing:  # Tab came before the completions were shown
+            self._offer()
+            if len(self._found) == 1:
+                self._take(self._found[0])
+        elif self.is_searching or not self._complete_common():
+            self._take(self._chosen or next(iter(self._found), None))
+
+    def _escape(self) -> None:
+        """Close what is open, or else return a queued line, or else stop the turn."""
+        if self._searched_from is not None:
+            self.replace(self._searched_from)
+        elif self.is_completing:
+            # a list that arrives late stays closed, too
+            self._quiet_for = self.area.text
+            self._close()
+        elif self.is_suggesting:
+            self.replace("")
+        elif self._waiting:
+            self.bring_back([self._waiting.pop()[0]])
+        else:
+            self.post_message(self.Stopped())
 
     def _send(self, line: str) -> None:
         self.replace("")
@@ -412,7 +416,7 @@ class Prompt(GuardedWidget, Vertical):
             self._history.add(line)
         self._waiting.clear()
         self._aside.clear()
-        self._kept.close()
+        self._saved_drafts.close()
 
     def _keep_soon(self) -> None:
         if self._keeping is None:
@@ -420,13 +424,13 @@ class Prompt(GuardedWidget, Vertical):
 
     def _keep(self) -> None:
         self._keeping = None
-        self._kept.keep(self._drafts)
+        self._saved_drafts.keep(self._drafts)
 
     def _take_over_drafts(self) -> None:
         """Show the drafts of a shell that was killed as not sent; they are behind
         Up.
         """
-        if left := self._kept.left_by_others():
+        if left := self._saved_drafts.left_by_others():
             self.bring_back(left, is_typing=True)
 
     @property

@@ -43,12 +43,10 @@ class PromptArea(GuardedWidget, TextArea):
     @property
     def whole(self) -> str:
         """The text with all pastes."""
+        if not self._pasted:
+            return self.text
         marks = "|".join(map(re.escape, self._pasted))
-        return (
-            re.sub(marks, lambda mark: self._pasted[mark[0]], self.text)
-            if marks
-            else self.text
-        )
+        return re.sub(marks, lambda mark: self._pasted[mark[0]], self.text)
 
     @property
     def is_folded(self) -> bool:
@@ -84,20 +82,20 @@ class PromptArea(GuardedWidget, TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         text = re.sub(r"\r\n?", "\n", event.text)
         lines = len(text.removesuffix("\n").split("\n"))
-        if lines > _MOST_LINES or len(text) > _MOST_CHARACTERS:
-            event.prevent_default()
-            what = (
-                f"{lines:,} lines"
-                if lines > _MOST_LINES
-                else f"{len(text):,} characters"
-            )
-            self._replace_via_keyboard(self._mark_for(text, what), *self.selection)
+        if lines > _MOST_LINES:
+            size = f"{lines:,} lines"
+        elif len(text) > _MOST_CHARACTERS:
+            size = f"{len(text):,} characters"
+        else:
+            return
+        event.prevent_default()
+        self._replace_via_keyboard(self._mark_for(text, size), *self.selection)
 
-    def _mark_for(self, text: str, what: str) -> str:
-        number, mark = 1, f"[pasted {what}]"
+    def _mark_for(self, text: str, size: str) -> str:
+        number, mark = 1, f"[pasted {size}]"
         while self._pasted.get(mark, text) != text:
             number += 1
-            mark = f"[pasted {what}, {number}]"
+            mark = f"[pasted {size}, {number}]"
         self._pasted[mark] = text
         self._opened.discard(mark)
         return mark
@@ -112,12 +110,9 @@ class PromptArea(GuardedWidget, TextArea):
             self.notify("There is no folded paste.")
 
     def action_undo(self) -> None:
+        # Textual looks for the cursor at its old place; the text may be shorter now.
         if self.history.undo_stack:
-            self.move_cursor(
-                (0, 0)
-                # Textual looks for the cursor where it was, in a text that may be
-                # shorter by now
-            )
+            self.move_cursor((0, 0))
         super().action_undo()
 
     def action_redo(self) -> None:
@@ -165,8 +160,6 @@ class PromptArea(GuardedWidget, TextArea):
         """False for Up and Down while the text has a row above or below the cursor."""
         if key == "up":
             return self.navigator.is_first_wrapped_line(self.cursor_location)
-        return (
-            self.navigator.is_last_wrapped_line(self.cursor_location)
-            if key == "down"
-            else True
-        )
+        if key == "down":
+            return self.navigator.is_last_wrapped_line(self.cursor_location)
+        return True
