@@ -108,11 +108,11 @@ async def of_the_shell(root: Path, text: str, *, has_plan: bool) -> int:
                 for number, title in enumerate(TITLES, 1)
             )
             shell.home.steps.show(steps)
-        shell.hear(ReplyStarted(1, "a/model"))
+        shell.receive(ReplyStarted(1, "a/model"))
 
     shell = Shell(root, session)
     return await bytes_sent(
-        shell, begin, lambda piece: shell.hear(ReplyDelta(1, piece)), text
+        shell, begin, lambda piece: shell.receive(ReplyDelta(1, piece)), text
     )
 
 

@@ -38,7 +38,7 @@ class ProjectTrust(Struct, frozen=True):
     """The state of a project's settings that need trust."""
 
     settings: tuple[ProjectSetting, ...] = ()
-    """All that need it, also checks of plans."""
+    """All settings that need trust, also checks of plans."""
     left_out: tuple[ProjectSetting, ...] = ()
     """The settings that do not take effect."""
     checks: TrustedChecks = TrustedChecks()
@@ -68,11 +68,11 @@ class TrustAnswer(Enum):
     """The user's decision about the settings that need trust."""
 
     TRUST = "trust"
-    """They take effect from now on."""
+    """The settings take effect from now on."""
     ONCE = "once"
-    """They take effect in this run."""
+    """The settings take effect in this run."""
     DEFAULTS = "continue with defaults"
-    """They are left out of this run."""
+    """The settings are left out of this run."""
 
 
 class AcceptThese(Struct, frozen=True):
@@ -87,7 +87,7 @@ class TrustQuestion(Struct, frozen=True):
     root: Path
     settings: tuple[ProjectSetting, ...]
     trusted_before: Mapping[str, str]
-    """By the names of settings, the other values that were trusted last."""
+    """The values that were trusted last, by the name of the setting, if they differ."""
     text: str
     """The content of the project's settings file."""
     note: str = ""
@@ -95,7 +95,7 @@ class TrustQuestion(Struct, frozen=True):
 
 
 Decide = Callable[[TrustQuestion], TrustAnswer | AcceptThese]
-"""Raises `NotTrusted` where there is no user to ask."""
+"""Decides about trust. Raises `NotTrusted` if there is no user to ask."""
 
 
 class NotTrusted(NotApproved):
@@ -306,7 +306,7 @@ def _last_shown(answers: Answers) -> dict[str, str]:
 
 
 def _ask(question: TrustQuestion, decide: Decide) -> TrustAnswer | AcceptThese:
-    """Return the decision. `decide` is asked only where no other answer counts."""
+    """Return the decision. `decide` is called only if no earlier answer counts."""
     if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
         return TrustAnswer.ONCE
     return decide(question) if question.settings else TrustAnswer.TRUST

@@ -77,8 +77,8 @@ class Completed(Struct, frozen=True):
 
 
 class Session(Struct, eq=False, dict=True):
-    """One person's way through a project. Lines go to the agent that is active on a
-    ticket, else to chat.
+    """The state of a user's work in a project. Lines go to the active agent, else to
+    chat.
     """
 
     project: Project
@@ -90,8 +90,8 @@ class Session(Struct, eq=False, dict=True):
     tally: Tally
     """The cost of all model calls of this session."""
     use: Callable[[Config], None]
-    """Makes these settings the project's, and all agents ask their model from then on.
-    Raises `BadInput`, and changes nothing, where there can be no such model.
+    """Uses these settings, and their models in all agents. Raises `BadInput` if there
+    is no such model; then nothing was changed.
     """
     find_servers: FindServers
     open_desk: Callable[[Ticket], PlanDesk]
@@ -112,7 +112,7 @@ class Session(Struct, eq=False, dict=True):
     Raises `CddError`.
     """
     approval: ApprovalMode = field(default_factory=ApprovalMode)
-    """What happens without a question, at first as the settings say."""
+    """The approval mode, at first the one of the settings."""
     last_prompt: PromptMade | None = None
     """The last prompt."""
     agent: Agent | None = None
@@ -172,7 +172,7 @@ class Session(Struct, eq=False, dict=True):
         return name in self.openers
 
     async def look_for_models(self) -> ModelsFound:
-        """The models that servers on this computer offer now."""
+        """Return the models that servers on this computer offer now."""
         servers = await self.find_servers()
         self.offers = tuple(
             OfferedModel(model, server.name, server.api_base)
@@ -198,7 +198,9 @@ class Session(Struct, eq=False, dict=True):
             )
         if self.project.config.model is None:
             found = await self.look_for_models()
-            is_chosen = self.project.config.model is not None  # it may be by now
+            is_chosen = (
+                self.project.config.model is not None
+            )  # a model may have been chosen
             if not is_chosen and (found.models or found.without_models):
                 shown = found.models[:_SHOWN_AT_FIRST]
                 self.emit(
@@ -225,15 +227,15 @@ class Session(Struct, eq=False, dict=True):
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
         try:
             await agent.begin()
-        except RunElsewhere:  # there is nothing to be said to it here
+        except RunElsewhere:  # the run is elsewhere: this session cannot continue it
             self.leave()
             raise
         if agent.done:
             self.leave()
 
     async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> None:
-        """Say a word to a ticket's run. Whoever is active stays so, however it ends;
-        `is_look`: nothing is changed.
+        """Send a command to a ticket's run. The active agent stays active. `is_look`:
+        the command changes nothing.
         """
         active = (
             self.agent
@@ -247,7 +249,7 @@ class Session(Struct, eq=False, dict=True):
         if not is_look:
             self._note_work(ticket)
         try:
-            # it may be at work: then what it records is not over
+            # a working agent has not finished its record
             if is_look and visited is active:
                 await visited.meaning(line).act()
             else:
@@ -273,7 +275,7 @@ class Session(Struct, eq=False, dict=True):
         await self.verify_run(ticket, strength=strength)
 
     def open_outside(self) -> OutsideUndoing:
-        """Return the way back through the changes outside of tickets."""
+        """Return what undoes changes outside of tickets."""
         return OutsideUndoing(self._outside_changes, self.emit)
 
     def is_outside_meant(self) -> bool:
@@ -294,16 +296,14 @@ class Session(Struct, eq=False, dict=True):
         self._worked_on, self._worked_at = ticket.slug, stamp()
 
     def timeline(self) -> Timeline:
-        """The run of the ticket that is worked on. Raises `BadInput`."""
+        """Return the timeline of the current ticket's run. Raises `BadInput`."""
         ticket = self.find_ticket(None)
         if ticket is None:
             raise BadInput("No ticket is open", hint="Open one with `/exec SLUG`.")
         return timeline(in_its_tree(ticket))
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """The effect of going back to before a step of the ticket that is worked on.
-        Raises `CddError`.
-        """
+        """Return the effect of undoing a step of its ticket. Raises `CddError`."""
         # late: the Executor brings the whole engine
         from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
@@ -334,8 +334,8 @@ class Session(Struct, eq=False, dict=True):
         )
 
     def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
-        """All that is known of a step of a ticket, or of the one that is worked on.
-        Raises `BadInput`.
+        """Return the details of a step of a ticket, by default the current one. Raises
+        `BadInput`.
         """
         slug = slug or self.last_ticket
         if slug is None:
@@ -345,8 +345,8 @@ class Session(Struct, eq=False, dict=True):
         return step_details(ticket.root, ticket, number, redactor)
 
     def edit_step(self, number: int, slug: str) -> StepEditing:
-        """To edit a step's text in a ticket's plan. Raises `BadInput` where there is no
-        such ticket.
+        """Return the editor of a step's text in a plan. Raises `BadInput` if there is
+        no such ticket.
         """
         ticket = self.project.tickets.find_slug(slug)
 
@@ -369,8 +369,8 @@ class Session(Struct, eq=False, dict=True):
             self.agent.take_up_plan()
 
     def meaning(self, line: str) -> Meaning | None:
-        """The active agent's use of a line, or that of a line for a run that is not
-        open; None where it is for chat, or a command (`/help`, `!ls`).
+        """Return the active agent's meaning of a line, or the meaning for a run that is
+        not open; None if it is for chat or a command (`/help`, `!ls`).
         """
         if _is_command(line):
             return None
@@ -399,7 +399,7 @@ class Session(Struct, eq=False, dict=True):
         return save_long_line(self.project.root, line, redactor)
 
     async def say(self, line: str) -> None:
-        """Plain text: for the active agent, or else for chat."""
+        """Send plain text to the active agent, or else to chat."""
         line = self.save_long_line(line)
         if (agent := self.agent) is None:
             meaning = self.meaning(line)
@@ -409,7 +409,7 @@ class Session(Struct, eq=False, dict=True):
         try:
             await agent.say(line)
         except CddError:
-            if agent.done:  # nothing more can be said to it
+            if agent.done:  # a finished agent takes no more lines
                 self.leave()
             raise
         if agent.done:
@@ -451,8 +451,8 @@ class Session(Struct, eq=False, dict=True):
         await self.chat.say(line)
 
     def _meaning_without_run(self, said: RunLine) -> Meaning | None:
-        """The use of a line for a run while none is open; None where it can be part of
-        a conversation.
+        """Return the meaning of a command for a run while none is open; None if the
+        line can be part of a conversation.
         """
         is_chat = self._remembered is not None and self._remembered.agent is None
         if is_chat and said.is_conversation:
@@ -470,7 +470,7 @@ class Session(Struct, eq=False, dict=True):
         return Meaning(said.word, said.hint(slug), act, about=(slug, said.step))
 
     def _answer(self, notice: Notice) -> Meaning:
-        """A line that does nothing but show a notice."""
+        """Return the meaning of a line that only shows a notice."""
 
         async def act() -> None:
             self.emit(notice)
@@ -478,7 +478,7 @@ class Session(Struct, eq=False, dict=True):
         return Meaning("nothing", f"Enter does nothing. {NO_RUN}", act)
 
     async def _tell_closed_run(self, slug: str, said: RunLine) -> None:
-        """Say the line to the run that was closed last. Raises `CddError`."""
+        """Send the line to the run that was closed last. Raises `CddError`."""
         ticket = self.project.tickets.find_slug(slug)
         await self.tell(ticket, said.as_typed, is_look=said.word == "diff")
 
@@ -511,7 +511,7 @@ class Session(Struct, eq=False, dict=True):
             visited.close()
 
     def left_open(self) -> LastActive | None:
-        """The agent that was active last, if there is something left for it to do."""
+        """Return the agent that was active last, if it has unfinished work."""
         last = LastActive.of(self.project.root)
         if last is None or last.ticket is None or last.agent not in _NAMES:
             return None
@@ -539,7 +539,7 @@ class Session(Struct, eq=False, dict=True):
         self._remember(LastActive(agent=None, ticket=None))
 
     def leave(self) -> None:
-        """Back to chat, if an agent is active."""
+        """Return to chat if an agent is active."""
         if self.agent is not None:
             self.agent.close()
             self.agent = None
@@ -548,7 +548,7 @@ class Session(Struct, eq=False, dict=True):
 
 
 def _run_status(ticket: Ticket) -> RunStatus | None:
-    """Read how far a ticket's run is; None if it was not begun. Raises `CddError`."""
+    """Return the state of a run; None if it has not begun. Raises `CddError`."""
     plan = ticket.read_plan()
     state = load_state(ticket, plan)
     if state is None:

@@ -1,5 +1,5 @@
-"""A person at a terminal, or answers in a pipe, without the shell: questions are
-printed, and a line is the answer.
+"""Questions without the shell: they are printed, and a line from the terminal or a pipe
+is the answer.
 """
 
 from __future__ import annotations
@@ -31,14 +31,13 @@ if sys.platform != "win32":
 _LONGEST_ANSWER = 1_000_000
 """Bytes of a line from a pipe."""
 _BURST_GAP = 0.01
-"""Seconds within which several lines are a paste: nobody types them so fast."""
+"""Seconds within which several lines are a paste. No user types that fast."""
 
 
 class Terminal:
-    """The `Frontend` of `cdd run`. It speaks on standard error; answers come from the
-    terminal itself.
-
-    So the plan can come through standard input, and the report can go into a file.
+    """The `Frontend` of `cdd run`. It prints on standard error and reads answers from
+    the terminal itself, so standard input can be the plan and standard output the
+    report.
     """
 
     def __init__(self, keyboard: int, *, follows: bool) -> None:
@@ -83,7 +82,7 @@ class Terminal:
         return (await self._line("> ")).rstrip("\r\n")
 
     def _show(self, text: str, margin: str = "") -> None:
-        """`margin` sets apart what is not the program's own words."""
+        """Print a text. `margin` marks text that is not from cdd."""
         lines = [margin + sanitize_for_display(line) for line in text.splitlines()]
         for line in lines:
             self._console.print(line)
@@ -120,8 +119,8 @@ class Terminal:
 
 
 def read_burst(keyboard: int) -> str:
-    """Read from a terminal what comes at once: usually a line, with its line end.
-    Return nothing at the end.
+    """Return the input that arrives at once, usually a line with its line end; nothing
+    at the end of the input.
     """
     parts = [read_available(keyboard)]
     while parts[-1] and _has_more(keyboard):
@@ -130,8 +129,8 @@ def read_burst(keyboard: int) -> str:
 
 
 def read_available(file: int) -> bytes:
-    """Wait for input, and return it; nothing at its end. A terminal that is gone is at
-    its end, and so is what nobody may read: the standard input under `nohup`.
+    """Wait for input and return it; nothing at the end. A closed terminal is at its
+    end, and so is input that cannot be read, such as standard input under `nohup`.
     """
     try:
         return os.read(file, 65536)
@@ -147,12 +146,12 @@ def _has_more(keyboard: int) -> bool:
 
 
 def is_paste(typed: str) -> bool:
-    """True if several lines came at once. Enter pressed several times is no text."""
+    """True if several lines came at once. Repeated Enter alone is not a paste."""
     return typed.count("\n") > 1 and bool(typed.strip())
 
 
 def add_to_paste(pasted: str, typed: str) -> str:
-    """Return a paste with what came behind it, without the last line ends."""
+    """Return a paste with the input that followed it, without the last line ends."""
     line = typed.rstrip("\r\n")
     if is_paste(typed):
         line = text_of_paste(line)
@@ -162,13 +161,13 @@ def add_to_paste(pasted: str, typed: str) -> str:
 
 
 def paste_notice(pasted: str) -> str:
-    """Say that a paste waits for Enter."""
+    """Return the notice that a paste waits for Enter."""
     count = pasted.count("\n") + 1
     return f"(Pasted {count} lines. Press Enter to send them.)"
 
 
 def forget_what_was_typed(keyboard: int) -> None:
-    """A yes that was typed before the question came is no answer to it."""
+    """Discard input that was typed before the question: it is not an answer."""
     if sys.platform == "win32":
         return
     with suppress(termios.error):
@@ -181,8 +180,8 @@ def _settle(answer: asyncio.Future[str], typed: str) -> None:
 
 
 class AnswersFromPipe(Struct):
-    """Takes answers in words from a pipe, a line each; `others` approve, and answer
-    what it has no line for.
+    """Reads answers from a pipe, one a line. `others` approves changes, and answers
+    when no line is left.
     """
 
     pipe: int
@@ -212,7 +211,7 @@ class AnswersFromPipe(Struct):
 
 
 def find_pipe() -> int | None:
-    """Standard input, where it is not a terminal and can be read from."""
+    """Return standard input if it is not a terminal and can be read; otherwise None."""
     try:
         return None if sys.stdin.isatty() else sys.stdin.fileno()
     except (OSError, ValueError):  # there is none, or it is closed

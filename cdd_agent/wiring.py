@@ -126,12 +126,12 @@ async def _local_servers() -> Sequence[LocalServer]:
 
 
 class Wiring(Struct, frozen=True, dict=True):
-    """A session, whose agents use the configured models, made once and when first
-    needed, or ones chosen later. What happens in it is told by `emit`.
+    """Builds a session and its agents. Models are made once, when they are first
+    needed, or when the user chooses others. `emit` receives all events.
     """
 
     project: Project
-    """As it was at first: `session.project` has the settings that hold now."""
+    """The project as it was opened; `session.project` has the current settings."""
     frontend: Frontend
     emit: Emit
     find_servers: FindServers = _local_servers
@@ -139,17 +139,17 @@ class Wiring(Struct, frozen=True, dict=True):
     """A model to ask instead of those configured."""
     clock: Clock | None = None
     watched: bool = True
-    """Whether somebody reads along; see `make_model`."""
+    """True if the user watches the output; see `make_model`."""
     run_program: RunProgram | None = None
-    """Runs the programs of commands and checks in place of real processes."""
+    """Runs commands and checks; None for real processes."""
     open_checkpoints: OpenCheckpoints | None = None
-    """Opens the checkpoints of runs elsewhere than in git."""
+    """Opens the checkpoints of runs; None for git."""
     shared: SharedCalls | None = None
-    """What a run's model calls share with other runs."""
+    """The budget and limits that a run's model calls share with other runs."""
     tally: Tally = field(default_factory=Tally)
     models: dict[Role, SwappableModel] = field(default_factory=dict)
     environments: dict[Path, Mapping[str, str]] = field(default_factory=dict)
-    """The variables that commands need in runs' own trees, by their roots."""
+    """The variables that commands need in the separate trees of runs, by root."""
 
     @cached_property
     def session(self) -> Session:
@@ -177,11 +177,11 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def approval(self) -> ApprovalMode:
-        """The mode of the whole session; all its questions read it."""
+        """The approval mode of the session. Every question reads it."""
         return ApprovalMode(self.project.config.approval)
 
     def tell(self, event: Event) -> None:
-        """The `emit` of the agents; the session remembers the last prompt."""
+        """Emit an event of an agent. The session remembers the last prompt."""
         if isinstance(event, PromptMade):
             self.session.last_prompt = event
         self.emit(event)
@@ -193,7 +193,9 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def commands(self) -> CommandRunner:
-        """One for the whole session: what was always allowed stays so."""
+        """The runner of commands for the whole session, so that `always` stays in
+        effect.
+        """
         commands = open_commands(self.project, self.frontend)
         if self.watched:
             # `cdd exec --yes` accepts changes, and asks about commands
@@ -206,7 +208,7 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def code(self) -> CodeFinder:
-        """One map of the project for the whole session, made when it is first asked."""
+        """The map of the project's code, made once, when it is first needed."""
         return CodeFinder(self.project.root, self.project.tickets.folders)
 
     def open_executor(
@@ -277,9 +279,7 @@ class Wiring(Struct, frozen=True, dict=True):
         return PlannerAgent(self.planning(ticket), self.slash)
 
     def open_chat(self) -> ChatAgent:
-        """The general agent. Its model and its tools are made when they are first
-        needed.
-        """
+        """Open chat. Its model and tools are made when they are first needed."""
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
@@ -294,9 +294,9 @@ class Wiring(Struct, frozen=True, dict=True):
         )
 
     def planning(self, ticket: Ticket, *, may_ask: bool = True) -> Planning:
-        """A ticket's planning, which holds the ticket until it is closed. Its model is
-        made when it is asked, and has the budget to itself. Raises `BadInput` for a
-        spec that is not complete, and when another process is at work on the ticket.
+        """Open the planning of a ticket, which holds the ticket until it is closed. Its
+        model is made at the first call and has a separate budget. Raises `BadInput` if
+        the spec is incomplete or another process works on the ticket.
         """
         project = self.session.project
         config = of_role(project.config, "planner")
@@ -327,17 +327,18 @@ class Wiring(Struct, frozen=True, dict=True):
         lock: TicketLock | None = None,
         is_look: bool = False,
     ) -> Engine:
-        """Open a ticket's run, with its `lock` if somebody here holds it already. The
-        model is made when a reply is needed. A ticket in a tree of its run's own is
-        that of another project with the same settings. Without `runs_steps` the plan
-        may have checks that are not allowed. `is_look`: the run of a renamed ticket
-        keeps its former name. Raises `BadInput`.
+        """Open a ticket's run, with its `lock` if the caller holds it. The model is
+        made when a reply is needed. A ticket in a separate tree belongs to another
+        project with the same settings.
+
+        Without `runs_steps` the plan may have checks that are not allowed. `is_look`:
+        the run of a renamed ticket keeps its former name. Raises `BadInput`.
         """
         # late: the engine; a shell that runs no plan stays small
         from cdd_agent.engine.engine import Engine  # noqa: PLC0415
         from cdd_agent.engine.step import StepRunner  # noqa: PLC0415
 
-        # A lock that is lent is that of an agent with the record as it is now.
+        # A caller with the lock has the current record.
         if lock is None and not is_look:
             self.follow_rename(ticket)
             expect_no_tree_of_former_name(ticket)
@@ -362,7 +363,7 @@ class Wiring(Struct, frozen=True, dict=True):
 
         @cache
         def model() -> Model:
-            # else the log is another run's, whose state is gone
+            # else the log belongs to another run, whose state is gone
             has_begun = engine.run.state.started_at is not None
             spent = LoggedRun.read(record.log).effort.cost if has_begun else Cost()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
@@ -398,9 +399,7 @@ class Wiring(Struct, frozen=True, dict=True):
         return engine
 
     def follow_rename(self, ticket: Ticket) -> None:
-        """Give the run of a renamed ticket its new name, and say so. Raises
-        `BadInput`.
-        """
+        """Rename the run of a renamed ticket, and report it. Raises `BadInput`."""
         former, project = ticket.former_slug, self.session.project
         for notice in follow_rename(
             ticket,
@@ -431,8 +430,8 @@ class Wiring(Struct, frozen=True, dict=True):
         )
 
     def model(self, role: Role) -> Model:
-        """The model of a role by the settings that hold now, with its fallbacks. Raises
-        `BadInput`.
+        """Return the model of a role in the current settings, with its fallbacks.
+        Raises `BadInput`.
         """
         config = of_role(self.session.project.config, role)
         model = self.asked() if self.asked else self.swappable(role)
@@ -447,8 +446,8 @@ class Wiring(Struct, frozen=True, dict=True):
         return self.models[role]
 
     def use(self, config: Config) -> None:
-        """Make these settings the project's, and exchange the models that they change.
-        Raises `BadInput`, and changes nothing then.
+        """Use these settings, and replace the models that they change. Raises
+        `BadInput`; then nothing was changed.
         """
         now, exchanged = self.session.project.config, dict[Role, Model]()
         for role in ROLES:
@@ -457,7 +456,7 @@ class Wiring(Struct, frozen=True, dict=True):
                 exchanged[role] = make_model(
                     chosen, self.project.root, watched=self.watched
                 )
-                # raises where its budget could not be kept to
+                # raises if its budget cannot be checked
                 equipped(exchanged[role], chosen, self.tally)
         self.session.project = replace(self.session.project, config=config)
         for role, model in exchanged.items():
@@ -465,8 +464,8 @@ class Wiring(Struct, frozen=True, dict=True):
 
 
 def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
-    """Where a ticket's plan is read, compiled and written. Nothing is written by
-    opening it.
+    """Open the desk that reads, compiles and writes a ticket's plan. Opening it writes
+    nothing.
     """
     config, root = project.config, project.root
     record = RunRecord.of_ticket(ticket, _redactor(config))
@@ -477,7 +476,7 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
 def open_outside_work(
     project: Project, emit: Emit, open_checkpoints: OpenCheckpoints | None = None
 ) -> OutsideWork:
-    """Return the recorder of what is done in a project outside of tickets."""
+    """Return the recorder of changes outside of tickets."""
     config = project.config
     return OutsideWork(
         OutsideChanges.of(project.root, _redactor(config)),
@@ -495,8 +494,8 @@ def _chat_tools(
     code: CodeFinder,
     work: OutsideWork,
 ) -> ChatTools:
-    """All but asking the person, who reads along anyway; and searching only where there
-    is something to search with.
+    """Return the tools of chat: all except asking the user, and web search only if the
+    package `ddgs` is installed.
     """
     written: list[ChangeSet] = []
     redactor = _redactor(project.config)
@@ -533,13 +532,13 @@ def _chat_tools(
         (*read_only_tools(project.root, code), *acting),
         key=lambda tool: tool.category == "Git",
     )
-    # what a small window has no room for is the history
+    # a small window shortens the history, not the tools
     return ChatTools(tools, written, commands.clock, work)
 
 
 def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
-    """A run's way to another copy of the project, and from there. Raises `BadInput` for
-    a renamed ticket whose run has travelled.
+    """Open what pushes a run to another copy of the project and pulls it from there.
+    Raises `BadInput` for a renamed ticket whose run has travelled.
     """
     config = of_role(project.config, "executor")
     redactor = _redactor(config)
@@ -555,9 +554,9 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
 
 
 async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
-    """A run's own tree, whether it is there or not; with a `name`, that of another run
-    of the ticket. What came back of the run from another machine is put into it. Raises
-    `BadInput`.
+    """Open the separate tree of a run, which may not exist yet. `name` selects another
+    run of the ticket. Work that came back from another machine is put into the tree.
+    Raises `BadInput`.
     """
     config = of_role(project.config, "executor")
     redactor = _redactor(config)
@@ -575,8 +574,8 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
 
 
 def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[None]:
-    """Around work on a run: see `lease_kept`."""
-    if load_whereabouts(record.folder) is None:  # it never travelled
+    """Keep the lease during work on a run: see `lease_kept`."""
+    if load_whereabouts(record.folder) is None:  # the run never travelled
         return nullcontext()
     return lease_kept(record, emit)
 
@@ -584,7 +583,7 @@ def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[
 def open_landing(
     project: Project, own: OwnTree, frontend: Frontend, emit: Emit
 ) -> Landing:
-    """Brings the work in a run's own tree over to the person's."""
+    """Open what merges the work of a run's separate tree into the user's tree."""
     config = of_role(project.config, "executor")
     permit = _permit_of(frontend)
     record = RunRecord.of(own.root, own.ticket.slug, own.record.redactor)
@@ -676,7 +675,7 @@ def _criteria(ticket: Ticket) -> tuple[str, ...]:
 
 
 def _own(project: Project, config: Config) -> list[str]:
-    """Files and folders that this program writes in a project beside `.cdd`, from its
+    """Return the files and folders outside of `.cdd` that cdd writes, relative to the
     root.
     """
     root = project.root
@@ -689,7 +688,7 @@ def _own(project: Project, config: Config) -> list[str]:
 
 
 def _redactor(config: Config) -> Redactor:
-    """Takes secrets out of all that is kept or shown."""
+    """Return what removes secrets from everything that is saved or shown."""
     return Redactor.of_environment(config.commands.hide_env)
 
 
@@ -703,10 +702,9 @@ def equipped(
     clock: Clock | None = None,
     shared: SharedCalls | None = None,
 ) -> Model:
-    """An adapter, and its fallbacks, as work needs them: an empty reply is an error,
-    each call is counted at its own model's price and must fit the budget; patience is
-    around that, so that every call it makes is one that the budget allowed. Raises
-    `BadInput` for an unknown price.
+    """Return an adapter with fallbacks, budget and retries. An empty reply is an error.
+    Each call is counted at the price of its model. Retries are outermost, so the budget
+    checks each of their calls. Raises `BadInput` for an unknown price.
     """
     limit = Limit(config.budget.tokens, config.budget.usd)
     account: Account = Tally(spent or Cost())
@@ -746,8 +744,8 @@ def _sized(model: Model, config: Config) -> Model:
 
 
 def prepare_model(engine: Engine) -> None:
-    """Make the model if a step is left to do; where that fails, close the engine and
-    raise `BadInput`.
+    """Make the model if a step remains. If that fails, close the engine and raise
+    `BadInput`.
     """
     try:
         if engine.run.next_step is not None:
@@ -801,12 +799,10 @@ def open_runner(
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """The configured model. `watched`: somebody reads along, so a script keeps its
-    natural pace, and thoughts that come only if they are asked for are. Raises
-    `BadInput`.
+    """Return the configured model. `watched`: the user watches the output, so a script
+    keeps its natural pace and optional thoughts are requested. Raises `BadInput`.
 
-    A record has the calls of the adapter: also the failed ones, and those that repeat
-    them.
+    A record has every call of the adapter, also failed calls and retries.
     """
     model = _adapter(config, root, watched=watched)
     if config.record is None:
@@ -816,12 +812,10 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
 
 
 def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -> Model:
-    """The model that these settings name, with those to ask where it cannot be. Raises
-    `BadInput`.
-    """
+    """Return the model of these settings, with its fallbacks. Raises `BadInput`."""
     if not config.fallbacks:
         return model
-    # its record has what the others said
+    # its record has the replies of the others
     if config.model and config.model.startswith(_REPLAY):
         return WithFallbacks(model, [model for _ in fallbacks_of(config)])
     return WithFallbacks(
@@ -831,7 +825,7 @@ def with_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -
 
 
 class NoModel(BadInput):
-    """A model is to be asked, and none is configured."""
+    """No model is configured."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -885,8 +879,8 @@ def _options(config: Config, *, watched: bool) -> ModelOptions:
 
 
 def added_adapter(config: Config) -> AddedAdapter | None:
-    """Return the adapter of another package that makes the configured model, if it is
-    not asked directly.
+    """Return the configured adapter of another package; None if cdd has its own for the
+    model.
     """
     if config.model is None or config.model_adapter != "auto":
         return None
@@ -894,7 +888,7 @@ def added_adapter(config: Config) -> AddedAdapter | None:
 
 
 def direct_endpoint(config: Config) -> Endpoint | None:
-    """Where the configured model is asked directly; None where litellm asks it. Raises
+    """Return the endpoint of the direct adapter; None if litellm is used. Raises
     `BadInput`.
     """
     if config.model is None or config.model_adapter == "litellm":

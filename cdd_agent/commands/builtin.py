@@ -24,8 +24,8 @@ from cdd_agent.commands.model_choice import choose
 from cdd_agent.commands.registry import (
     command,
     commands,
+    emit_as_found,
     project_command,
-    tell_as_found,
 )
 from cdd_agent.commands.ticket_commands import (
     DOCUMENTATION,
@@ -151,9 +151,9 @@ async def status(session: Session, slug: str | None = None) -> None:
         for event in agent.view():
             session.emit(event)
     elif ticket is None:
-        await tell_as_found(session, status_events(session.project))
+        await emit_as_found(session, status_events(session.project))
     else:
-        await tell_as_found(session, status_of_ticket(ticket))
+        await emit_as_found(session, status_of_ticket(ticket))
 
 
 @command("criteria", any_time=True)
@@ -164,7 +164,7 @@ async def criteria(session: Session, slug: str | None = None) -> None:
     ticket = session.find_ticket(slug)
     if ticket is None:
         raise BadInput(f"Which ticket? Usage: {commands()['criteria'].synopsis}")
-    await tell_as_found(session, criteria_of_ticket(session.project, ticket))
+    await emit_as_found(session, criteria_of_ticket(session.project, ticket))
 
 
 def _types_and_states() -> tuple[tuple[str, ...], ...]:
@@ -191,7 +191,7 @@ async def create(session: Session, kind: str, *words: str, slug: str = "") -> No
         session.note_created(ticket)
         session.emit(describe_created(ticket))
         return
-    await tell_as_found(session, new(session.project, kind, *words, slug=slug))
+    await emit_as_found(session, new(session.project, kind, *words, slug=slug))
 
 
 create.__doc__ = new.__doc__

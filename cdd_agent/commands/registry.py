@@ -124,7 +124,7 @@ def project_command(
     def register(function: OfProject) -> OfProject:
         @wraps(function)
         async def run(session: Session, *arguments: str, **flags: bool | str) -> None:
-            await tell_as_found(session, function(session.project, *arguments, **flags))
+            await emit_as_found(session, function(session.project, *arguments, **flags))
 
         command(name, words, any_time=any_time)(run)
         return function
@@ -132,7 +132,7 @@ def project_command(
     return register
 
 
-async def tell_as_found(session: Session, events: Iterator[Event]) -> None:
+async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
     """Emit each event as soon as a thread has found it."""
     while (event := await asyncio.to_thread(next, events, None)) is not None:
         session.emit(event)

@@ -80,7 +80,7 @@ class Answering:
         found = _NO.fullmatch(text.strip()) if self._takes_reason else None
         return found[1].strip() if found else ""
 
-    def hear(
+    def receive_key(
         self, event: Key | Paste, *, typed: str, rested: bool, seen: bool
     ) -> str | None:
         """Note a key before the prompt has it: `typed` is what the prompt holds, `seen`

@@ -1,4 +1,4 @@
-"""The shell: shows events, hands lines to the session. It decides nothing."""
+"""The shell: shows events and passes lines to the session. It decides nothing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ if TYPE_CHECKING:
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
     from cdd_agent.tui.step_screen import StepScreen
-    from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold, InputEnded
+    from cdd_agent.tui.terminal_input.driver_messages import (
+        BackgroundReported,
+        InputEnded,
+    )
     from cdd_agent.tui.widgets.welcome import Welcome
 
     Opened = tuple[Session, tuple[Notice, ...]]
@@ -81,7 +84,7 @@ _QUIET = 0.1
 """Seconds after the first screen in which imports do not compete with the first keys.
 """
 _TWICE = 3.0
-"""Seconds in which to ask once more to leave."""
+"""Seconds in which a second key press quits the shell."""
 _MOVING = ("tab", "shift+tab")
 _OF_THE_HOME_SCREEN = (
     *(
@@ -95,22 +98,22 @@ _OF_THE_HOME_SCREEN = (
     ),
     *("turn_diffs", "scroll_transcript", "toggle_approval"),
 )
-"""Actions that are done on it, and not under another screen that lies over it."""
+"""Actions that work only while this screen is on top."""
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 _SPEAKING = (*_LEAVING, "ctrl+z")
-"""Keys that say themselves what they did, or leave no screen to say it on."""
+"""Keys that need no hint: they show their effect, or leave no screen for a hint."""
 
 
 class Shell(Sparing, Guarded, App[CddError]):
     """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
 
-    The session is opened behind the first screen: settings, adapters and engine take
-    longer to import than to type the first word. An error in opening it is what the app
-    returns.
+    The session opens behind the first screen, because importing settings, adapters and
+    the engine takes longer than typing the first word. The app returns an error that
+    occurs while it opens.
     """
 
     TITLE = "cdd"
-    ENABLE_COMMAND_PALETTE = False  # there is one of our own
+    ENABLE_COMMAND_PALETTE = False  # the shell has one
     CSS_PATH = "shell.tcss"
     # declared so by Textual
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
@@ -121,7 +124,7 @@ class Shell(Sparing, Guarded, App[CddError]):
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = SHELL_BINDINGS
     driver: Driver | None = None
-    """The way to the terminal, or to the page in a browser; None without a screen."""
+    """The driver of the terminal or of the browser page; None without a screen."""
 
     def __init__(
         self,
@@ -132,9 +135,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         *,
         helps_to_begin: bool = False,
     ) -> None:
-        """`first` is a line to begin with, as if it had been typed. Keys are judged by
-        `clock`. Where the shell `helps_to_begin`, its first screen offers what the
-        user most likely wants.
+        """`first` is sent as if the user had typed it. `clock` has the times of keys.
+        If the shell `helps_to_begin`, its first screen shows the welcome.
         """
         # else Textual makes greys of colours
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
@@ -147,17 +149,13 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._tell_terminal, TerminalKind.of(os.environ), root.name
         )
         self._recap = ""
-        """Words for a person who was away, told when that does not break into a text
-        that grows.
-        """
+        """The summary for a user who was away. It waits until no text is streaming."""
         self.clock = clock
         self._last_letter = self._asked_to_leave = -inf
         self._problem = ""
-        """The error that ended it."""
+        """The error that ended the turn."""
         self._went_well = True
-        """The turn that runs, or the last one: a line that was sent meanwhile counts on
-        it.
-        """
+        """The running turn, or the last one. A queued line depends on its success."""
         self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self._is_ready = False
@@ -165,20 +163,19 @@ class Shell(Sparing, Guarded, App[CddError]):
         self._early: list[events.Key | events.Paste] = []
         """Keys that were pressed before the prompt could take them."""
         self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
-        """The screen of a step, and when it was seen first: keys from before that are
-        not for it.
+        """The screen of a step, and the time it appeared. Earlier keys are not for it.
         """
         self.wants_demo = False
-        """The person left for the demo."""
+        """True if the user quit to watch the demo."""
         self._take_hint_back: Callable[[], object] | None = None
-        """Shows again what a hint stands in place of."""
+        """Restores the text that a hint replaced."""
         self.after_turn: Callable[[], None] | None = None
-        """Done after each turn that went well, when no line waits."""
+        """Called after each successful turn if no line is queued."""
         self.guide = Guide()
         self._next_line: str | None = None
         """The line that the guide suggests after the turn."""
         self._transcript_at = Region(), 0
-        """Its place on the screen, and the row that is its first there."""
+        """The place of the transcript on the screen, and its first visible row."""
         use_theme(self, remembered().name)
 
     def get_driver_class(self) -> type[Driver]:
@@ -188,8 +185,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.driver = driver
 
     def get_default_screen(self) -> Screen[None]:
-        """It has the classes of its size from the beginning: with the first resize all
-        widgets would be styled anew.
+        """Return the home screen with the classes of its size: the first resize would
+        style all widgets again.
         """
         (width, height), by_width, by_height = (
             self.size,
@@ -234,13 +231,11 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.call_after_refresh(self.set_timer, _QUIET, self.open)
 
     def ask_for_background(self) -> None:
-        """Unless the person has chosen a theme, it is the one that fits the
-        terminal.
-        """
+        """Use the theme that fits the terminal, unless the user has chosen one."""
         if not remembered().is_chosen:
             ask_for_background(self.driver)
 
-    def on_background_told(self, event: BackgroundTold) -> None:
+    def on_background_reported(self, event: BackgroundReported) -> None:
         fitting, now = by_background(event.colour), remembered()
         if fitting is not None and not now.is_chosen:
             use_theme(self, fitting)
@@ -248,9 +243,7 @@ class Shell(Sparing, Guarded, App[CddError]):
                 remember(ThemeChoice(fitting))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """A screen that lies over the shell's own has the keys to itself, but for those
-        that stop and leave.
-        """
+        """Give a screen on top all keys except those that stop and quit."""
         return self.screen is self.home or action not in _OF_THE_HOME_SCREEN
 
     @work(group="open")
@@ -258,12 +251,12 @@ class Shell(Sparing, Guarded, App[CddError]):
         """Open the session, and begin with the first line."""
         try:
             session, notices = await asyncio.to_thread(
-                self._open_session, Calling(self.asking, self.attention), self.hear
+                self._open_session, Calling(self.asking, self.attention), self.receive
             )
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
             return
-        # without a session there is nothing that could go on
+        # without a session nothing can continue
         except Exception as error:  # noqa: BLE001
             self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
@@ -305,9 +298,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="look")
     async def look_around(self) -> None:
-        """Say what else there is to know at first, when it is known; it does not keep
-        anybody from typing.
-        """
+        """Show what a new session needs to know. The user can type in the meantime."""
         assert self.session is not None
         if not self._helps_to_begin:
             await self.session.first_look()
@@ -324,8 +315,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         start_row(self, event.row)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual's way to end the program. Once there is a session, what failed is
-        told, and the rest goes on.
+        """Report a fault and continue once there is a session. Textual would end the
+        program.
         """
         if self.session is None:
             super()._handle_exception(error)
@@ -338,19 +329,19 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.home.end_welcome()
             with beside_the_turn():
                 self.home.transcript.add(BlockKind.ERROR, told)
-        # it may be the transcript itself that fails
+        # the transcript itself may fail
         except Exception as second:  # noqa: BLE001
             self._faults.write(second)
             self.notify(told, severity="error", markup=False, timeout=30)
 
     def _come_back(self, _: object) -> None:
-        """After Ctrl+Z the screen is empty."""
+        """Draw everything after Ctrl+Z, which leaves the screen empty."""
         self.attention.take_back()
         self.send_all()
 
     def _tell_terminal(self, sequence: str) -> None:
-        """Where there is one: Textual writes to the standard error, and in a browser
-        somewhere else.
+        """Write to the terminal, if there is one. Textual uses standard error; in a
+        browser it writes elsewhere.
         """
         is_terminal = all(
             file is not None and file.isatty()
@@ -378,8 +369,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.session.leave()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Textual's way from a key to what is bound to it; comes to the end of it where
-        no widget keeps the key. One by which nothing has changed is answered by a hint.
+        """Run the binding of a key that no widget handled. A key that changes nothing
+        gets a hint.
         """
         if (priority and len(key) == 1) or key in _SPEAKING:
             return await super()._check_bindings(key, priority)
@@ -390,11 +381,11 @@ class Shell(Sparing, Guarded, App[CddError]):
         return is_bound
 
     def _seen(self) -> Hashable:
-        """All that a key can change."""
+        """Everything that a key can change."""
         widgets = self.screen.walk_children(GuardedWidget, with_self=True)
         try:
             seen = tuple((id(widget), widget.seen()) for widget in widgets)
-        # it is not to keep the key from what it does
+        # a fault here must not stop the key
         except Exception as error:  # noqa: BLE001
             self._handle_exception(error)
             return object()
@@ -408,8 +399,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         )
 
     def _say_that_nothing_is_done(self, key: str) -> None:
-        """Below the prompt, or in place of a screen's line about its keys; until the
-        next key.
+        """Show a hint until the next key: below the prompt, or in the key line of a
+        screen.
         """
         if self.screen is self.home:
             self.home.say_that_nothing_is_done(key)
@@ -424,11 +415,11 @@ class Shell(Sparing, Guarded, App[CddError]):
         await self._type_early_keys()
 
     async def on_ready(self) -> None:
-        # a page that has no focus gives the prompt none
+        # an unfocused page does not focus the prompt
         await self._type_early_keys()
 
     async def _type_early_keys(self) -> None:
-        """Type what was pressed while the shell started."""
+        """Replay the keys that were pressed while the shell started."""
         self._is_ready = True
         early, self._early = self._early, []
         for event in early:
@@ -481,9 +472,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._asked_to_leave = -inf
 
     def _is_directed(self, event: events.Key | events.Paste) -> bool:
-        """All that is typed but what the focused widget keeps is for the prompt,
-        wherever the focus is. Whether the key has had its effect by that: End, with
-        nothing typed, leads back to the end of the transcript.
+        """Focus the prompt for keys that the focused widget does not keep. True if the
+        key needs no further handling: End in an empty prompt scrolls to the end of the
+        transcript.
         """
         home, focused = self.home, self.focused
         key = event.key if isinstance(event, events.Key) else ""
@@ -509,7 +500,9 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.on_prompt_enter_ignored()
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        """Begin a turn with the line, or do with it what can be done meanwhile."""
+        """Begin a turn with the line, answer a question with it, run it now, or queue
+        it.
+        """
         line, prompt = event.line, self.home.prompt
         question = self.asking.open
         # `h` and `quit` may be answers
@@ -542,7 +535,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="look")
     async def look(self, line: str) -> None:
-        """Carry out a line that disturbs nothing, while a turn runs."""
+        """Run a read-only line while a turn runs."""
         with beside_the_turn():
             self.home.end_welcome()
             self.home.transcript.follow()
@@ -560,7 +553,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(exclusive=True, group="turn")
     async def take_turn(self, line: str) -> None:
-        """One line, carried out to its end, shown as it happens."""
+        """Carry out one line, and show its events."""
         assert self.session is not None
         self._went_well, self._problem = True, ""
         self._next_line = None
@@ -585,8 +578,8 @@ class Shell(Sparing, Guarded, App[CddError]):
                 self.home.settle()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """After a turn the line that waits is sent, if it still means what it meant to
-        its writer, who sees first otherwise, and when the turn failed or was stopped.
+        """After a successful turn, send the next queued line. If the turn failed or was
+        stopped, return the queued lines to the prompt.
         """
         if (
             event.worker.group != "turn"
@@ -594,10 +587,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             or not self.is_running
         ):
             return
-        prompt, is_typing = (
-            self.home.prompt,
-            self.clock.now() - self._last_letter < REST,
-        )
+        prompt = self.home.prompt
+        is_typing = self.clock.now() - self._last_letter < REST
         if event.state is not WorkerState.SUCCESS or not self._went_well:
             prompt.give_back(is_typing=is_typing)
         elif not self._send_queued(is_typing=is_typing):
@@ -609,15 +600,15 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._say_what_happened()
 
     def _send_queued(self, *, is_typing: bool = False) -> bool:
-        """Send the oldest queued line, unless it means something else than when it was
-        sent: then all of them come back. False if no line is queued.
+        """Send the oldest queued line. If its meaning has changed since, return all
+        queued lines to the prompt. False if no line is queued.
         """
         prompt = self.home.prompt
         queued = prompt.take_waiting()
         if queued is None:
             return False
         line, meant = queued
-        # one that was sent before the session was open has no meaning yet
+        # a line sent before the session was open has no meaning yet
         if meant is None or meant == self.home.meaning_of(line):
             self.on_prompt_submitted(Prompt.Submitted(line))
         else:
@@ -641,9 +632,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             prompt.suggest(line)
             self.home.say_what_enter_does()
 
-    def hear(self, event: Event) -> None:
-        """The session's events. A fault in showing one is not the fault of whoever
-        tells it.
+    def receive(self, event: Event) -> None:
+        """Show an event of the session. A fault in showing it does not reach the
+        emitter.
         """
         if self.is_running:
             try:
@@ -660,17 +651,15 @@ class Shell(Sparing, Guarded, App[CddError]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show a message for a few seconds. Commands in it get their names in the
-        shell.
-        """
+        """Show a message for a few seconds. Commands get their names in the shell."""
         text = Face.SHELL.name_commands(message)
         super().notify(
             text, title=title, severity=severity, timeout=timeout, markup=markup
         )
 
     def show(self, event: Event) -> None:
-        """One event, on the screen and for the turn that it belongs to."""
-        self.attention.hear(event)
+        """Show an event, and note its result for the running turn."""
+        self.attention.receive(event)
         if self._recap and not isinstance(
             event, ReplyDelta | ThinkingDelta | CommandOutput
         ):
@@ -700,7 +689,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.home.show(event)
 
     def _go_on_with(self, line: str | None) -> None:
-        """The session that was chosen, at once: nothing is done by going back to it."""
+        """Resume the chosen session at once: resuming changes nothing."""
         self.say_from_screen("")
         if line:
             self.on_prompt_submitted(Prompt.Submitted(line))
@@ -710,8 +699,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.home.say_what_enter_does()
 
     def action_stop(self) -> None:
-        """Ctrl+C: copy what is selected, else stop what runs, else empty the prompt;
-        once more leaves.
+        """Ctrl+C: copy the selection, else stop the turn, else clear the prompt; twice:
+        quit.
         """
         prompt, turn, now = self.home.prompt, self._turn, self.clock.now()
         selected = (
@@ -737,15 +726,13 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.notify(f"{was_typed}Press Ctrl+C again to quit.", timeout=_TWICE)
 
     def on_prompt_stopped(self) -> None:
-        """Escape; what is about to open does not, and what runs goes on: it was meant
-        for what comes up.
-        """
+        """Escape: cancel a screen that is about to open, or else stop the turn."""
         if not self.workers.cancel_group(self, "step") and not self._stop_turn():
             self._say_that_nothing_is_done("escape")
 
     def _stop_turn(self) -> bool:
-        """Once: a second cancellation would hit the first one's clean-up. Whether there
-        was one to stop.
+        """Cancel the turn once: a second cancellation would interrupt its clean-up.
+        False if no turn runs.
         """
         if (turn := self._turn) is None or turn.is_cancelled:
             return False
@@ -753,9 +740,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         return True
 
     def action_leave(self) -> None:
-        """Ctrl+D: leave. What is typed is kept; where that cannot be, the person is to
-        know it first.
-        """
+        """Ctrl+D: quit. Drafts are saved; if they cannot be, warn the user first."""
         now = self.clock.now()
         if not self.home.prompt.loses_drafts or now - self._asked_to_leave < _TWICE:
             self._leave()
@@ -769,15 +754,15 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="leave")
     async def _leave(self, code: ExitCode = ExitCode.DONE) -> None:
-        """Leave when the turn has cleaned up after itself."""
+        """Quit after the turn has cleaned up."""
         try:
             await self._let_go()
         finally:
             self.exit(return_code=code)
 
     async def _let_go(self) -> None:
-        """Keep what was typed, stop the turn, wait until it has cleaned up after
-        itself, and give the ticket free.
+        """Save the drafts, stop the turn, wait for its clean-up, and release the
+        ticket.
         """
         self.home.prompt.keep_drafts()
         if (turn := self._turn) is not None:
@@ -788,8 +773,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.session.leave()
 
     def on_exit_app(self, event: messages.ExitApp) -> None:
-        """Textual's order to end; where it does not come from `exit`, a page that shows
-        the shell was closed.
+        """Textual asks the app to end. Without a call of `exit`, the browser page was
+        closed.
         """
         if not self._exit:
             event.prevent_default()
@@ -797,8 +782,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(group="leave")
     async def action_vanish(self) -> None:
-        """The terminal is gone. Textual would wait for ever to put it back in order, so
-        nothing is left to it.
+        """The terminal is gone. Textual would wait forever to restore it, so end
+        without it.
         """
         try:
             await self._let_go()
@@ -806,18 +791,18 @@ class Shell(Sparing, Guarded, App[CddError]):
             os._exit(ExitCode.INTERRUPTED)
 
     def on_input_ended(self, event: InputEnded) -> None:
-        """Nobody can type any more."""
+        """The input has ended."""
         if event.is_gone:
             self.action_vanish()
         else:
             self._leave(ExitCode.INTERRUPTED)
 
     async def action_quit(self) -> None:
-        """Textual's own way out: Ctrl+Q and the command palette."""
+        """Ctrl+Q, or Textual's command palette: quit."""
         self.action_leave()
 
     def action_suspend_process(self) -> None:
-        """Ctrl+Z."""
+        """Ctrl+Z: suspend the shell."""
         if os.name != "nt" and self.driver is not None and self.driver.can_suspend:
             super().action_suspend_process()
         else:
@@ -845,9 +830,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(exclusive=True, group="timeline")
     async def action_show_timeline(self) -> None:
-        """F7: walk along the steps as they were over, and from there back, and forth
-        again.
-        """
+        """F7: open the timeline of the run, to undo or redo steps from there."""
         # late: screens are imported when one is opened
         from cdd_agent.tui.timeline_screen import TimelineScreen  # noqa: PLC0415
 
@@ -870,8 +853,8 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.push_screen(screen, self._say_to_the_run)
 
     def _say_to_the_run(self, line: str | None) -> None:
-        """The words of the Executor where it is active, else the command that does the
-        same.
+        """Put a word for the Executor into the prompt, or the slash command that does
+        the same.
         """
         is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
         slug = self.session.last_ticket if self.session is not None else None
@@ -890,7 +873,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(exclusive=True, group="screens")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
-        """One of the screens around the work; also while a turn runs."""
+        """Open a screen, also while a turn runs."""
         # late: screens are imported when one is opened
         from cdd_agent.tui.screens.opening import open_screen  # noqa: PLC0415
 
@@ -910,9 +893,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(exclusive=True, group="criteria")
     async def action_show_criteria(self) -> None:
-        """F3: what serves each of the ticket's criteria, and which are seen to be met;
-        also while a turn runs.
-        """
+        """F3: show the steps and tests of each criterion, also while a turn runs."""
         if self.session is None:
             return
         try:
@@ -930,8 +911,8 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @work(exclusive=True, group="step")
     async def open_step(self, number: int) -> None:
-        """Show all that is known of a step, over the screen, or in place of the step
-        that is shown already.
+        """Show the details of a step on a screen, or on the step screen that is already
+        open.
         """
         # late: screens are imported when one is opened
         from cdd_agent.tui.step_screen import StepScreen  # noqa: PLC0415
@@ -968,7 +949,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         await edit_step(self, event.ticket_slug, event.number)
 
     def take_up_plan(self, slug: str) -> None:
-        """A plan was edited here. A turn that runs reads it again before its next
+        """Load a plan that was edited here. A running turn reads it before its next
         step.
         """
         if self._turn is None and self.session is not None:
@@ -977,9 +958,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.home.say_what_to_type()
 
     def say_from_screen(self, line: str | None) -> None:
-        """Put what was chosen there into the prompt, where it is done when it is sent;
-        a draft is behind Up.
-        """
+        """Put a line that a screen chose into the prompt. Up restores a draft."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
         self.home.steps.follow()
@@ -990,7 +969,7 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def action_find(self) -> None:
         if not isinstance(self.focused, FindInput):
-            # one that a fault has kept from being used
+            # a fault may have left an unusable bar
             self.home.query(FindBar).remove()
             self.home.mount(
                 FindBar(self.home.transcript, self.home.prompt.area.focus),
@@ -1001,7 +980,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.home.transcript.choose_block(step)
 
     def action_turn_diffs(self) -> None:
-        """F6: diffs side by side or in one column, where there is room for it."""
+        """F6: switch between diffs side by side and in one column, if both fit."""
         shown = [
             self.home.transcript,
             *(review.diffs for review in self.home.query(ReviewQuestion)),
@@ -1038,12 +1017,12 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     @property
     def is_busy(self) -> bool:
-        """A turn runs, or somebody is typing."""
+        """True if a turn runs or the user is typing."""
         return self._turn is not None or self.clock.now() - self._last_letter < REST
 
     @property
     def _turn(self) -> Worker[None] | None:
-        """The turn that runs now, also while it cleans up."""
+        """The running turn, also while it cleans up."""
         return next(
             (
                 worker

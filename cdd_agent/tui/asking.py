@@ -1,6 +1,4 @@
-"""The questions that a person is asked, one at a time: shown over the prompt, and
-answered by its keys.
-"""
+"""Questions to the user, one at a time: shown above the prompt, answered by keys."""
 
 from __future__ import annotations
 
@@ -30,25 +28,24 @@ if TYPE_CHECKING:
 
 _PAGES = ("pageup", "pagedown")
 _FRAME, _MOST_FRAMES = 0.02, 50
-"""Seconds after which it is looked again whether a question is laid out, and how often
-at most.
-"""
+"""Seconds between checks that a question is laid out, and the most checks."""
 _OF_A_PART = {"right": "yes", "left": "no", "ctrl+up": "back"}
-"""Keys that take a part of changes, leave it out, or go back to the one before."""
+"""Keys that apply a part of the changes, leave it out, or go back to the previous one.
+"""
 
 
 class Asking:
-    """The open question, which is told of the keys before any widget has them."""
+    """Holds the open question. It receives each key before any widget does."""
 
     def __init__(self, home: Home, clock: KeyClock) -> None:
         self._home = home
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
         self.open: Answering | None = None
-        """The question that waits for its answer."""
+        """The question that is open."""
         self._shown: Question | None = None
-        """Where it is shown, unless any line is its answer: then it is in the
-        transcript.
+        """The widget that shows the question; None if the transcript shows it and any
+        line answers it.
         """
         self._last_key = -inf
 
@@ -57,7 +54,7 @@ class Asking:
         text, known = question(proposal), answers(proposal)
         async with self._one_at_a_time:
             widget, answer = Question(text, known), ""
-            try:  # it may be taken back while it is being put there
+            try:  # the question may be cancelled while it appears
                 await self._home.query_one("#questions").mount(widget)
                 with self._waiting(is_shown=True):
                     answer = await self._answer(Answering(known), widget)
@@ -68,25 +65,21 @@ class Asking:
                 await widget.remove()
 
     async def review(self, review: Review) -> Reviewed:
-        """The `Frontend` port. One question takes the place of the other until it is
-        answered as a whole.
-        """
+        """The `Frontend` port. Each part of the review replaces the one before it."""
         # late: a review opens with the first change
         from cdd_agent.reviewing import EDIT, Reviewing, answer_in_words  # noqa: PLC0415
 
         reviewing = Reviewing(review, may_edit=True)
         async with self._one_at_a_time:
             widget = ReviewQuestion(self._home.transcript.diff_layout)
-            try:  # it may be taken back while it is being put there
+            try:  # the question may be cancelled while it appears
                 await self._home.query_one("#questions").mount(widget)
                 with self._waiting(is_shown=True):
                     while reviewing.answer is None:
                         answering = Answering(reviewing.words, takes_reason=True)
-                        # what is pressed before it is seen is no answer
-                        self.open, self._shown = (
-                            answering,
-                            widget,
-                        )
+                        # a key from before the question appeared is no answer
+                        self.open = answering
+                        self._shown = widget
                         text, diff = await asyncio.to_thread(
                             lambda: (reviewing.text, reviewing.diff)
                         )
@@ -130,7 +123,9 @@ class Asking:
             )
 
     async def ask(self, prompt: str) -> str:
-        """The `Frontend` port: the next line that is begun and sent is the answer."""
+        """The `Frontend` port: the next line that the user begins and sends is the
+        answer.
+        """
         async with self._one_at_a_time:
             self._home.transcript.add(BlockKind.MARKDOWN, prompt)
             with self._waiting(is_shown=False):
@@ -138,8 +133,8 @@ class Asking:
 
     @contextmanager
     def _waiting(self, *, is_shown: bool) -> Iterator[None]:
-        """While a person is asked something that is shown over the prompt, or else in
-        the transcript.
+        """Mark a question as open. It is shown above the prompt, or else in the
+        transcript.
         """
         self._home.prompt.area.placeholder = "" if is_shown else "Type your answer …"
         lines_waited, self._home.lines_wait = self._home.lines_wait, False
@@ -183,16 +178,16 @@ class Asking:
         self.show_keys()
 
     def is_covered(self, event: events.Key) -> None:
-        """A key was pressed on a screen that lies over the question: up to then nobody
-        has seen it.
+        """A key was pressed on a screen that covers the question: the user has not seen
+        it.
         """
         self._last_key = self._clock.pressed(event)
         if self.open is not None:
             self.open.seen_at = max(self.open.seen_at, self._last_key)
 
     def has_taken(self, event: events.Key | events.Paste) -> bool:
-        """Note what is pressed, before the prompt has it. Whether it was the question's
-        alone.
+        """Note a key before the prompt receives it. True if it was only for the
+        question.
         """
         prompt, shown = self._home.prompt, self._shown
         key = event.key if isinstance(event, events.Key) else ""
@@ -215,9 +210,9 @@ class Asking:
         ):
             return True
         rested = at - max(rested_since, answering.seen_at) >= REST
-        # an answer is never begun in a search
+        # a search in the history is not an answer
         typed = prompt.text or " " * prompt.is_searching
-        answer = answering.hear(
+        answer = answering.receive_key(
             event, typed=typed, rested=rested, seen=at >= answering.seen_at
         )
         if answer is not None:
@@ -228,8 +223,8 @@ class Asking:
     def _is_for_question(
         self, shown: Question, answering: Answering, key: str, at: float
     ) -> bool:
-        """The keys that write nothing: Escape is a no, but not in the moment in which
-        the question comes up, and of one part it leads back to all of it.
+        """Handle a key that types nothing. Escape refuses, except right after the
+        question appears; in one part of a review it leads back to all changes.
         """
         is_part = isinstance(shown, ReviewQuestion) and shown.is_part
         if key == "tab":
@@ -249,15 +244,15 @@ class Asking:
         return True
 
     async def _let_stand(self, answering: Answering, answer: str) -> None:
-        """A letter is the answer when nothing follows it."""
+        """Give a letter as the answer if nothing follows it."""
         await self._clock.sleep(REST)
         if self.open is answering and answering.knows(self._home.prompt.text) == answer:
             self._home.prompt.replace("")
             self._give(answer)
 
     def take_line(self, answering: Answering, line: str) -> None:
-        """A line was sent while the question is open: its answer, or a draft that has
-        to wait for that.
+        """Handle a line sent while the question is open: it is the answer, or a draft
+        that waits.
         """
         answer = answering.sent(line)
         if answer is not None:
@@ -287,8 +282,8 @@ class Asking:
             self.show_keys()
 
     def show_keys(self, answer: str | None = None) -> None:
-        """Say how the question is answered now; or that this is the `answer` when
-        nothing follows.
+        """Show how to answer the question; or the `answer` that is given if nothing
+        follows.
         """
         if self._shown is not None and self.open is not None:
             text = self._home.prompt.text

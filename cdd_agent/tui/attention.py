@@ -201,9 +201,9 @@ class Attention:
         self._is_asking = False
         self._show()
 
-    def hear(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         for recap in self._recaps:
-            recap.hear(event)
+            recap.receive(event)
         match event:
             case AgentChanged(agent=agent, ticket_slug=slug):
                 self._ticket = slug if agent == "executor" else None

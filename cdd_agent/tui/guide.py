@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cdd_agent.session import Session
 
 _WORDS = 6
-"""Of a wish, that name the ticket."""
+"""The most words of a wish that name the ticket."""
 _LONGEST = 48
 _COMMANDS = {"socrates": "/socrates", "planner": "/plan", "executor": "/exec"}
 # a list of strings would be a screen long
@@ -29,7 +29,7 @@ _SMALL = frozenset(
 
 
 class NamedWish:
-    """The user's wish in their own words, of which a ticket is made."""
+    """The user's wish, and the ticket that is created for it."""
 
     def __init__(self, words: str) -> None:
         self.words = " ".join(words.split())
@@ -54,7 +54,7 @@ class Guide:
 
     def __init__(self) -> None:
         self.wish: NamedWish | None = None
-        """A wish that Socrates has not been told yet."""
+        """A wish that Socrates has not received yet."""
 
     async def find_next(self, session: Session) -> str | None:
         """Return the line that comes next; None if nothing was completed. Raises
@@ -86,7 +86,7 @@ class Guide:
 
 
 def _named(words: str) -> str:
-    """Return a name for the ticket, of the words that carry meaning."""
+    """Return a name for the ticket from the meaningful words."""
     # `\w` has no vowel signs, as words of many scripts need them.
     found = re.findall(r"[^\s!-/:-@\[-`{-~]+", words)
     telling = [word for word in found if word.casefold() not in _SMALL]

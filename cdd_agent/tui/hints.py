@@ -1,4 +1,4 @@
-"""A hint of several parts, as much of it as a row has room for."""
+"""Fits a hint of several parts into a row."""
 
 from rich.cells import cell_len
 

@@ -1,5 +1,5 @@
-"""The one screen: project, transcript, steps, prompt; and how each event is shown on
-them.
+"""The home screen: transcript, steps, prompt and status line, and how each event is
+shown on them.
 """
 
 from __future__ import annotations
@@ -94,21 +94,19 @@ if TYPE_CHECKING:
     Meant = tuple[Agent | None, Meaning | None]
 
 BESIDE = 100
-"""Columns from which there is room beside the transcript."""
+"""Width from which a panel fits next to the transcript, in columns."""
 _IDLE = "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines"
 _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
 _IN_LIST = "↓: choose"
 _BESIDE_PROMPT = 8
-"""Columns of a row that the frame and the sign of the prompt take."""
+"""Columns that the prompt's frame and sign take."""
 _AT_A_COMMAND = "Tab: insert it · Esc: close the list"
 _IN_SUGGESTION = "Esc: clear · type to replace"
 
 
 class Home(GuardedWidget, Screen[None]):
-    """Shows what happens in a session. Whatever lies over it (the palette of commands)
-    has the keyboard to itself.
-    """
+    """Shows the events of a session. A screen on top of it receives all keys."""
 
     AUTO_FOCUS = "PromptArea"
 
@@ -116,10 +114,11 @@ class Home(GuardedWidget, Screen[None]):
         super().__init__(classes="-welcome" if has_welcome else "")
         self._clock = clock
         self.session: Session | None = None
-        """None until it is opened."""
+        """None until the session is open."""
         self.enter = EnterGuard(clock)
         self.lines_wait = False
-        """A line that is sent now is queued until the turn ends, unless it only looks.
+        """A line that is sent now is queued until the turn ends, unless it can run at
+        any time.
         """
         self._is_at_work = False
         """A turn runs; it may wait for an answer."""
@@ -127,9 +126,11 @@ class Home(GuardedWidget, Screen[None]):
         """A question is open: Enter is for its answer."""
         self._root = root
         self._window: int | None = None
-        """Tokens that the model takes in which is asked."""
+        """The context window of the current model, in tokens."""
         self._delay = 0.0
-        """The rest of a wait for the model, at most, that was told."""
+        """Seconds that the current wait for the model can still take. A longer one is a
+        new wait.
+        """
         self._side = SideSteps()
 
     def compose(self) -> ComposeResult:
@@ -174,7 +175,7 @@ class Home(GuardedWidget, Screen[None]):
         return self.has_class("-welcome")
 
     def end_welcome(self) -> None:
-        """Give its place to the transcript, for the rest of the session."""
+        """Replace the welcome by the transcript, for the rest of the session."""
         if self.has_welcome:
             self.remove_class("-welcome")
             self.say_what_enter_does()
@@ -215,7 +216,7 @@ class Home(GuardedWidget, Screen[None]):
             self.transcript.add(BLOCKS[tone], text)
 
     def show(self, event: Event) -> None:
-        """One event, on every part of the screen that it concerns."""
+        """Show an event on every part of the screen that it concerns."""
         if isinstance(event, ApprovalChanged):
             self.show_approval()
             if not self._is_at_work:
@@ -229,11 +230,9 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyStarted(saved=True):
                 activity.busy("Using the saved reply")
             case ReplyStarted(model=model):
-                # that of the agent that is active, or a fallback
-                self.bar.model, self._delay = (
-                    model,
-                    0.0,
-                )
+                # the active agent's model, or a fallback
+                self.bar.model = model
+                self._delay = 0.0
                 activity.busy(f"Waiting for {model}")
             case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
                 activity.busy("Thinking …")
@@ -254,7 +253,7 @@ class Home(GuardedWidget, Screen[None]):
                 if summary:
                     transcript.add_foldable(reply_block(summary, "summary"))
             case ReplyDelayed(seconds=seconds, reason=reason):
-                # another wait; in the bar its reason may be cut
+                # a new wait: the activity bar may cut its reason
                 if seconds > self._delay:
                     transcript.add(BlockKind.OUTPUT, reason)
                 self._delay = seconds - 1
@@ -305,7 +304,7 @@ class Home(GuardedWidget, Screen[None]):
                 self.bar.agent, self.bar.ticket = agent or "chat", slug or ""
                 self.bar.context = ""
                 self.show_approval()
-                # a plan that was just finished stays in sight
+                # a plan that just finished stays visible
                 if agent or not self.steps.is_over:
                     self.steps.show(())
                 self.spec.show(None)
@@ -330,9 +329,7 @@ class Home(GuardedWidget, Screen[None]):
                 self._describe(event)
 
     def _show_beside(self, event: Event) -> None:
-        """Of a step in a tree of its own: only what it costs, and that it is under
-        way.
-        """
+        """Show that a step in a separate tree is running, and its cost."""
         self.activity.busy(self._side.in_words())
         if (
             isinstance(event, ReplyFinished)
@@ -343,27 +340,27 @@ class Home(GuardedWidget, Screen[None]):
             self.steps.spend(event.step, event.usage.cost)
 
     def show_review(self, text: str, diff: str, answer: str) -> None:
-        """Changes that a person was asked about stay, with their answer."""
+        """Keep reviewed changes and the user's answer in the transcript."""
         self.transcript.settle()
         self.transcript.add_foldable(
             review_block(text, diff, answer, self.transcript.diff_layout)
         )
 
     def _show_spec(self, event: SpecShown) -> None:
-        """Beside the transcript where there is room; otherwise a line says how far it
-        is.
+        """Show the spec next to the transcript if it fits, otherwise a line with its
+        progress.
         """
         if self.agent is not None and self.agent.ticket_slug == event.ticket_slug:
             self.spec.show(event)
         if event.in_full:
             self.transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
         elif self.app.size.width < BESIDE:
-            # not by the screen's class: at first it has none
+            # the screen has no class for its width at first
             self._describe(event)
 
     def _is_new_here(self, event: PlanOpened) -> bool:
-        """The active agent's plan, not yet in the list of steps; otherwise the
-        transcript shows it in full.
+        """True for the active agent's plan while the list of steps is empty. Another
+        plan is shown in the transcript.
         """
         agent = self.agent
         return (
@@ -390,7 +387,7 @@ class Home(GuardedWidget, Screen[None]):
                 self.show_steps()
                 self.say_what_to_type()
             case StepsUndone():
-                # the plan that was just finished is not finished any more
+                # the plan that just finished is unfinished again
                 steps.show(())
             case _:
                 pass
@@ -399,7 +396,7 @@ class Home(GuardedWidget, Screen[None]):
             self.transcript.add(BLOCKS[tone], prefix + text)
 
     def say_what_to_type(self) -> None:
-        """In the empty prompt, and below it what Enter does with what stands there."""
+        """Update the placeholder of the prompt, and the hint below it."""
         text = _AT_WORK if self.lines_wait else _IN_CHAT
         if self.agent is not None and not self.lines_wait:
             text = (
@@ -415,12 +412,14 @@ class Home(GuardedWidget, Screen[None]):
 
     @property
     def takes_blank(self) -> bool:
-        """An empty line has an effect: the active agent waits for one."""
+        """True if Enter in an empty prompt has an effect, because the active agent
+        waits for it.
+        """
         return self.agent is not None and not self.lines_wait and not self.is_asking
 
     def meaning_of(self, line: str) -> Meant:
-        """The agent that gets a line, and what it does with it; None for both where the
-        line is for chat or is a command.
+        """Return the agent that receives a line and the meaning of the line; (None,
+        None) for chat and commands.
         """
         meaning = self.session.meaning(line) if self.session is not None else None
         return (self.agent, meaning) if meaning is not None else (None, None)
@@ -465,7 +464,7 @@ class Home(GuardedWidget, Screen[None]):
         )
 
     def _hint_of_line(self, line: str) -> str:
-        """What Enter does with the line as it is typed; empty for words to chat."""
+        """Return the effect of Enter on the typed line; empty for a message to chat."""
         if self.welcome.hint:
             return self.welcome.hint
         _, meaning = self.meaning_of(line)
@@ -489,19 +488,21 @@ class Home(GuardedWidget, Screen[None]):
         return hint_for(line, session.project.tickets if session else None)
 
     def say_that_nothing_is_done(self, key: str) -> None:
-        """Below the prompt, until the next key; "" ends it."""
+        """Show a hint about a useless key until the next key. An empty `key` removes
+        it.
+        """
         self.activity.say_once(
             f"{shown(key)} does nothing here · F1: all keys" if key else ""
         )
 
     def say_that_enter_was_ignored(self) -> None:
-        """Below the prompt, until the next key."""
+        """Show that Enter came too soon, until the next key."""
         hint = self._hint_of_line(self.prompt.line_to_send).partition(BETWEEN)[0]
         parts = ["Too soon, ignored", hint] if hint else ["Too soon, ignored"]
         self.activity.say_once(BETWEEN.join(parts))
 
     def _hint_of_queue(self, line: str) -> str:
-        """The effect of Enter on a line while something runs."""
+        """Return the effect of Enter on a line while a turn runs."""
         if self.session is None:
             return "Enter: send as soon as cdd has started"
         if can_run_now(line):
@@ -516,13 +517,12 @@ class Home(GuardedWidget, Screen[None]):
         return "Enter: queue it · Esc: stop what runs"
 
     def begin(self) -> None:
-        """A turn begins."""
         self.end_welcome()
         self.lines_wait = self._is_at_work = True
         self.say_what_to_type()
 
     def settle(self) -> None:
-        """After a turn, however it ended: nothing is live, and the steps show what is
+        """Reset the screen after a turn, however it ended. The steps show what is
         saved.
         """
         self.lines_wait = self._is_at_work = False
@@ -551,14 +551,14 @@ class Home(GuardedWidget, Screen[None]):
             self.query_one(ModeLabel).show_mode(self.session.approval)
 
     def show_steps(self) -> None:
-        """As the active agent has them, if it is one that carries out a plan."""
+        """Show the plan's steps if the active agent runs a plan."""
         for event in self.agent.view() if self.agent is not None else ():
             if isinstance(event, PlanOpened):
                 self.steps.show(event.steps, event.former_cost)
 
 
 def _lines(event: Event) -> list[tuple[str, Tone]]:
-    """An event in the transcript's words; lists are one block."""
+    """Return the lines of the transcript for an event. A list is one block."""
     if isinstance(event, TicketsListed | PlanOpened):
         lines = describe(event, Face.SHELL)
         return [("\n".join(text for text, _ in lines), Tone.PLAIN)]

@@ -21,13 +21,12 @@ HELD = 0.15
 
 
 class EnterGuard:
-    """Knows what Enter does now, and since when the screen says so.
+    """Records the effect of Enter, and the time since which the screen shows it.
 
-    An effect that the user typed is known to them from the start. Any other effect
-    appears by itself: a suggested command, the next step after a turn, a row that is
-    highlighted first, a typed line that now means something else. An Enter that is held
-    down is meant for what it did first, and so is a second one right after it closed
-    another screen.
+    The user knows an effect that they typed. Any other effect appears by itself: a
+    suggested command, the next step after a turn, the first highlighted row, a typed
+    line whose meaning has changed. If Enter is held down, or pressed twice to close
+    another screen, the repeated presses are ignored.
     """
 
     def __init__(self, clock: KeyClock) -> None:
@@ -39,9 +38,9 @@ class EnterGuard:
         """The times of the last Enter, and of the last one on another screen."""
 
     def show(self, text: str, effect: Hashable, *, is_typed: bool = False) -> None:
-        """Note what the prompt holds and what Enter does with it, each time that the
-        screen may show something else. `effect` is None where Enter does nothing;
-        `is_typed`: the user typed the text.
+        """Note the text of the prompt and the effect of Enter; call this whenever
+        either may have changed. `effect` is None if Enter does nothing. `is_typed`: the
+        user typed the text.
         """
         if (text, effect) == (self._text, self._effect):
             return
@@ -56,7 +55,7 @@ class EnterGuard:
         self._pressed_at = self._pressed_elsewhere_at = self._clock.pressed(enter)
 
     def is_too_soon(self, enter: Event | None = None) -> bool:
-        """True if this Enter, or one that is pressed now, must be ignored."""
+        """True if this Enter, by default one pressed now, must be ignored."""
         at = self._clock.now() if enter is None else self._clock.pressed(enter)
         last, self._pressed_at = self._pressed_at, at
         if self._effect is None:

@@ -38,7 +38,7 @@ class Recap:
         self._steps: dict[tuple[str | None, int], StepOutcome] = {}
         self._began, self._before = monotonic(), spent()
 
-    def hear(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         match event:
             case AgentChanged(ticket_slug=slug):
                 self.ticket = slug or self.ticket

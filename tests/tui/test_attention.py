@@ -40,11 +40,11 @@ class Called:
 
     def run(self, total: int = 3) -> None:
         """A run is opened, and a turn begins."""
-        self.attention.hear(AgentChanged("executor", "feature-x"))
+        self.attention.receive(AgentChanged("executor", "feature-x"))
         steps = tuple(
             StepSummary(number, f"Step {number}") for number in range(1, total + 1)
         )
-        self.attention.hear(PlanOpened("feature-x", "X", steps, resumed=False))
+        self.attention.receive(PlanOpened("feature-x", "X", steps, resumed=False))
         self.attention.begin()
 
     def finish(
@@ -54,7 +54,7 @@ class Called:
         title: str = "Write it",
     ) -> None:
         done = step if status is StepStatus.COMPLETED else step - 1
-        self.attention.hear(
+        self.attention.receive(
             StepFinished(
                 *(step, title, status, Verification.PASSED),
                 done=done,
@@ -324,7 +324,7 @@ async def test_a_user_who_walks_away_is_called_and_later_reads_what_happened(
         await person.begin("all")
         await person.until_asked()
         assert any(
-            "Needs your answer: May step 1 write this?" in text for text in written
+            "Needs your answer: Apply these changes of step 1?" in text for text in written
         )
         await back(person)
         assert "one needs your answer" in " ".join(person.told.split())

@@ -35,7 +35,7 @@ from cdd_agent.trust import ProjectSetting
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.wish import Wish
-from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
+from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -263,7 +263,7 @@ async def in_the_window(person: Person, left: set[str]) -> None:
     await person.pilot.resize_terminal(100, 30)
     person.app.post_message(events.AppBlur())
     person.app.post_message(events.AppFocus())
-    person.app.post_message(BackgroundTold("rgb:ffff/ffff/ffff"))
+    person.app.post_message(BackgroundReported("rgb:ffff/ffff/ffff"))
     for place in (Transcript, StepList, StatusLine, ActivityBar):
         person.app.query_one(place).refresh()
         x, y = person.app.query_one(place).region.offset

@@ -214,7 +214,7 @@ async def test_the_terminal_always_shows_what_the_shell_has_drawn(
         await opened(app, pilot)
         line = app._driver
         assert isinstance(line, Line)
-        app.hear(ReplyStarted(1, "a/model"))
+        app.receive(ReplyStarted(1, "a/model"))
         for turn in range(25):
             act = chance.choice(["text", "text", "text", "key", "plan", "resize"])
             if act == "text":
@@ -222,7 +222,7 @@ async def test_the_terminal_always_shows_what_the_shell_has_drawn(
                     ["word", "漢字", "*loud*", "\n\n", "- item\n", "`code`"],
                     k=chance.randint(1, 30),
                 )
-                app.hear(ReplyDelta(1, " ".join(words)))
+                app.receive(ReplyDelta(1, " ".join(words)))
             elif act == "key":
                 await pilot.press(
                     chance.choice(

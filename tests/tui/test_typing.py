@@ -178,7 +178,7 @@ async def test_no_rhythm_without_a_rest_is_an_answer(
             answering.seen_at = now
         rested = now - max(last, answering.seen_at) >= REST
         last = now
-        answer = answering.hear(
+        answer = answering.receive_key(
             pressed(character),
             typed=shown[-lag - 1],
             rested=rested,
@@ -198,14 +198,14 @@ async def test_an_answer_that_begins_after_a_rest_counts_at_any_speed(
     answering = Answering(("yes", "no", "always"))
     shown = [""] * (lag + 1)
     for number, character in enumerate(answer):
-        answering.hear(
+        answering.receive_key(
             events.Key(character, character),
             typed=shown[-lag - 1],
             rested=number == 0,
             seen=True,
         )
         shown.append(answer[: number + 1])
-    answering.hear(
+    answering.receive_key(
         events.Key("enter", "\r"), typed=shown[-lag - 1], rested=False, seen=True
     )
     assert answering.sent(answer) == answering.knows(answer)
@@ -439,7 +439,7 @@ async def test_a_line_from_before_a_question_in_words_must_be_sent_twice(
         await person.type(f"{LINE[-3:]}\n\n\n")
         assert not asked.is_finished
         assert person.prompt.text == LINE
-        assert "Enter once" in person.activity
+        assert "Enter: send it" in person.activity
         await person.rest()
         await person.press("enter")
         await person.until(lambda: asked.is_finished)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def show_beginning(app: Shell) -> None:
-    """Find the rows of the welcome, and show them."""
+    """Find and show the rows of the welcome."""
     session = app.session
     assert session is not None
     if not app.home.has_welcome:
@@ -39,7 +39,7 @@ async def show_beginning(app: Shell) -> None:
 
 
 def start_row(app: Shell, row: WelcomeRow) -> None:
-    """Do what a row of the welcome says."""
+    """Start a row of the welcome."""
     if app.session is None or app.screen is not app.home or app.home.lines_wait:
         return
     match row.action:
@@ -60,9 +60,7 @@ def start_row(app: Shell, row: WelcomeRow) -> None:
 
 
 def set_up_model(app: Shell, *, then_wish: bool = False) -> None:
-    """Open the dialog that sets up a model. `then_wish`: it is the user's first step,
-    and the first ticket comes next.
-    """
+    """Set up a model in a dialog. `then_wish`: ask for the first ticket next."""
     session = app.session
     assert session is not None
     dialog = ModelSetup(session.offers, app.clock, session.project.config.model)

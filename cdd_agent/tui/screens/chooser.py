@@ -1,6 +1,4 @@
-"""A list to choose from: typing filters it, the arrows walk through it, Enter takes
-one.
-"""
+"""A list to choose from: type to filter, move with the arrows, choose with Enter."""
 
 from __future__ import annotations
 
@@ -23,21 +21,20 @@ if TYPE_CHECKING:
 
 
 class Row(Struct, frozen=True):
-    """One line of a list: what it is, what there is to say of it, and what it is known
-    by to whoever made it.
-    """
+    """A row of a list. `key` identifies it for the code that made the list."""
 
     key: str
     text: str
     detail: str = ""
     sign: str = ""
     section: str = ""
-    """The heading above it and its neighbours of the same section."""
+    """The heading above the rows of the same section."""
 
 
-def found(rows: Iterable[Row], typed: str) -> list[Row]:
-    """The rows that hold all words that were typed, those first whose text begins with
-    the first or holds them; or else those whose text has the letters in this order.
+def matching_rows(rows: Iterable[Row], typed: str) -> list[Row]:
+    """Return the rows that contain all typed words. Rows whose text begins with the
+    first word come first, then rows that have the words in their text, then the others.
+    If no row contains the words, return those that have the letters in this order.
     """
     words = typed.casefold().split()
     if not words:
@@ -59,7 +56,7 @@ def found(rows: Iterable[Row], typed: str) -> list[Row]:
 
 
 class Chooser(Overlay):
-    """Rows, and what was typed to filter them. What is chosen is for `chosen`."""
+    """A filtered list. `chosen` receives the chosen row."""
 
     DEFAULT_CSS = """
     Chooser {
@@ -97,8 +94,8 @@ class Chooser(Overlay):
         super().__init__()
         self._title = title
         self._rows = list(rows)
-        self._found: list[Row | None] = []
-        """What the list shows. None: the heading of a section."""
+        self._listed: list[Row | None] = []
+        """The rows in the list. None is the heading of a section."""
         self._typed = ""
 
     def content(self) -> Iterator[Widget]:
@@ -122,9 +119,7 @@ class Chooser(Overlay):
         options.styles.height = min(rows, self.room_for(options))
 
     def show(self, rows: Iterable[Row]) -> None:
-        """Show these rows; the one that is highlighted stays so, as far as it is still
-        there.
-        """
+        """Show these rows. The highlight stays on its row if it is among them."""
         self._rows = list(rows)
         self._fill(keep=True)
         self.call_after_refresh(self.fit)
@@ -139,7 +134,7 @@ class Chooser(Overlay):
     @property
     def highlighted(self) -> Row | None:
         at = self.query_one(OptionList).highlighted
-        return self._found[at] if at is not None and at < len(self._found) else None
+        return self._listed[at] if at is not None and at < len(self._listed) else None
 
     def type(self, text: str) -> None:
         self._typed += text
@@ -158,29 +153,29 @@ class Chooser(Overlay):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        row = self._found[event.option_index]
+        row = self._listed[event.option_index]
         if row is not None:
             self.chosen(row)
 
     def chosen(self, row: Row) -> None:
-        """The person wants this one: the line for the prompt is its key."""
+        """Close the dialog with the row's key."""
         self.dismiss(row.key)
 
     def _fill(self, *, keep: bool = False) -> None:
         before = self.highlighted if keep else None
-        rows = found(self._rows, self._typed)
-        self._found = list(rows) if self._typed.strip() else _with_headings(rows)
+        rows = matching_rows(self._rows, self._typed)
+        self._listed = list(rows) if self._typed.strip() else _with_headings(rows)
         options = self.query_one(OptionList)
         options.set_options(self._options(max(self.size.width * 11 // 20, 16)))
         chosen = before if before in rows else next(iter(rows), None)
-        options.highlighted = None if chosen is None else self._found.index(chosen)
+        options.highlighted = None if chosen is None else self._listed.index(chosen)
         self.query_one("#filter", Static).update(self.typed_line())
-        if not self._found and self._rows:
+        if not self._listed and self._rows:
             self.hint(self.NOTHING)
 
     @property
     def prompt(self) -> str:
-        """What can be typed, while nothing is."""
+        """The text to show while nothing is typed."""
         return self.PROMPT
 
     def typed_line(self) -> Content:
@@ -191,27 +186,27 @@ class Chooser(Overlay):
         return Content.assemble("› ", (typed, "bold"), "▏")
 
     def _options(self, widest: int) -> Iterator[Option]:
-        """Yield the options. The details of a section begin in one column, `widest` at
-        most.
+        """Yield the options. The details of a section begin in the same column, at most
+        `widest`.
         """
         is_filtered = bool(self._typed.strip())
         widths: dict[str, int] = {}
-        for known in filter(None, self._found):
+        for known in filter(None, self._listed):
             section = "" if is_filtered else known.section
             width = max(widths.get(section, 0), cell_len(known.text))
             widths[section] = min(width, widest)
-        for place, row in enumerate(self._found):
+        for place, row in enumerate(self._listed):
             if row is not None:
                 yield Option(_line(row, widths["" if is_filtered else row.section]))
                 continue
-            following = self._found[place + 1]
+            following = self._listed[place + 1]
             assert following is not None
             heading = Content.styled(following.section, "$text-accent")
             yield Option(heading, disabled=True)
 
 
 def _with_headings(rows: Iterable[Row]) -> list[Row | None]:
-    """The rows, and None before each that begins a section."""
+    """Return the rows, with None before the first row of each section."""
     shown: list[Row | None] = []
     section = ""
     for row in rows:

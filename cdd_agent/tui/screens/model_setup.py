@@ -1,7 +1,7 @@
-"""The dialog that sets up a model: choose where it comes from, give a key or an address
-where one is needed, choose the model.
+"""The dialog that sets up a model: choose a source, type its key or address if needed,
+choose the model.
 
-Each page is a list or a field. What the pages mean is in `commands/model_setup.py`.
+Each page is a list or a field. `commands/model_setup.py` has the content of the pages.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     from cdd_agent.tui.answering import KeyClock
 
 DEMO = "demo"
-"""Closes the dialog for the demo; otherwise that is the line that sets the model."""
+"""The result of the dialog for the demo; otherwise it is the line that sets the model.
+"""
 _LONGEST_MASK = 30
 
 
@@ -89,10 +90,22 @@ class Page(Struct, frozen=True):
     """The row for a typed name that no row has."""
 
 
-class ModelSetup(Chooser):
-    """Closed with the line that sets the model, with `DEMO`, or with nothing.
+def _key_page(name: str, about: str, take: Callable[[str], None]) -> Page:
+    """Return the page that asks for the key of a provider or server."""
+    return Page(
+        f"{name}: API key",
+        "Enter: try the key · Esc: back",
+        about,
+        take=take,
+        prompt="paste the key",
+        is_secret=True,
+    )
 
-    Enter is ignored where its effect has just appeared. A key is shown as dots, and is
+
+class ModelSetup(Chooser):
+    """Returns the line that sets the model, `DEMO`, or nothing.
+
+    Enter is ignored while its effect has just appeared. A key is shown as dots, and is
     forgotten with its page.
     """
 
@@ -102,7 +115,6 @@ class ModelSetup(Chooser):
         & #about { height: auto; padding: 0 1; margin-bottom: 1; }
     }
     """
-    NOTHING = "No row has that."
 
     def __init__(
         self,
@@ -112,7 +124,7 @@ class ModelSetup(Chooser):
         *,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """`model` is the one that is asked now. `environment` has the keys."""
+        """`model` is the current one. `environment` has the keys."""
         heading = f"The model is {model}. Choose another:" if model else CHOOSE_ONE
         super().__init__(heading)
         self._heading = heading
@@ -122,11 +134,11 @@ class ModelSetup(Chooser):
         self._sources: dict[str, SourceRow] = {}
         self._pages: list[Page] = []
         self._searches_for = ""
-        """What is being asked, in words; empty while nothing is."""
+        """The running search, in words; empty if there is none."""
         self._answers = 0
-        """The number of keys that were answered by a hint."""
+        """The number of hints that answered a key."""
         self.key_hint = ""
-        """How to have the typed key next time."""
+        """How to keep the typed key for the next session."""
 
     def content(self) -> Iterator[Widget]:
         yield Static(id="about", markup=False)
@@ -185,24 +197,15 @@ class ModelSetup(Chooser):
 
     def _page_of_key(self, provider: str, problem: str = "") -> Page:
         about = ask_for_key(provider)
-        return Page(
-            f"{title_of(provider)}: API key",
-            "Enter: try the key · Esc: back",
-            f"{problem}\n\n{about}" if problem else about,
-            take=partial(self._take_key, provider),
-            prompt="paste the key",
-            is_secret=True,
-        )
+        if problem:
+            about = f"{problem}\n\n{about}"
+        take = partial(self._take_key, provider)
+        return _key_page(title_of(provider), about, take)
 
     def _page_of_server_key(self, wanted: KeyWanted) -> Page:
-        return Page(
-            f"{wanted.api_base}: API key",
-            "Enter: try the key · Esc: back",
-            f"{wanted.reason}\n\n{ask_for_server_key()}",
-            take=partial(self._take_server_key, wanted.api_base),
-            prompt="paste the key",
-            is_secret=True,
-        )
+        about = f"{wanted.reason}\n\n{ask_for_server_key()}"
+        take = partial(self._take_server_key, wanted.api_base)
+        return _key_page(wanted.api_base, about, take)
 
     def _page_of_address(self, about: str = "") -> Page:
         return Page(
@@ -275,12 +278,9 @@ class ModelSetup(Chooser):
             self._try_key(provider, self._read_key(source), f"the {source.in_words}")
 
     def _take_key(self, provider: str, text: str) -> None:
-        try:
-            key = read_typed_key(text, key_variable(provider))
-        except ValueError as error:
-            self._answer(f"This is not a key: {error} · Esc: back")
-            return
-        self._try_key(provider, key)
+        key = self._read_typed_key(text, provider)
+        if key is not None:
+            self._try_key(provider, key)
 
     def _take_address(self, text: str) -> None:
         try:
@@ -295,12 +295,17 @@ class ModelSetup(Chooser):
         if source and not text.strip():
             self._search_server((api_base,), self._read_key(source), is_typed=False)
             return
+        key = self._read_typed_key(text, COMPATIBLE)
+        if key is not None:
+            self._search_server((api_base,), key)
+
+    def _read_typed_key(self, text: str, provider: str) -> Key | None:
+        """Return the typed key. Show a hint and return None if it cannot be one."""
         try:
-            key = read_typed_key(text, key_variable(COMPATIBLE))
+            return read_typed_key(text, key_variable(provider))
         except ValueError as error:
             self._answer(f"This is not a key: {error} · Esc: back")
-            return
-        self._search_server((api_base,), key)
+            return None
 
     def _read_key(self, source: KeySource) -> Key:
         return clean_key(self._environment.get(source.variable, ""))
@@ -312,8 +317,8 @@ class ModelSetup(Chooser):
 
     @work(exclusive=True, group="setup")
     async def _try_key(self, provider: str, key: Key, given: str = "") -> None:
-        """Try a key, and go on to the models. `given` says where the key is from if
-        the user has not typed it.
+        """Try a key, and continue with the models. `given` names the source of a key
+        that the user did not type.
         """
         with self._searching(f"Asking {title_of(provider)}"):
             answer = await try_key(provider, key, self._environment)
@@ -396,7 +401,7 @@ class ModelSetup(Chooser):
             page.choose(row.key)
 
     def action_close(self) -> None:
-        """Back: to what was before the search, to the page before, out."""
+        """Cancel the search, or else go back a page, or else close."""
         if self._searches_for:
             self.workers.cancel_group(self, "setup")
         elif len(self._pages) > 1:
@@ -406,7 +411,7 @@ class ModelSetup(Chooser):
             super().action_close()
 
     def _note_choice(self) -> None:
-        """The user has chosen a row: Enter is meant for it."""
+        """Note that the user moved to a row or typed: Enter is meant for it."""
         page = self._pages[-1]
         chosen = f"{page.title} {self.query_one(OptionList).highlighted} {self._typed}"
         self._guard.show(chosen, len(self._pages), is_typed=True)
@@ -425,7 +430,7 @@ class ModelSetup(Chooser):
         name = self._typed.strip()
         self._rows = list(page.rows)
         super()._fill(keep=keep)
-        if page.own_name is not None and name and not self._found:
+        if page.own_name is not None and name and not self._listed:
             self._rows = [page.own_name(name)]
             super()._fill(keep=keep)
 
@@ -445,7 +450,7 @@ class ModelSetup(Chooser):
 
     @contextmanager
     def _searching(self, words: str) -> Iterator[None]:
-        """Say what the dialog waits for, and take no other key than Escape."""
+        """Show what the dialog waits for. Only Escape works in the meantime."""
         self._searches_for = words
         self.hint("")
         try:

@@ -1,6 +1,4 @@
-"""A screen over the shell's own: each key has an effect there, or is answered by a
-hint; Escape closes it.
-"""
+"""A dialog over the home screen. Useless keys get a hint; Escape closes it."""
 
 from __future__ import annotations
 
@@ -27,18 +25,17 @@ if TYPE_CHECKING:
 
 
 _SHARE = 0.8
-"""The part of the window's height that a dialog takes at most."""
+"""The largest share of the window's height that a dialog takes."""
 _FRAME = 2
-"""Rows of its frame."""
+"""Rows of a dialog's frame."""
 
 
 class Overlay(GuardedWidget, ModalScreen[str]):
-    """A dialog: a heading, its content, and a line about the keys, which are its
-    BINDINGS: their descriptions are the words of the help.
+    """A dialog: a heading, its content, and a line about its keys. The help shows the
+    descriptions of its BINDINGS.
 
-    It is as tall as its content, and scrolls where the window has no room for that.
-    Closed with a line for the prompt, it is that which the person wants to say; an
-    empty one says nothing.
+    It is as tall as its content, and scrolls if the window is too low. Its result is a
+    line for the prompt; an empty line puts nothing there.
     """
 
     DEFAULT_CSS = """
@@ -67,9 +64,9 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         Binding("escape", "close", "Close", show=False)
     ]
     KEYS: ClassVar[str] = "Esc: close"
-    """The line at its bottom."""
+    """The line about the keys."""
     SCROLLS: ClassVar[str] = ""
-    """Selects the part that scrolls where there is no room for all of it."""
+    """The selector of the part that scrolls if the window is too low."""
 
     def compose(self) -> ComposeResult:
         with Widget(id="overlay"):
@@ -78,20 +75,20 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             yield KeyLine(self.keys, id="keys", markup=False)
 
     def content(self) -> Iterator[Widget]:
-        """Between the heading and the keys."""
+        """Yield the widgets between the heading and the keys."""
         raise NotImplementedError
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.fit)
 
     def fit(self) -> None:
-        """Give the part that scrolls the room that the others leave."""
+        """Limit the part that scrolls to the remaining rows."""
         parts = self.query(self.SCROLLS) if self.SCROLLS else ()
         for part in parts:
             part.styles.max_height = self.room_for(part)
 
     def room_for(self, part: Widget) -> int:
-        """Return the rows that a part of the dialog can have."""
+        """Return the rows that the other parts leave for this one."""
         others = sum(
             child.outer_size.height + child.styles.margin.height
             for child in self.query_one("#overlay").children
@@ -103,33 +100,32 @@ class Overlay(GuardedWidget, ModalScreen[str]):
 
     @property
     def keys(self) -> str:
-        """The line at the bottom now."""
+        """The current line about the keys."""
         return self.KEYS
 
     def head(self, text: str) -> None:
         self.query_one("#heading", Static).update(sanitize_for_display(text))
 
     def hint(self, text: str) -> None:
-        """In place of the line about the keys, until the next one is pressed; without a
-        text, that line again.
+        """Show a hint in place of the line about the keys, until the next key. An empty
+        text restores that line.
         """
         self.query_one("#keys", Static).update(
             Content(Face.SHELL.name_commands(sanitize_for_display(text or self.keys)))
         )
 
     def type(self, text: str) -> None:
-        """A printable key or a pasted text, which no binding takes."""
+        """Handle a printable key without a binding, or a pasted text."""
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:
-        """Close it; what is not on top any more has been closed, or is covered, and
-        stays.
+        """Close the dialog if it is on top; otherwise it is closed already, or covered
+        and stays.
         """
         return super().dismiss(result) if self.is_current else AwaitComplete()
 
     def pass_on(self, event: events.Key | events.Paste) -> bool:
-        """Whether another screen is on top by now, which gets what was typed then. It
-        came at once with a key before it, which has closed this screen or opened that
-        one.
+        """Pass an event to the screen on top. False if this dialog is on top. An event
+        can arrive together with the key that closed this dialog or opened another one.
         """
         if self.is_current:
             return False

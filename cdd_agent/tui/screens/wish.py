@@ -1,4 +1,4 @@
-"""The field for what the user wants: a ticket is made of it."""
+"""The field that asks what the user wants, to create a ticket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class Wish(Overlay):
-    """One line: what is wanted. Closed with it, or with nothing."""
+    """One line: what the user wants. It is the result; empty if the user closed the
+    dialog.
+    """
 
     DEFAULT_CSS = """
     Wish {

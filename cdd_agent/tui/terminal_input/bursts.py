@@ -1,5 +1,5 @@
-"""Recognizes pastes in terminals that do not mark them: several lines that come faster
-than anybody types.
+"""Recognizes pastes in terminals that do not mark them: several lines that arrive
+faster than a user types.
 """
 
 import re

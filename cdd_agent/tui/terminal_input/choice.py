@@ -41,6 +41,8 @@ def choose_driver(
 
 
 def ask_for_background(driver: Driver | None) -> None:
-    """Ask the terminal, if it can be asked. Nobody waits for the answer."""
+    """Ask the terminal for its background, if it can answer. A message reports the
+    answer.
+    """
     if sys.platform != "win32" and isinstance(driver, TerminalDriver):
         driver.ask_for_background()

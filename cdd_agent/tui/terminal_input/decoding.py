@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual import constants, events, messages
 
 from cdd_agent.sanitize import is_text, text_of_paste
-from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
+from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
 from cdd_agent.tui.terminal_input.key_names import (
     ALT_KEYS,
     CHARACTERS_OF_KEYS,
@@ -53,7 +53,7 @@ class Decoder:
         """Columns and rows for each unit in which the mouse is reported."""
 
     def decode(self, token: Token) -> list[Message]:
-        """Return the events of a token. A sequence that nobody knows has none."""
+        """Return the events of a token. An unknown sequence has none."""
         match token:
             case Pasted(text):
                 text = text_of_paste(text)
@@ -120,7 +120,7 @@ class Decoder:
         return [events.CursorPosition(int(found[2]) - 1, int(found[1]) - 1)]
 
     def _background(self, found: re.Match[str]) -> list[Message]:
-        return [BackgroundTold(found[1])]
+        return [BackgroundReported(found[1])]
 
     def _focus(self, found: re.Match[str]) -> list[Message]:
         return [events.AppFocus() if found[1] == "I" else events.AppBlur()]

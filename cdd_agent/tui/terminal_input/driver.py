@@ -97,7 +97,7 @@ class TerminalDriver(Driver):
         return True
 
     def ask_for_background(self) -> None:
-        """The answer, if there is one, is a `BackgroundTold` for the app."""
+        """The answer, if there is one, is a `BackgroundReported` for the app."""
         self.parser.expect_answer(monotonic())
         self.write(BACKGROUND_QUESTION)
 

@@ -3,8 +3,8 @@
 from textual.message import Message
 
 
-class BackgroundTold(Message):
-    """The terminal's background, as it names it: `rgb:1e1e/1e1e/1e1e`."""
+class BackgroundReported(Message):
+    """The terminal reported its background, such as `rgb:1e1e/1e1e/1e1e`."""
 
     def __init__(self, colour: str) -> None:
         super().__init__()
@@ -12,9 +12,9 @@ class BackgroundTold(Message):
 
 
 class InputEnded(Message):
-    """Nothing more will be typed."""
+    """The input has ended."""
 
     def __init__(self, *, is_gone: bool) -> None:
-        """`is_gone`: the terminal is closed, and nothing can be written to it."""
+        """`is_gone`: the terminal is closed and cannot be written to."""
         super().__init__()
         self.is_gone = is_gone

@@ -22,7 +22,7 @@ CONTROL_KEYS = {
     " ": "space",
     "\x7f": "backspace",
 }
-"""Single characters that have a name of their own."""
+"""The names of control characters and the space."""
 
 CHARACTERS_OF_KEYS = {"enter": "\r", "tab": "\t", "backspace": "\x7f"}
 

@@ -1,4 +1,4 @@
-"""The mode of a terminal in which each key comes as it is, without an echo."""
+"""The mode of a terminal in which each key arrives unchanged and without an echo."""
 
 import fcntl
 import select

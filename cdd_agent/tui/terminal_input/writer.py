@@ -6,11 +6,11 @@ from queue import Queue
 from threading import Thread
 
 _LONGEST_QUEUE = 30
-"""Texts that wait at most. After that, who writes waits too."""
+"""The most waiting texts. Beyond that, the caller waits."""
 
 
 class TerminalWriter:
-    """Takes what is written also when the terminal is gone: then it is dropped."""
+    """Writes in the background. Text for a closed terminal is dropped."""
 
     def __init__(self, terminal: int, encoding: str) -> None:
         self._terminal = terminal
@@ -23,7 +23,7 @@ class TerminalWriter:
         self._queue.put(text)
 
     def stop(self) -> None:
-        """Write what waits, and return when that is done."""
+        """Write the waiting texts, then return."""
         self._queue.put(None)
         self._thread.join()
 
@@ -40,7 +40,7 @@ class TerminalWriter:
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write all of it, also where another program has made the file non-blocking."""
+    """Write all data, even if another program has made the file non-blocking."""
     rest = memoryview(data)
     while rest:
         try:

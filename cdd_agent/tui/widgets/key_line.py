@@ -7,7 +7,7 @@ from cdd_agent.tui.hints import fit_hint
 
 
 class KeyLine(Static):
-    """Shows as many of its parts as the row has room for."""
+    """Shows the parts that fit into the row."""
 
     def render(self) -> Content:
         text = self.content

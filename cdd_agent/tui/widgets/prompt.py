@@ -1,6 +1,5 @@
-"""The prompt: where the user types. Enter sends the line, or takes the completion that
-is highlighted. Up and Down walk through history, Ctrl+R searches it, Tab completes,
-Ctrl+G opens an editor.
+"""The prompt: Enter sends the line or takes the highlighted completion. Up and Down
+recall earlier lines, Ctrl+R searches them, Tab completes, Ctrl+G opens an editor.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -32,17 +31,16 @@ _ASIDE = "  returns to the prompt when the question is answered"
 _UNSENT = "  not sent · ↑: restore it"
 _MOST_FOUND = 50
 _FELT_HERE = ("up", "down", "tab", "ctrl+r")
-"""Keys that have their effect in the prompt, or none."""
+"""Keys that get a hint if they change nothing in the prompt."""
 _SOON = 0.3
-"""Seconds after a key in which a draft is kept on the disk."""
+"""Seconds after a key until the draft is saved."""
 _SEARCHING = "Enter: use this line · Esc: back"
 _OLDER = " · Ctrl+R: next older"
 _NOTHING_FOUND = "No match · Esc: back · Enter: keep the text"
 
 
 class Prompt(GuardedWidget, Vertical):
-    """Text area, completions, and the lines that were sent while something else runs
-    and wait for its end.
+    """Text area, completions, and queued lines.
 
     Completions have one state: the highlighted row, or None. Enter takes the
     highlighted row; without one it sends the line as typed. The name of a slash command
@@ -50,10 +48,10 @@ class Prompt(GuardedWidget, Vertical):
     chooses a row first, by an arrow key.
 
     The shell can suggest a line: a selected text that the next letter replaces. It is
-    no draft until the user edits it.
+    not a draft until the user edits it.
 
-    What was typed is never lost: a line that is not sent comes back into the prompt, or
-    is behind Up. No two lines become one.
+    Typed text is never lost: a line that is not sent returns to the prompt, or is
+    behind Up. Two lines are never joined.
     """
 
     DEFAULT_CSS = """
@@ -83,8 +81,8 @@ class Prompt(GuardedWidget, Vertical):
     """
 
     class Submitted(Message):
-        """A line was sent, and is out of the prompt. To be answered by `accepted`,
-        `hold`, `set_aside` or `bring_back`.
+        """The user sent a line. The receiver must call `accepted`, `hold`, `set_aside`
+        or `bring_back`.
         """
 
         def __init__(self, line: str) -> None:
@@ -92,20 +90,20 @@ class Prompt(GuardedWidget, Vertical):
             self.line = line
 
     class Stopped(Message):
-        """Escape, with nothing in the prompt to close."""
+        """Escape was pressed, and the prompt had nothing to close."""
 
     class EnterIgnored(Message):
         """Enter came before the user could have read what it does."""
 
     class NothingDone(Message):
-        """A key has changed nothing."""
+        """A key changed nothing."""
 
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
 
     class DoingChanged(Message):
-        """Enter does something else, though the text is the same."""
+        """The effect of Enter has changed, but not the text."""
 
     def __init__(
         self,
@@ -114,20 +112,20 @@ class Prompt(GuardedWidget, Vertical):
         drafts: Drafts,
         is_too_soon: Callable[[events.Key], bool],
     ) -> None:
-        """`is_too_soon` says of an Enter that sends a line whether it is ignored."""
+        """`is_too_soon` returns True if an Enter that would send a line must be
+        ignored.
+        """
         super().__init__()
         self._complete = complete
         self._is_too_soon = is_too_soon
         self._history = history
-        self._kept = drafts
+        self._saved_drafts = drafts
         self._waiting: list[tuple[str, object]] = []
-        """Each with what it meant when it was sent."""
+        """The queued lines, each with its meaning when it was sent."""
         self._aside: list[str] = []
-        """Drafts that make room for the answer to a question."""
+        """Drafts that return after a question is answered."""
         self._unsent: list[str] = []
-        """Lines that came back when there was a text in the prompt; they are in the
-        history.
-        """
+        """Lines that returned while the prompt had text; they are in the history."""
         self._found: list[Completion] = []
         """The completions on offer."""
         self._found_for = ""
@@ -135,11 +133,13 @@ class Prompt(GuardedWidget, Vertical):
         self._put: str | None = None
         """The text that the shell put into the prompt last, not the user."""
         self._quiet_for: str | None = None
-        """A text for which no completions are wanted: it was just taken from them, or
-        from history.
+        """A text that gets no completions: it was just taken from them, or from the
+        history.
         """
         self._searched_from: str | None = None
-        """The draft from before the search in the history that goes on."""
+        """The draft from before the running search in the history; None without a
+        search.
+        """
         self._keeping: Timer | None = None
         self.when_empty: Callable[[events.Key], bool] = lambda event: False
         """Handles a key while the prompt is empty; False leaves it to the prompt."""
@@ -161,11 +161,11 @@ class Prompt(GuardedWidget, Vertical):
         self.set_timer(_SOON, self._take_over_drafts)
 
     def on_unmount(self) -> None:
-        self._kept.close(leave=True)  # where the person has left, it is closed by now
+        self._saved_drafts.close(leave=True)  # closed already if the user quit
 
     @property
     def text(self) -> str:
-        """All that is typed, with what was pasted into it."""
+        """The whole text, with its pastes."""
         return self.area.whole
 
     @property
@@ -174,12 +174,12 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def is_searching(self) -> bool:
-        """The text is looked for in the history, and is no draft."""
+        """True during a search in the history: the text is not a draft."""
         return self._searched_from is not None
 
     @property
     def doing(self) -> str:
-        """The effect of Enter, in words, unless it sends a line."""
+        """The effect of Enter in words, unless it sends a line."""
         if self._searched_from is not None:
             if not self._found:
                 return _NOTHING_FOUND
@@ -200,7 +200,7 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def has_choice(self) -> bool:
-        """A completion is highlighted."""
+        """True if a completion is highlighted."""
         return self._chosen is not None
 
     @property
@@ -219,29 +219,27 @@ class Prompt(GuardedWidget, Vertical):
         return self._found if self.has_class("-completing") else []
 
     def replace(self, text: str) -> None:
-        """Put a text into the prompt, the cursor behind it, without offering
-        completions for it.
-        """
+        """Replace the text, without offering completions for it."""
         self.area.put(text)
         self._put = None
         self._quiet_for = self.area.text
         self._close()
 
     def put(self, text: str) -> None:
-        """Put a text there that the user did not type. Enter sends it once it could be
-        read.
+        """Put a text that the user did not type into the prompt. Enter sends it half a
+        second later.
         """
         self.replace(text)
         self._put = text
 
     def suggest(self, line: str) -> None:
-        """Put a line there that Enter sends and the next letter replaces."""
+        """Put a line into the prompt that Enter sends and the next letter replaces."""
         self.put(line)
         self.area.suggest()
 
     @property
     def is_suggesting(self) -> bool:
-        """A suggested line is there, and the user has not touched it."""
+        """True if the text is a suggestion that the user has not edited."""
         return self.area.is_suggesting
 
     @property
@@ -250,7 +248,7 @@ class Prompt(GuardedWidget, Vertical):
         return bool(self.text.strip()) and self.text != self._put
 
     def offer_again(self) -> None:
-        """More completions are known than when the line was typed."""
+        """Offer the completions again: more are known now."""
         is_free = self._searched_from is None and self._chosen is None
         if is_free and self.area.text != self._quiet_for:
             self._offer()
@@ -292,7 +290,7 @@ class Prompt(GuardedWidget, Vertical):
             self.post_message(self.NothingDone(event.key))
 
     def _catch_up(self) -> None:
-        """Offer completions for letters that came at once with this key."""
+        """Offer completions for letters that arrived together with this key."""
         if self.area.text not in (self._found_for, self._quiet_for):
             self._offer()
 
@@ -307,40 +305,44 @@ class Prompt(GuardedWidget, Vertical):
             self._send(self.line_to_send)
 
     def _do(self, key: str) -> None:
-        completing = self.is_completing
         match key:
             case "ctrl+g":
                 self._edit()
-            case "ctrl+r" if self._searched_from is None:
-                self._search()
-            case "ctrl+r":
+            case "ctrl+r" if self.is_searching:
                 self._walk("down")
-            case "tab" if self._searched_from is not None or (
-                completing and not self._complete_common()
-            ):
-                self._take(self._chosen or next(iter(self._found), None))
-            case "tab" if completing:
-                pass
-            case "tab":  # also when it comes faster than the completions are shown
-                self._offer()
-                if len(self._found) == 1:
-                    self._take(self._found[0])
-            case "up" | "down" if completing:
+            case "ctrl+r":
+                self._search()
+            case "tab":
+                self._complete_by_tab()
+            case "up" | "down" if self.is_completing:
                 self._walk(key)
             case "up" | "down":
                 self._recall(key)
-            case "escape" if self._searched_from is not None:
-                self.replace(self._searched_from)
-            case "escape" if completing:
-                # a list that arrives late stays closed, too
-                self._quiet_for = self.area.text
-                self._close()
-            case "escape" if self.is_suggesting:
-                self.replace("")
-            case "escape" if self._waiting:
-                self.bring_back([self._waiting.pop()[0]])
             case "escape":
-                self.post_message(self.Stopped())
+                self._escape()
+
+    def _complete_by_tab(self) -> None:
+        if not self.is_completing:  # Tab came before the completions were shown
+            self._offer()
+            if len(self._found) == 1:
+                self._take(self._found[0])
+        elif self.is_searching or not self._complete_common():
+            self._take(self._chosen or next(iter(self._found), None))
+
+    def _escape(self) -> None:
+        """Close what is open, or else return a queued line, or else stop the turn."""
+        if self._searched_from is not None:
+            self.replace(self._searched_from)
+        elif self.is_completing:
+            # a list that arrives late stays closed, too
+            self._quiet_for = self.area.text
+            self._close()
+        elif self.is_suggesting:
+            self.replace("")
+        elif self._waiting:
+            self.bring_back([self._waiting.pop()[0]])
+        else:
+            self.post_message(self.Stopped())
 
     def _send(self, line: str) -> None:
         self.replace("")
@@ -371,12 +373,12 @@ class Prompt(GuardedWidget, Vertical):
         self.replace(text)
 
     def accepted(self, line: str) -> None:
-        """The line that was sent has been taken: remember it."""
+        """Add a sent line to the history."""
         self._history.add(line)
 
     def bring_back(self, lines: Sequence[str], *, is_typing: bool = False) -> None:
-        """Do not send these lines, the oldest first. One goes into the prompt if it is
-        empty and the user is not typing; the others are behind Up.
+        """Return unsent lines, the oldest first. The first goes into the prompt if it
+        is empty and the user is not typing; the others are behind Up.
         """
         left = [line for line in lines if line.strip()]
         is_free = not self._draft and not self.is_searching
@@ -388,9 +390,7 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
 
     def set_aside(self, line: str | None = None) -> None:
-        """Make room for an answer: a line that was sent, or what is in the prompt,
-        comes back after it.
-        """
+        """Keep a sent line, or the text of the prompt, until a question is answered."""
         if line is None:
             line = self._draft
             self.replace("")
@@ -399,12 +399,12 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
 
     def bring_back_aside(self) -> None:
-        """The question is over."""
+        """Return the kept drafts after a question."""
         aside, self._aside = self._aside, []
         self.bring_back(aside)
 
     def put_away(self) -> None:
-        """Empty the prompt; Up brings it back."""
+        """Clear the prompt. Up restores the text."""
         self._history.add(self._draft)
         self.replace("")
 
@@ -416,7 +416,7 @@ class Prompt(GuardedWidget, Vertical):
             self._history.add(line)
         self._waiting.clear()
         self._aside.clear()
-        self._kept.close()
+        self._saved_drafts.close()
 
     def _keep_soon(self) -> None:
         if self._keeping is None:
@@ -424,13 +424,13 @@ class Prompt(GuardedWidget, Vertical):
 
     def _keep(self) -> None:
         self._keeping = None
-        self._kept.keep(self._drafts)
+        self._saved_drafts.keep(self._drafts)
 
     def _take_over_drafts(self) -> None:
         """Show the drafts of a shell that was killed as not sent; they are behind
         Up.
         """
-        if left := self._kept.left_by_others():
+        if left := self._saved_drafts.left_by_others():
             self.bring_back(left, is_typing=True)
 
     @property
@@ -539,15 +539,15 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _chosen(self) -> Completion | None:
-        """The completion that is highlighted; None where nothing is chosen."""
+        """The highlighted completion; None if there is none."""
         index = self.query_one(OptionList).highlighted
         if not self.is_completing or index is None or index >= len(self._found):
             return None
         return self._found[index]
 
     def _complete_common(self) -> bool:
-        """Insert what all completions have in common, as a shell does. False if that is
-        no more than the text, or if the user chose a row.
+        """Insert the common beginning of all completions. False if it adds nothing, or
+        if the user chose a row.
         """
         text = self.area.text
         # characters are meant
@@ -590,6 +590,6 @@ class Prompt(GuardedWidget, Vertical):
 
 
 def _on_one_row(line: str) -> str:
-    """A line of the history, with how much more of it there is."""
+    """Return the first row of a line, and the number of its other rows."""
     first, *more = line.strip().split("\n")
     return f"{first}  (+{len(more)} line{'s' * (len(more) != 1)})" if more else first

@@ -1,5 +1,5 @@
-"""The text of the prompt. A long paste is in it as one mark, which can be opened, and
-goes whole with the line.
+"""The text area of the prompt. A long paste is folded to a mark, and is sent as a
+whole.
 """
 
 import re
@@ -13,14 +13,14 @@ from textual.widgets import TextArea
 from cdd_agent.tui.faults import GuardedWidget
 
 _MOST_LINES, _MOST_CHARACTERS = 10, 4_000
-"""Of a paste that is shown as it is."""
+"""Limits of a paste that is not folded."""
 
 
 class PromptArea(GuardedWidget, TextArea):
-    """Keys that mean something to the whole prompt are handed to it.
+    """Passes the keys of the whole prompt to it.
 
-    They are handed over by a call, not by a message: the keys after them may be waiting
-    already, and must not get into the line that Enter sends.
+    It does so by a call, not by a message: later keys may be waiting already, and must
+    not get into the line that Enter sends.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,20 +35,18 @@ class PromptArea(GuardedWidget, TextArea):
         self.cursor_blink = False  # an idle shell redraws nothing
         self._pressed = pressed
         self._pasted: dict[str, str] = {}
-        """The pastes of this session, by the mark that stands for each."""
+        """The pastes of this session, by mark."""
         self._opened: set[str] = set()
-        """Marks whose paste the user wants to see."""
+        """Marks that the user opened."""
         self._suggested = ""
 
     @property
     def whole(self) -> str:
-        """The text with everything that was pasted."""
+        """The text with all pastes."""
+        if not self._pasted:
+            return self.text
         marks = "|".join(map(re.escape, self._pasted))
-        return (
-            re.sub(marks, lambda mark: self._pasted[mark[0]], self.text)
-            if marks
-            else self.text
-        )
+        return re.sub(marks, lambda mark: self._pasted[mark[0]], self.text)
 
     @property
     def is_folded(self) -> bool:
@@ -58,7 +56,7 @@ class PromptArea(GuardedWidget, TextArea):
         return self.text, self.selection
 
     def put(self, text: str) -> None:
-        """Another text, the cursor behind it. What was pasted in this session stays
+        """Replace the text, with the cursor at its end. Pastes of this session stay
         folded.
         """
         for mark, pasted in self._pasted.items():
@@ -76,7 +74,7 @@ class PromptArea(GuardedWidget, TextArea):
 
     @property
     def is_suggesting(self) -> bool:
-        """The text is a suggestion that the user has not touched."""
+        """True if the text is a suggestion that the user has not edited."""
         return bool(self._suggested) and (
             self._suggested == self.text == self.selected_text
         )
@@ -84,26 +82,26 @@ class PromptArea(GuardedWidget, TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         text = re.sub(r"\r\n?", "\n", event.text)
         lines = len(text.removesuffix("\n").split("\n"))
-        if lines > _MOST_LINES or len(text) > _MOST_CHARACTERS:
-            event.prevent_default()
-            what = (
-                f"{lines:,} lines"
-                if lines > _MOST_LINES
-                else f"{len(text):,} characters"
-            )
-            self._replace_via_keyboard(self._mark_for(text, what), *self.selection)
+        if lines > _MOST_LINES:
+            size = f"{lines:,} lines"
+        elif len(text) > _MOST_CHARACTERS:
+            size = f"{len(text):,} characters"
+        else:
+            return
+        event.prevent_default()
+        self._replace_via_keyboard(self._mark_for(text, size), *self.selection)
 
-    def _mark_for(self, text: str, what: str) -> str:
-        number, mark = 1, f"[pasted {what}]"
+    def _mark_for(self, text: str, size: str) -> str:
+        number, mark = 1, f"[pasted {size}]"
         while self._pasted.get(mark, text) != text:
             number += 1
-            mark = f"[pasted {what}, {number}]"
+            mark = f"[pasted {size}, {number}]"
         self._pasted[mark] = text
         self._opened.discard(mark)
         return mark
 
     def action_open_pastes(self) -> None:
-        """Put in place of the marks what was pasted."""
+        """Replace the marks by their pastes."""
         if self.is_folded:
             self._opened.update(mark for mark in self._pasted if mark in self.text)
             self.replace(self.whole, (0, 0), self.document.end)
@@ -112,12 +110,9 @@ class PromptArea(GuardedWidget, TextArea):
             self.notify("There is no folded paste.")
 
     def action_undo(self) -> None:
+        # Textual looks for the cursor at its old place; the text may be shorter now.
         if self.history.undo_stack:
-            self.move_cursor(
-                (0, 0)
-                # Textual looks for the cursor where it was, in a text that may be
-                # shorter by now
-            )
+            self.move_cursor((0, 0))
         super().action_undo()
 
     def action_redo(self) -> None:
@@ -137,9 +132,7 @@ class PromptArea(GuardedWidget, TextArea):
             super().action_delete_left()
 
     def action_delete_to_start_of_line(self) -> None:
-        """Of the whole line: half a line that was left behind would be sent with the
-        next one.
-        """
+        """Delete a whole wrapped line: the rest would be sent with the next line."""
         row, column = self.cursor_location
         if column and self.selection.is_empty:
             self._delete_via_keyboard((row, 0), (row, column))
@@ -164,13 +157,9 @@ class PromptArea(GuardedWidget, TextArea):
             await self.app._check_bindings(event.key)
 
     def _is_for_the_prompt(self, key: str) -> bool:
-        """Up and Down belong to the text while there is a row above or below the
-        cursor, also in a wrapped line.
-        """
+        """False for Up and Down while the text has a row above or below the cursor."""
         if key == "up":
             return self.navigator.is_first_wrapped_line(self.cursor_location)
-        return (
-            self.navigator.is_last_wrapped_line(self.cursor_location)
-            if key == "down"
-            else True
-        )
+        if key == "down":
+            return self.navigator.is_last_wrapped_line(self.cursor_location)
+        return True

@@ -49,10 +49,10 @@ class _Part(NamedTuple):
 
 
 class _Limits(NamedTuple):
-    """The most cells that texts get."""
+    """The most cells of each text."""
 
     place: int
-    """Of the folder, and of the branch."""
+    """Cells of the folder, and of the branch."""
     ticket: int
     model: int
 
@@ -72,7 +72,7 @@ _UNKNOWN = "$text-muted"
 
 
 class StatusLine(GuardedWidget, Widget):
-    """Shows where the user is, and what the model takes."""
+    """Shows folder, branch, agent, ticket, model, context and cost."""
 
     DEFAULT_CSS = """
     StatusLine { width: 1fr; height: 1; padding: 0 1; text-wrap: nowrap; }
@@ -168,7 +168,7 @@ def cost_with_unit(cost: Cost) -> str:
 
 
 def shorten(text: str, cells: int, *, keep_end: bool = False) -> str:
-    """Return a text that takes at most so many cells, with … where it was cut."""
+    """Return a text of at most `cells` cells, with … where it was cut."""
     if cell_len(text) <= cells:
         return text
     if cells < 1:

@@ -1,5 +1,5 @@
-"""The first screen of a session, in the transcript's place until something is said:
-what cdd is, and rows that Enter starts while the prompt is empty.
+"""The first screen of a session: what cdd is, and rows that Enter starts while the
+prompt is empty. The transcript replaces it after the first line.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 _WIDEST = 70
 _MARGIN = 2
 _USUAL_HEIGHT = 12
-"""Rows by which the block is placed, so that it does not jump when its rows come."""
+"""The height for which the block is centred, so that it does not jump when its rows
+appear.
+"""
 _MOST_NOTE_LINES = 4
 
 
 class Welcome(GuardedWidget, Widget):
-    """A quiet block in the middle. Its keys are those of an empty prompt: Up and Down
-    choose a row, Enter starts it, Escape leaves the rows, Down takes them up again. Up
-    on the first row is for the history.
+    """A block in the middle. It receives the keys of an empty prompt: Up and Down
+    choose a row, Enter starts it, Escape removes the highlight, Down restores it. Up on
+    the first row is for the history.
     """
 
     DEFAULT_CSS = "Welcome { width: 1fr; height: 1fr; display: none; }"
@@ -51,7 +53,7 @@ class Welcome(GuardedWidget, Widget):
         """Enter came before the user could have read what it does."""
 
     class HintChanged(Message):
-        """Enter has another effect in an empty prompt."""
+        """The effect of Enter in an empty prompt has changed."""
 
     def __init__(self, clock: KeyClock) -> None:
         super().__init__()
@@ -62,10 +64,10 @@ class Welcome(GuardedWidget, Widget):
         self._is_moved = False
         """The user moved the highlight."""
         self._is_left = False
-        """The user left the rows by Escape."""
+        """Escape removed the highlight."""
         self._is_typing = False
         self._rows_at: dict[int, int] = {}
-        """By the line of the widget, the place of the row that is drawn there."""
+        """The row at each line of the widget."""
 
     def open(self, beginning: Beginning) -> None:
         """Show these rows. A highlight that the user moved stays on its row."""
@@ -93,7 +95,7 @@ class Welcome(GuardedWidget, Widget):
 
     @property
     def hint(self) -> str:
-        """What Enter does in an empty prompt; empty where it is not for the rows."""
+        """The effect of Enter in an empty prompt; empty if it is not for the rows."""
         row = self._row
         if row is None or not self.is_active:
             return ""
@@ -176,7 +178,7 @@ class Welcome(GuardedWidget, Widget):
         self._tell()
 
     def _appear(self) -> None:
-        """The highlight appears by itself: an Enter that comes at once is not meant."""
+        """The highlight appears by itself: ignore an Enter that comes at once."""
         self._guard.show("", self._row if self.is_active else None)
         self._tell()
 
@@ -185,8 +187,8 @@ class Welcome(GuardedWidget, Widget):
         self.post_message(self.HintChanged())
 
     def _lines(self, width: int, height: int) -> list[tuple[Content, int | None]]:
-        """Return the lines, and for each that is a row its place. A low window gets
-        fewer lines.
+        """Return the lines, each with the place of its row, if it is one. A low window
+        gets fewer lines.
         """
         rows = self._shown_rows(height)
         heading = _plain(
@@ -216,9 +218,7 @@ class Welcome(GuardedWidget, Widget):
         return lines
 
     def _shown_rows(self, height: int) -> Sequence[int]:
-        """Return the places of the rows that there is room for, the highlighted one
-        among them.
-        """
+        """Return the places of the rows that fit, including the highlighted one."""
         count = len(self._beginning.rows)
         room = max(height - 1, 1)
         if count <= room:
@@ -250,7 +250,7 @@ class Welcome(GuardedWidget, Widget):
 
 
 def _plain(lines: Iterable[Content]) -> list[tuple[Content, int | None]]:
-    """Return lines that are no rows."""
+    """Return lines that are not rows."""
     return [(line, None) for line in lines]
 
 
@@ -259,7 +259,7 @@ def _quiet(text: str) -> Content:
 
 
 def _fitted(text: str, width: int) -> str:
-    """Return the text in so many columns, cut with a mark or filled with blanks."""
+    """Return the text in exactly `width` columns, cut with … or padded."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     return f"{set_cell_size(text, max(width - 1, 0))}…"

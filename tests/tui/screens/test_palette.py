@@ -3,7 +3,7 @@
 from textual.widgets import OptionList
 
 from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.screens.chooser import Row, found
+from cdd_agent.tui.screens.chooser import Row, matching_rows
 from cdd_agent.tui.screens.palette import Palette
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.held_model import HeldModel
@@ -78,7 +78,7 @@ async def test_a_chosen_screen_opens_and_no_command_of_textual_is_offered(
         options = screen.query_one(OptionList).options
         text = " ".join(str(option.prompt) for option in options).lower()
         assert "cost" in text
-        assert not [w for w in ("quit", "screenshot", "maximize") if w in text]
+        assert not [w for w in ("quit the app", "screenshot", "maximize") if w in text]
         screen.type("acceptance")
         await person.press("enter")
         await person.until(lambda: isinstance(person.app.screen, CriteriaScreen))
@@ -131,6 +131,6 @@ def test_rows_that_begin_with_the_words_come_first_and_letters_in_order_last() -
         "exc": ["/exec"],
         "zzz": [],
     }
-    assert {typed: [row.key for row in found(ROWS, typed)] for typed in expected} == (
-        expected
-    )
+    assert {
+        typed: [row.key for row in matching_rows(ROWS, typed)] for typed in expected
+    } == expected

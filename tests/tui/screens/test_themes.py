@@ -10,7 +10,7 @@ from rich.color import Color, ColorSystem
 from rich.style import Style
 
 from cdd_agent.tui.screens.palette import Palette
-from cdd_agent.tui.terminal_input.driver_messages import BackgroundTold
+from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
 from cdd_agent.tui.themes import (
     THEMES,
     ThemeChoice,
@@ -54,7 +54,7 @@ async def test_the_chosen_theme_is_used_at_once_and_at_the_next_start(
         await drawn_in(person, "cdd-contrast")
     async with person_at(sandbox) as person:
         assert person.app.theme == "cdd-contrast"
-        person.app.post_message(BackgroundTold("rgb:ffff/ffff/ffff"))
+        person.app.post_message(BackgroundReported("rgb:ffff/ffff/ffff"))
         await person.pilot.pause()
         assert person.app.theme == "cdd-contrast"
     assert not (sandbox.root / ".cdd").exists()
@@ -64,13 +64,13 @@ async def test_the_theme_follows_the_background_until_one_is_chosen_and_after_au
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox) as person:
-        person.app.post_message(BackgroundTold("rgb:fafa/fafa/fafa"))
+        person.app.post_message(BackgroundReported("rgb:fafa/fafa/fafa"))
         await drawn_in(person, "textual-light")
         assert remembered() == ThemeChoice("light")
         await person.say("/theme contrast")
         await drawn_in(person, "cdd-contrast")
         await person.say("/theme auto")
-        person.app.post_message(BackgroundTold("rgb:1e1e/1e1e/1e1e"))
+        person.app.post_message(BackgroundReported("rgb:1e1e/1e1e/1e1e"))
         await drawn_in(person, "textual-dark")
         assert remembered() == ThemeChoice("dark")
 

@@ -39,8 +39,8 @@ KEYS = {
     "\x1b[<65;2;3M": None,
     "\x1b[I": "AppFocus {}",
     "\x1b[O": "AppBlur {}",
-    "\x1b]11;rgb:11/22/33\x1b\\": "BackgroundTold {'colour': 'rgb:11/22/33'}",
-    "\x1b]11;#123456\x07": "BackgroundTold {'colour': '#123456'}",
+    "\x1b]11;rgb:11/22/33\x1b\\": "BackgroundReported {'colour': 'rgb:11/22/33'}",
+    "\x1b]11;#123456\x07": "BackgroundReported {'colour': '#123456'}",
     "\x1b[?2026;1$y": "TerminalSupportsSynchronizedOutput {}",
     "\x1b[?62;1;4c": None,
 }
