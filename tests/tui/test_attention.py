@@ -324,7 +324,8 @@ async def test_a_user_who_walks_away_is_called_and_later_reads_what_happened(
         await person.begin("all")
         await person.until_asked()
         assert any(
-            "Needs your answer: Apply these changes of step 1?" in text for text in written
+            "Needs your answer: Apply these changes of step 1?" in text
+            for text in written
         )
         await back(person)
         assert "one needs your answer" in " ".join(person.told.split())
