@@ -61,7 +61,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "criteria": Entry(
         Group.TICKETS,
-        "Show the steps and tests of each criterion",
+        "Show what proves each criterion",
         "[SLUG]",
         "/criteria feature-user-auth",
     ),
@@ -132,7 +132,7 @@ CATALOGUE: dict[str, Entry] = {
     "run": Entry(Group.CHANGES, "Carry out a YAML list of actions"),
     "context": Entry(
         Group.CONTEXT,
-        "Show the context that the model receives",
+        "Show what the model receives",
         "[PATH|WORDS|+FILE|-FILE...]",
         "/context +src/app.py",
     ),

@@ -170,7 +170,7 @@ def test_words_go_to_standard_error(cdd: Apply, root: Path) -> None:
         "notes.txt",
         "src/calc.py",
         "README.md",
-        "back.",
+        "project'`.",
     ]
 
 

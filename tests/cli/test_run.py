@@ -295,12 +295,12 @@ def test_context_of_words_is_the_code_that_they_are_about(
     assert found["tokens"] == sum(file["tokens"] for file in found["files"]) <= 500
     assert main(["context", "where is the rate limited?", "--tokens", "5"]) == 0
     told = capsys.readouterr().out
-    assert "No part" in told
+    assert "too few to show any" in told
     assert "- src/limits.py: " in told
     assert "## Shown" not in told
     assert "## As a model" not in told
     assert main(["context", "zebra"]) == 0
-    assert "Nothing" in capsys.readouterr().out
+    assert "No code" in capsys.readouterr().out
 
 
 def test_a_path_beside_words_is_shown_also_where_the_map_does_not_know_it(

@@ -593,7 +593,7 @@ def test_one_that_an_earlier_version_saved_is_known(tmp_path: Path) -> None:
 @each_row(
     ("test_command", "problem"),
     [
-        ("pytest --no-such-option", "no report of its tests (exit code 4)"),
+        ("pytest --no-such-option", "wrote no test report (exit code 4)"),
         ("no-such-tester", "Command not found"),
     ],
 )
@@ -827,7 +827,7 @@ async def test_the_output_is_kept_whole_and_without_our_own_line(
         ),
         (5, (0, 0, 0), "", "Before step 1, `t`: found no tests (1.0 s)", Tone.PLAIN),
         (0, (None, None, None), "", "Before step 1, `t`: passed (1.0 s)", Tone.PLAIN),
-        (2, (None, None, None), "", "`t` fails already (exit code 2)", Tone.WARNING),
+        (2, (None, None, None), "", "`t` already fails (exit code 2)", Tone.WARNING),
         (
             None,
             (None, None, None),
