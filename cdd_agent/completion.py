@@ -6,26 +6,26 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 _SHORTEST_TYPO = 3
-"""Letters of a text that may have a wrong one."""
+"""The fewest letters of a text that may have a wrong letter."""
 _WORD = re.compile(r"[^\W_]+")
 
 
 class CompletionKind(Enum):
-    """What Enter does with a completion that is highlighted."""
+    """The effect of Enter on a highlighted completion."""
 
     WORD = auto()
-    """It is inserted."""
+    """Enter inserts the completion."""
     COMMAND = auto()
-    """A slash command that needs no argument: it is sent."""
+    """A slash command without a required argument: Enter sends it."""
     OPENING = auto()
-    """A slash command that needs an argument: it is inserted, and the argument is
-    offered.
+    """A slash command with a required argument: Enter inserts it and offers the
+    argument.
     """
 
 
 class Completion(NamedTuple):
     line: str
-    """The whole line that the typed one becomes."""
+    """The whole completed line."""
     shown: str
     """The completed word."""
     help: str = ""
@@ -35,7 +35,7 @@ class Completion(NamedTuple):
 
     @property
     def is_command(self) -> bool:
-        """True if it is the name of a slash command."""
+        """True for the name of a slash command."""
         return self.kind is not CompletionKind.WORD
 
 
@@ -47,13 +47,13 @@ class Matches(NamedTuple):
     scattered: Sequence[str]
     """Names that have its letters in this order, the closest together first."""
     misspelled: Sequence[str] = ()
-    """Names of which it is the beginning or a word with one wrong letter. Only sought
-    if no other name matches.
+    """Names whose beginning, or a word in them, differs from the text by one letter.
+    Empty if another name matches.
     """
 
     @property
     def certain(self) -> Sequence[str]:
-        """The names that begin with the text, else those that contain it."""
+        """The names that begin with the text, or else contain it."""
         return self.starting or self.containing
 
     @property
@@ -67,7 +67,7 @@ class Matches(NamedTuple):
 
 
 def find_matches(typed: str, names: Iterable[str]) -> Matches:
-    """Upper and lower case are the same."""
+    """Return the names that a typed text may stand for, without regard to case."""
     typed = typed.casefold()
     starting: list[str] = []
     containing: list[str] = []

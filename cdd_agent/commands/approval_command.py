@@ -1,4 +1,4 @@
-"""`/approval`: what happens to the user's files without a question, from now on."""
+"""`/approval`: show or change the approval mode."""
 
 from cdd_agent.approval_mode import MEANINGS, MODES, describe_limits
 from cdd_agent.commands.settings import change
@@ -8,8 +8,8 @@ from cdd_agent.session import Session
 
 
 async def choose_approval(session: Session, typed: str, *, save: bool) -> None:
-    """Show the approval mode, or use the one that was typed: in this session, or with
-    `save` in the project's settings, too. Raises `BadInput`.
+    """Show the approval mode, or use the typed one: for this session, and with `save`
+    also in the project's settings. Raises `BadInput`.
     """
     limits = describe_limits(session.project.config.commands)
     if not typed and not save:

@@ -61,7 +61,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "criteria": Entry(
         Group.TICKETS,
-        "Show what proves each criterion",
+        "Show the steps and tests per criterion",
         "[SLUG]",
         "/criteria feature-user-auth",
     ),
@@ -132,7 +132,7 @@ CATALOGUE: dict[str, Entry] = {
     "run": Entry(Group.CHANGES, "Carry out a YAML list of actions"),
     "context": Entry(
         Group.CONTEXT,
-        "Show what the model receives",
+        "Show the model's context",
         "[PATH|WORDS|+FILE|-FILE...]",
         "/context +src/app.py",
     ),
@@ -158,7 +158,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "conversation": Entry(
         Group.CONTEXT,
-        "Show the chat as the model receives it",
+        "Show the chat as the model sees it",
         "",
         "/conversation",
     ),

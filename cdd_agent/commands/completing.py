@@ -55,7 +55,7 @@ def complete(
 
 
 def _complete_command(typed: str) -> list[Completion]:
-    """The commands that a name so far can become; a whole name is the first of them."""
+    """Return the commands that match a typed name. An exact match comes first."""
     names = find_matches(typed, commands()).best
     offers = []
     for name in sorted(names, key=lambda name: name != typed.lower()):
@@ -86,8 +86,8 @@ def _complete_choice(
 def _complete_word(
     groups: tuple[tuple[str, ...], ...], kinds: list[str], line: str
 ) -> list[Completion]:
-    """The words that the last argument so far can become, of the groups that the ones
-    before it leave.
+    """Return completions of the last argument, from the groups that the arguments
+    before it have not used.
     """
     before, _, last = line.rpartition(" ")
     typed = before.split()[1:]
@@ -110,7 +110,7 @@ def _complete_word(
 def _complete_second(
     session: Session, usage: str, name: str, rest: str
 ) -> list[Completion]:
-    """After the first argument: a switch of the command's, or the model of a role."""
+    """Return completions of the second argument: a flag, or the model of a role."""
     first, _, last = rest.partition(" ")
     if " " in last:
         return []

@@ -45,7 +45,7 @@ class SlashCommand(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """The arguments, as the catalogue has them."""
+        """The arguments, from the catalogue."""
         return CATALOGUE[self.name].usage or ""
 
     @property
@@ -133,7 +133,7 @@ def project_command(
 
 
 async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
-    """Emit each event as soon as a thread has found it."""
+    """Emit each event as soon as a thread yields it."""
     while (event := await asyncio.to_thread(next, events, None)) is not None:
         session.emit(event)
 
@@ -151,7 +151,7 @@ def asks_for_help(line: str) -> bool:
 
 
 def _as_command(line: str) -> str:
-    """Return a line that is one word for leaving or for help as the slash command."""
+    """Return `/exit` or `/help` for a line that is a word for it, else the line."""
     text = line.strip().lower()
     if text in LEAVING or text in ("/quit", "/q"):
         return "/exit"

@@ -27,48 +27,50 @@ _NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 
 
 class KeyClock(Struct, frozen=True):
-    """The time by which keys are judged."""
+    """The times of keys."""
 
     # as Textual stamps its events
     now: Callable[[], float] = perf_counter if os.name == "nt" else monotonic
     pressed: Callable[[Event], float] = lambda event: event.time
-    """When a key was pressed; it may be handled much later."""
+    """Return the time at which a key was pressed. It may be handled much later."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 class Answering:
-    """An open question, as far as the keyboard is concerned."""
+    """An open question, and the keys that may answer it."""
 
     def __init__(
         self, words: Iterable[str] = (), *, takes_reason: bool = False
     ) -> None:
-        """`words` are the possible answers, each also by its first letter. Without any,
-        every line is one. A no in a line that is sent `takes_reason`: all that stands
-        behind it.
+        """`words` are the possible answers; the first letter of each is enough. Without
+        words, every line is an answer. `takes_reason`: the text after a no is its
+        reason.
         """
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.seen_at = inf
-        """When it was on the screen first."""
+        """The time at which the question appeared."""
         self.reason = ""
-        """The words behind a no."""
+        """The reason after a no."""
         self._words = {typed: word for word in words for typed in (word[0], word)}
         self._takes_reason = takes_reason
         self._is_begun = False
-        """A key has put a text into the prompt, which need not be seen there yet."""
+        """True if a key typed text, which the prompt may not show yet."""
         self._is_meant = False
-        """The text in the prompt was begun as an answer."""
+        """True if the text of the prompt was begun as an answer."""
         self._is_since = False
-        """It was begun since the question was in sight, if not after a rest."""
+        """True if the text was begun after the question appeared, though perhaps
+        without a pause.
+        """
         self._is_meant_sent = self._is_sent_after_rest = False
         self._refused = ""
 
     def knows(self, text: str) -> str | None:
-        """The answer that a text would be, whenever it was typed."""
+        """Return the answer that a text means, whenever it was typed."""
         return self._words.get(text.strip().lower())
 
     def meant(self, text: str) -> str | None:
-        """The answer that a text in the prompt is, if Enter comes now, or after a
-        rest.
+        """Return the answer that the text of the prompt means if Enter is pressed now
+        or later.
         """
         if not (self._is_meant or self._is_since):
             return None
@@ -76,16 +78,16 @@ class Answering:
         return f"no: {reason}" if reason else self.knows(text)
 
     def _reason(self, text: str) -> str:
-        """That of a no, where there is one."""
+        """Return the reason of a no, if there is one."""
         found = _NO.fullmatch(text.strip()) if self._takes_reason else None
         return found[1].strip() if found else ""
 
     def receive_key(
         self, event: Key | Paste, *, typed: str, rested: bool, seen: bool
     ) -> str | None:
-        """Note a key before the prompt has it: `typed` is what the prompt holds, `seen`
-        that the question was in sight when it was pressed. Returns the answer that it
-        is if nothing follows.
+        """Note a key before the prompt receives it. `typed` is the text of the prompt.
+        `seen`: the question was visible when the key was pressed. Returns the answer to
+        give if nothing follows.
         """
         is_text = isinstance(event, Key) and event.is_printable
         is_enter = isinstance(event, Key) and event.key == "enter"
@@ -108,8 +110,8 @@ class Answering:
         )
 
     def sent(self, line: str) -> str | None:
-        """The answer that a line is, which was sent with Enter. Where any line is one,
-        what was begun before the question came is it when it is sent once more.
+        """Return the answer that a sent line means. If any line is an answer, a line
+        begun before the question must be sent twice.
         """
         if self._words:
             if not self._is_meant_sent:

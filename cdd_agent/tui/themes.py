@@ -33,11 +33,13 @@ _COLOURS_OF_TEXT = (
     *("text-warning", "text-error", "text-success"),
 )
 _BACKGROUNDS = ("background", "surface", "panel")
-"""What coloured text is written on."""
+"""The backgrounds of coloured text."""
 _LEAST_CONTRAST = 4.6
-"""Of coloured text with the background. Readable text has 4.5; colours are rounded."""
+"""The contrast of coloured text with its background. Readable text has 4.5; colours are
+rounded.
+"""
 _BLACK_BY_NUMBER = (0, 1, 2, 3, 4, 5, 6, 8)
-"""The dark ones of a terminal's sixteen colours."""
+"""The dark colours among a terminal's sixteen."""
 
 
 class Look(NamedTuple):
@@ -104,7 +106,7 @@ def remembered(environment: Mapping[str, str] = os.environ) -> ThemeChoice:
 
 
 def remember(choice: ThemeChoice) -> None:
-    """For the next start; where the disk refuses, that begins as this one did."""
+    """Save the choice for the next start. A disk error is ignored."""
     file = _file()
     if file is None:
         return
@@ -114,7 +116,7 @@ def remember(choice: ThemeChoice) -> None:
 
 
 def known_theme(name: str) -> str:
-    """The theme of this name, or one that begins so. Raises `BadInput`."""
+    """Return the theme whose name is, or begins with, this text. Raises `BadInput`."""
     fitting = [
         known for known in (*THEMES, AUTOMATIC) if known.startswith(name.lower())
     ]
@@ -127,7 +129,7 @@ def known_theme(name: str) -> str:
 
 
 def use_theme(app: App[Any], name: str) -> None:
-    """Draw in this theme from now on."""
+    """Use this theme."""
     look = THEMES[name]
     app.register_theme(_CONTRAST)
     app.theme = (
@@ -189,8 +191,8 @@ def _luminance(colour: Color) -> float:
 
 
 def by_background(colour: str) -> str | None:
-    """The theme for a background as a terminal names it: `rgb:1e1e/1e1e/1e1e`,
-    `#1e1e1e`; None for anything else.
+    """Return the theme for a background such as `rgb:1e1e/1e1e/1e1e` or `#1e1e1e`; None
+    for any other text.
     """
     if found := re.fullmatch(
         r"rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})"

@@ -15,7 +15,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from textual.widget import Widget
 
@@ -45,14 +45,18 @@ def matching_rows(rows: Iterable[Row], typed: str) -> list[Row]:
         text = row.text.casefold()
         everything = f"{text} {row.detail.casefold()}"
         if all(word in everything for word in words):
-            starts = text.lstrip("/").startswith(words[0].lstrip("/"))
-            ranked.append(
-                (0 if starts else 1 if all(word in text for word in words) else 2, row)
-            )
+            ranked.append((_rank(text, words), row))
         letters = iter(text)
         if all(letter in letters for word in words for letter in word):
             loose.append(row)
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])] or loose
+
+
+def _rank(text: str, words: Sequence[str]) -> int:
+    """Return the place of a row that has all words, by its text in lower case."""
+    if text.lstrip("/").startswith(words[0].lstrip("/")):
+        return 0
+    return 1 if all(word in text for word in words) else 2
 
 
 class Chooser(Overlay):

@@ -97,7 +97,9 @@ class TerminalDriver(Driver):
         return True
 
     def ask_for_background(self) -> None:
-        """The answer, if there is one, is a `BackgroundReported` for the app."""
+        """Ask for the background. A `BackgroundReported` for the app has the answer, if
+        any.
+        """
         self.parser.expect_answer(monotonic())
         self.write(BACKGROUND_QUESTION)
 
@@ -271,7 +273,7 @@ class TerminalDriver(Driver):
             self._process(self.parser.feed(lines + keys, monotonic()))
 
     def _end_input(self) -> None:
-        """Deliver what was typed last, and say that no more will come."""
+        """Deliver the last keys, then report the end of the input."""
         while self.parser.deadline < inf:
             self._process(self.parser.tick(self.parser.deadline))
         self.send_message(InputEnded(is_gone=is_hung_up(self.input)))
@@ -282,8 +284,8 @@ class TerminalDriver(Driver):
 
 
 def _read_some(file: int) -> bytes | None:
-    """Return what can be read, nothing at the end of the file, and None where there is
-    nothing to read at the moment.
+    """Return the available bytes, nothing at the end of the file, and None if there is
+    nothing to read now.
     """
     try:
         return os.read(file, _LARGEST_READ)

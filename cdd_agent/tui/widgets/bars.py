@@ -1,4 +1,4 @@
-"""The line below the prompt: what is going on, or what Enter does."""
+"""The line below the prompt: the current activity, or the effect of Enter."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.25
-"""Seconds: each frame goes over the line, which may be slow."""
+"""Seconds between frames. The connection may be slow."""
 
 
 class ActivityBar(GuardedWidget, Widget):
-    """Shows what is being waited for, and since when; otherwise the keys. Redraws
-    itself only while something runs.
+    """Shows the current activity and its duration, or else the keys. Redraws itself
+    only during an activity.
     """
 
     DEFAULT_CSS = """
@@ -40,7 +40,7 @@ class ActivityBar(GuardedWidget, Widget):
         self._timer: Timer | None = None
 
     def busy(self, what: str) -> None:
-        """Something has begun that may take a while, or is still going on."""
+        """Show an activity that began now, or continues."""
         if what == self._what:
             return
         self._said_once = ""
@@ -50,28 +50,29 @@ class ActivityBar(GuardedWidget, Widget):
         self.refresh()
 
     def rest(self, hint: str = "") -> None:
-        """Nothing is going on; show the keys, or what the person is to do."""
+        """Show the keys, or the user's next action: there is no activity."""
         if self._timer is not None:
             self._timer.stop()
         self._timer, self._what, self._hint, self._said_once = None, "", hint, ""
         self.refresh()
 
     def say_once(self, text: str) -> None:
-        """In place of all else, until something begins or ends; "" ends it."""
+        """Show a text instead of everything else until an activity begins or ends. An
+        empty text removes it.
+        """
         self._said_once = text
         self.refresh()
 
     def tell_meaning(self, text: str, doing: str = "") -> None:
-        """Say what Enter does with the line in the prompt, in place of the keys; ""
-        brings the keys back. `doing`: it does something else for now, whatever else
-        goes on.
+        """Show the effect of Enter in place of the keys; an empty text restores the
+        keys. `doing` is another effect, which is shown also during an activity.
         """
         self._meaning, self._doing = text, doing
         self.refresh()
 
     @contextmanager
     def interrupted(self, hint: str) -> Iterator[None]:
-        """The person is to do something first; then what was under way goes on."""
+        """Show the user's next action, and restore the activity afterwards."""
         what = self._what
         self.rest(hint)
         try:

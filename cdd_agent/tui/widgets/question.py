@@ -1,6 +1,4 @@
-"""A question to the person that one key answers, and the same about changes, with their
-diffs.
-"""
+"""Questions that one key answers, and questions about changes, with their diffs."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -21,20 +19,15 @@ from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.widget import Transcript
 
 _AROUND = 6
-"""Rows that are needed beside a question's text: plan, what is cut, answers, prompt,
-activity and status line.
+"""Rows of everything else: plan, cut text, answers, prompt, activity and status line.
 """
 _FRAME = 2
-"""Rows of the prompt's frame, which a low screen has not."""
+"""Rows of the prompt's frame. A low screen has no frame."""
 _ROWS_OF_KEYS = 2
-"""For the answers about changes, which are many; what does not fit is said in fewer
-words.
-"""
+"""Rows of the answers about changes. If they do not fit, they are shortened."""
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
 _MOST_ROWS = 1_000_000
-"""Of a diff: nothing of what a person is asked about is left out because there is much
-of it.
-"""
+"""The most lines of a diff: a question never leaves out a part of a long diff."""
 
 
 if TYPE_CHECKING:
@@ -47,13 +40,13 @@ else:
 
 
 class _InSight(_Mixin):
-    """A text on a part of the window at most, so that how to answer it is in sight.
-    Says when another part of it may be.
+    """A text that leaves room for its answers, and reports when its visible part may
+    change.
     """
 
     SHARE = 0.5
     around = _AROUND
-    """Rows that are needed beside it."""
+    """Rows of the other widgets."""
 
     class Moved(Message):
         pass
@@ -65,14 +58,14 @@ class _InSight(_Mixin):
 
     @property
     def room(self) -> int:
-        """The rows that it has at most."""
+        """The most rows of the text."""
         rows = self.app.size.height
         around = self.around + _FRAME * (not self.screen.has_class("-low"))
         return max(min(int(rows * self.SHARE), rows - around), 1)
 
     @property
     def is_laid_out(self) -> bool:
-        """It has the rows that it is to have."""
+        """True if the text has its final number of rows."""
         return self.size.height > 0
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -99,7 +92,7 @@ class _InSight(_Mixin):
 
     @property
     def above(self) -> int:
-        """The lines that are out of sight above."""
+        """The number of hidden lines above."""
         return self.scroll_offset.y
 
     @property
@@ -128,7 +121,7 @@ class _Diffs(_InSight, Transcript, can_focus=False):
         return 0 < min(self.virtual_size.height, self.room) <= self.size.height
 
     def lay_out_again(self) -> None:
-        """By the width that it has now."""
+        """Lay out the text for the current width."""
         self._fit(self.scrollable_content_region.width, following=False)
         self.refresh(layout=True)
 
@@ -141,11 +134,9 @@ class _Diffs(_InSight, Transcript, can_focus=False):
 
 
 class Question(GuardedWidget, Vertical):
-    """Shows a question, and how it is answered: each answer by its first letter, typed
-    into the prompt; Esc is no.
-
-    A text that is too long for the window scrolls. It cannot be agreed to before its
-    end was in sight.
+    """Shows a question and its answers. The user types the first letter of an answer
+    into the prompt; Esc is no. A long text scrolls, and the user must see its end
+    before they can agree.
     """
 
     DEFAULT_CSS = """
@@ -181,8 +172,8 @@ class Question(GuardedWidget, Vertical):
         yield self._keys
 
     def show_keys(self, *, typed: bool, answer: str | None = None) -> None:
-        """How to answer now: by a letter; with something else `typed` in the prompt,
-        when that is out of the way; or this is the `answer`, if nothing follows.
+        """Show how to answer: by a letter, or after Tab if the prompt has other text
+        (`typed`), or that `answer` is given if nothing follows.
         """
         self._typed, self._answer = typed, answer
         if answer is not None:
@@ -191,8 +182,8 @@ class Question(GuardedWidget, Vertical):
             self._keys.update(f"Tab, then {self._offered}" if typed else self._offered)
 
     def may_be(self, answer: str) -> bool:
-        """Whether it can be answered so: who has not seen the end cannot agree, and is
-        told.
+        """True if this answer is allowed now. Before the end of the text was visible,
+        agreeing shows a hint instead.
         """
         self._say_what_is_cut()
         if self._answers[answer] not in (Choice.YES, Choice.ALWAYS) or self._is_read:
@@ -204,11 +195,11 @@ class Question(GuardedWidget, Vertical):
         return self._said
 
     def answered(self) -> None:
-        """A key was the answer."""
+        """Note that a key answered the question."""
         self._said += 1
 
     def hint(self, text: str) -> None:
-        """Say why a key was not the answer."""
+        """Show why a key was not an answer."""
         self._said += 1
         self._more.update(text)
         self._more.add_class("-refused")
@@ -216,13 +207,11 @@ class Question(GuardedWidget, Vertical):
 
     @property
     def is_in_sight(self) -> bool:
-        """Its text is on the screen, as far as there is room."""
+        """True if the text is on the screen, as far as it fits."""
         return self._view.is_laid_out
 
     def scrolls(self, key: str) -> bool:
-        """The keys that scroll are the text's, not the transcript's, while there is
-        something to scroll.
-        """
+        """True if the scroll keys are for the text: it has hidden lines."""
         return key in _SCROLLING and self._view.max_scroll_y > 0
 
     def scroll_by(self, key: str) -> None:
@@ -249,8 +238,8 @@ def _lines(count: int, more: str = "") -> str:
 
 
 class ReviewQuestion(Question):
-    """A question about changes, one part after the other or all of it. Each word is an
-    answer by its first letter.
+    """A question about all changes, or about one part after the other. The first letter
+    of each word is an answer.
     """
 
     DEFAULT_CSS = """
@@ -284,7 +273,7 @@ class ReviewQuestion(Question):
         *,
         is_part: bool,
     ) -> None:
-        """Show another question in its place."""
+        """Show another question."""
         first, *about = map(sanitize_for_display, text.split("\n"))
         self._asked.update(first)
         self._diffs.show(about, diff)
@@ -298,7 +287,7 @@ class ReviewQuestion(Question):
         self.show_keys(typed=self._typed, answer=self._answer)
 
     def _fit_keys(self) -> None:
-        """The answers in as many words as there is room for."""
+        """Show the answers in the longest form that fits."""
         briefly = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
         said = [
             f"[{word[0]}] {word}" for word in self._answers if word in ("yes", "no")
@@ -315,7 +304,7 @@ class ReviewQuestion(Question):
         )
 
     def lay_out_again(self) -> None:
-        """It is not in sight yet."""
+        """Lay out the text again: it is not visible yet."""
         self._diffs.lay_out_again()
 
     @property

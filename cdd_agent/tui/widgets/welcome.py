@@ -200,22 +200,19 @@ class Welcome(GuardedWidget, Widget):
         notes = _plain(map(_quiet, self._note_lines(width)))
         blank = _plain([Content()])
         room = height - len(rows) - len(heading)
-        parts = []
+        # the most important part first
         for part in (where, about, notes):
-            if part and len(part) <= room:
-                room -= len(part)
-                parts.append(part)
-        lines = list(heading)
-        lines += about if about in parts else []
-        lines += where if where in parts else []
+            if len(part) > room:
+                part.clear()
+            room -= len(part)
+        lines = heading + about + where
         if room > 0:
             lines += blank
             room -= 1
         lines += [(self._drawn_row(row, width), row) for row in rows]
-        if notes in parts and room > 0:
+        if notes and room > 0:
             lines += blank
-        lines += notes if notes in parts else []
-        return lines
+        return lines + notes
 
     def _shown_rows(self, height: int) -> Sequence[int]:
         """Return the places of the rows that fit, including the highlighted one."""
