@@ -189,7 +189,7 @@ async def test_what_it_changed_is_unknown_here_and_only_no_change_can_be_undone(
 
     lay(sandbox, PAUSED)
     assert await undone(sandbox.engine()) == [(2,)]
-    with pytest.raises(ChangesUnknown, match="step 1"):
+    with pytest.raises(ChangesUnknown, match="Step 1"):
         await undone(sandbox.engine())
     assert sandbox.text("a.txt") == "good\n"
 
