@@ -44,6 +44,8 @@ class Person:
     pilot: Pilot[Any]
 
     async def say(self, line: str) -> None:
+        # what is typed replaces a suggested line
+        self.shell.home.prompt.replace("")
         self.shell.post_message(Prompt.Submitted(line))
         await self.pilot.pause(0.2)
         await self.wait()

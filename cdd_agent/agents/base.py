@@ -50,10 +50,13 @@ class Agent(Protocol):
     name: str
     ticket_slug: str
     emit: Emit
-    placeholder: str
-    """The most usual of what can be typed, in a few words."""
     after_a_failure: str
-    """The same once a step has failed, where that is different."""
+    """`placeholder` once a step has failed, where that is different."""
+
+    @property
+    def placeholder(self) -> str:
+        """The most usual of what can be typed, in a few words."""
+        ...
 
     @property
     def done(self) -> bool:
@@ -151,7 +154,6 @@ class ReadsWords:
     those of any shell, then lines that need a question; the rest is for the model.
     """
 
-    placeholder: str
     after_a_failure = ""
     OTHERS: ClassVar[tuple[tuple[str, str], ...]]
     """The last rows of the help: lines that are not commands, and their effect.
@@ -213,6 +215,11 @@ class ReadsWords:
 
     def words(self, text: str) -> Meaning:
         """The meaning of any other text."""
+        raise NotImplementedError
+
+    @property
+    def placeholder(self) -> str:
+        """The most usual of what can be typed, in a few words."""
         raise NotImplementedError
 
     @property

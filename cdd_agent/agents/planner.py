@@ -17,6 +17,7 @@ from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
 from cdd_agent.events.shell_events import PersonSaid
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanChecked, PlanOpened
+from cdd_agent.tickets.plan import without_step_ids
 
 
 def _proposal(agent: "PlannerAgent") -> str:
@@ -29,7 +30,6 @@ class PlannerAgent(ReadsWords):
     """
 
     name = "planner"
-    placeholder = "approve, keep, show, or what to change …"
     OTHERS = (
         (
             "anything else",
@@ -46,6 +46,22 @@ class PlannerAgent(ReadsWords):
         self.emit = planning.recorder.emit
         self.done = False
         self.ticket_slug = planning.desk.ticket.slug
+
+    @property
+    def placeholder(self) -> str:
+        notes = self._planning.notes
+        if notes.questions:
+            return "your answer …"
+        if notes.proposal:
+            return f"approve, {self._leaving_word}, or what to change …"
+        return "regenerate, basic, or what to change …"
+
+    @property
+    def _leaving_word(self) -> str:
+        """The command that gives the proposal up; without a plan there is nothing to
+        keep.
+        """
+        return "keep" if self._planning.notes.base.strip() else "discard"
 
     @property
     def lock(self) -> TicketLock:
@@ -187,7 +203,7 @@ class PlannerAgent(ReadsWords):
         hint="Enter: show the plan",
     )
     async def _show(self) -> None:
-        self.emit(Answer(self._planning.text()))
+        self.emit(Answer(without_step_ids(self._planning.text())))
 
     @word(
         "check",
@@ -208,12 +224,17 @@ class PlannerAgent(ReadsWords):
         else:
             await self._show_open()
 
-    @word("", hint="Enter: show open questions")
+    @word("", hint=lambda self: self._hint_of_enter())
     async def _show_open(self) -> None:
         if self._planning.notes.questions:
             self.tell(*self._planning.open_questions())
         else:
             self.tell(self._what_next())
+
+    def _hint_of_enter(self) -> str:
+        if self._planning.notes.questions:
+            return "Enter: show open questions"
+        return "Enter: show what to type next"
 
     @word(
         "discard",
@@ -278,11 +299,13 @@ class PlannerAgent(ReadsWords):
             )
             return Notice(text, kind=NoticeKind.RESUMED)
         if notes.proposal:
-            # Without a plan there is nothing to keep.
-            drops = "keep" if notes.base.strip() else "discard"
+            ends = {
+                "keep": "`keep` to leave plan.md unchanged",
+                "discard": "`discard` to drop the proposal",
+            }
             text = (
-                f"Type `approve` to write the plan, `{drops}` to discard the"
-                " proposal, or say what to change."
+                f"Type `approve` to write the plan, {ends[self._leaving_word]}, or say"
+                " what to change."
             )
         elif self._planning.desk.present().plan is not None:
             text = (

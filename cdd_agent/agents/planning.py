@@ -53,7 +53,7 @@ from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan import ImplementationPlan, Problem, without_step_ids
 from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, replace_plan
 from cdd_agent.tickets.plan_check import find_misfits
 from cdd_agent.tickets.plan_draft import make_basic_plan
@@ -191,7 +191,7 @@ class Planning:
 
     def _shown_as(self, text: str) -> list[Event]:
         return [
-            Answer(text),
+            Answer(without_step_ids(text)),
             PlanChecked(
                 self.desk.ticket.slug, self.name_of_plan, tuple(self.problems())
             ),
@@ -676,6 +676,9 @@ def _numbering(fixed: FixedSteps, plan: ImplementationPlan) -> str:
 
 def _in_diff(before: str, after: str) -> str:
     lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), "plan.md", "plan.md", lineterm=""
+        without_step_ids(before).splitlines(),
+        without_step_ids(after).splitlines(),
+        *("plan.md", "plan.md"),
+        lineterm="",
     )
     return fenced("\n".join(lines) or "No differences.", "diff")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 
+from cdd_agent.agents.added_lines import ADDED_LINES
 from cdd_agent.agents.attachments import without_files
 from cdd_agent.agents.compaction import is_summary
 from cdd_agent.engine.retelling import LONGEST_TEXT
@@ -24,6 +25,8 @@ def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
         if is_summary(message):
             events.append(ConversationShortened(0, 0, True, text, ""))
         elif message.role == "user":
+            if message.content in ADDED_LINES:
+                continue
             events.append(PersonSaid(without_files(text)))
         elif message.role == "assistant":
             if text.strip():

@@ -11,16 +11,11 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from cdd_agent.agents.added_lines import ADDED_LINES, BEGIN, GO_DEEPER, GO_ON
 from cdd_agent.agents.attachments import attach_files, room_for_files, without_files
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.notebook import Notebook
-from cdd_agent.agents.socrates_prompt import (
-    BEGIN,
-    GO_DEEPER,
-    GO_ON,
-    Surroundings,
-    request_of,
-)
+from cdd_agent.agents.socrates_prompt import Surroundings, request_of
 from cdd_agent.agents.spec_draft import Draft, RebasedDraft, plain_words
 from cdd_agent.agents.spec_losses import lost_words, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
@@ -52,8 +47,6 @@ _QUESTION_MARKS = "?？؟"
 _DROP = re.compile(
     r"drop(?:\s+(?P<which>all|[0-9]{1,6}(?:[\s,]+[0-9]{1,6})*))?", re.IGNORECASE
 )
-_ADDED_WORDS = frozenset({BEGIN, GO_DEEPER, GO_ON})
-"""Lines of ours that the model gets as the user's."""
 _LONGEST_QUOTE = 200
 """Characters of an unanswered line that a notice shows."""
 _LONGEST_DROPPED = 200
@@ -455,7 +448,7 @@ class SocratesAgent(ReadsWords):
         around = await search_in_thread(
             look, self.emit, "Looking for code about this ticket …"
         )
-        is_answer = is_answer or bool(set(notebook.said) - _ADDED_WORDS)
+        is_answer = is_answer or bool(set(notebook.said) - ADDED_LINES)
         if said is not None:
             room = room_for_files(self._dialogue.model)
             sent = await asyncio.to_thread(attach_files, self._root, said, room)
@@ -594,7 +587,7 @@ class SocratesAgent(ReadsWords):
 
 def _describe_unanswered(said: Sequence[str]) -> str:
     """Return a sentence about a turn that a stop has ended."""
-    lines = [line for line in said if line not in _ADDED_WORDS]
+    lines = [line for line in said if line not in ADDED_LINES]
     if not lines:
         return "The last reply was interrupted. Press Enter to ask again."
     quote = " ".join(without_files(lines[-1]).split())

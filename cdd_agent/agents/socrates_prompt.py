@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.agents.added_lines import ADDED_LINES
 from cdd_agent.agents.compaction import LONGEST_LINE, shorten
 from cdd_agent.agents.notebook import Notebook, without_data
 from cdd_agent.agents.prompt_files import load_prompt
@@ -30,15 +31,6 @@ from cdd_agent.tickets.related import Related, related_tickets
 from cdd_agent.tickets.spec_prompt import render_unknown_keys
 from cdd_agent.tickets.store import Ticket, TicketStore
 
-BEGIN = (
-    "I have opened this ticket. Look around where it is about, then begin with your"
-    " first questions."
-)
-GO_DEEPER = (
-    "The spec is complete. Look for what it does not say yet, or leaves to chance, and"
-    " ask about that."
-)
-GO_ON = "Go on."
 TOOL_ANSWERS = "what the tools showed in this turn"
 """Their name where a prompt had no room for them."""
 PLACES = "Places in the code that the ticket may be about"
@@ -163,7 +155,7 @@ def shorten_history(turns: Sequence[Message], most: int) -> list[tuple[Message, 
             plain.append(without_data(message))
         else:
             plain.append(message)
-        if message.role == "user" and message.content not in (BEGIN, GO_DEEPER, GO_ON):
+        if message.role == "user" and message.content not in ADDED_LINES:
             lines.append(Message("user", shorten(message.content, LONGEST_LINE)))
         else:
             lines.append(None)

@@ -86,7 +86,15 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
         decide = shell.ask_for_trust
-        return _opened(options, frontend, emit, note, decide, has_welcome=not first)
+        return _opened(
+            options,
+            frontend,
+            emit,
+            note,
+            decide,
+            has_welcome=not first,
+            has_setup=not first or first.split()[0] == "/model",
+        )
 
     shell = Shell(find_root(options.project), session, first, helps_to_begin=not first)
     error = shell.run()
@@ -163,9 +171,13 @@ def _opened(
     decide: Decide,
     *,
     has_welcome: bool = False,
+    has_setup: bool = False,
 ) -> tuple[Session, tuple[Notice, ...]]:
-    """Return the session, and notices for its start that the welcome does not show."""
+    """Return the session, and notices for its start. The welcome (`has_welcome`) and
+    the dialog that sets up a model (`has_setup`) show some of them themselves.
+    """
     # late: the first screen shows sooner
+    from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
     from cdd_agent.trust_words import (  # noqa: PLC0415
         leaves_out_model,
@@ -179,17 +191,16 @@ def _opened(
     )
     notices = [] if has_welcome else [Notice(note)]
     notices += notices_at_start(project.trust)
-    if not has_welcome and not (project.root / ".cdd").is_dir():
-        text = "This folder isn't a cdd project yet. Type `/init` to set it up."
-        notices.append(Notice(text))
+    if not has_welcome and (remark := describe_place(project.root)):
+        notices.append(Notice(remark))
     if project.config.model is None and leaves_out_model(project.trust):
         text = (
             "The project sets a model that you do not trust yet. Review it with"
             " `/trust`, or choose another with `/model NAME`."
         )
         notices.append(Notice(text, Tone.WARNING))
-    elif project.config.model is None and not has_welcome:
-        # late: the welcome does without it
+    elif project.config.model is None and not has_setup:
+        # late: the dialogs do without it
         from cdd_agent.commands.model_setup import how_to_set_up  # noqa: PLC0415
 
         notices.append(Notice(how_to_set_up(in_shell=True), Tone.WARNING))

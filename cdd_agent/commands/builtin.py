@@ -18,7 +18,7 @@ from cdd_agent.commands.code_context import (
 )
 from cdd_agent.commands.criteria import criteria_of_ticket
 from cdd_agent.commands.help import commands_help, help_on, help_topics
-from cdd_agent.commands.initialise import initialise
+from cdd_agent.commands.initialise import initialise_and_say_next
 from cdd_agent.commands.listing import STATES, TYPES
 from cdd_agent.commands.model_choice import choose
 from cdd_agent.commands.registry import (
@@ -206,7 +206,7 @@ def init(project: Project, *, templates: bool = False) -> Iterator[Event]:
     """Create what a cdd project needs and does not have yet: a settings file, a folder
     for tickets, and AGENTS.md. Existing files stay unchanged.
     """
-    return initialise(project, templates=templates)
+    return initialise_and_say_next(project, templates=templates)
 
 
 @command("context", any_time=True)

@@ -64,7 +64,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     refuses.
     """
     root = project.root
-    _refuse_no_place(root)
+    refuse_no_place(root)
     yield Notice(
         f"The project is {root}"
         + (", a git repository." if (root / ".git").exists() else ".")
@@ -109,6 +109,17 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
         )
 
 
+def initialise_and_say_next(
+    project: Project, *, templates: bool = False
+) -> Iterator[Notice]:
+    """`initialise` as a command: the last notice names the next command."""
+    yield from initialise(project, templates=templates)
+    text = "create a ticket with `/new feature NAME`."
+    if project.config.model is None:
+        text = f"set up a model with `/model`, then {text}"
+    yield Notice(f"Next: {text}")
+
+
 def settings_template() -> str:
     """Return a settings file in which all settings are comments, with their defaults
     and descriptions.
@@ -150,7 +161,7 @@ def _created(path: Path, text: str) -> list[Path]:
     return [path]
 
 
-def _refuse_no_place(root: Path) -> None:
+def refuse_no_place(root: Path) -> None:
     """Raise `NoPlace` for a folder of the system, also through a link."""
     home = home_folder()
     if home is not None and _is(root, home):

@@ -238,12 +238,12 @@ def how_to_set_up(*, in_shell: bool) -> str:
 {CHOOSE_ONE}
 - hosted: `{export}`, restart cdd, then `/model {hosted} --save`
 - a server: `/model openai/NAME {base} --save`; `/model` lists those on this computer
-- no model: quit, then run `cdd demo`"""
+- no model: `cdd demo --headless` shows a sample run"""
     return f"""\
 {CHOOSE_ONE}
 - hosted: `{export}`, and `model: {hosted}` in .cdd/config.yaml
 - a server: `model: openai/NAME` and `api_base: {base}` in .cdd/config.yaml
-- by a dialog: `cdd`, then `/model`
+- in a dialog: `cdd model`
 - no model: `cdd demo`"""
 
 

@@ -48,7 +48,7 @@ TERMINAL_COMMANDS = {
             "--templates",
             "copy the ticket templates to .cdd/templates for you to edit",
         ),
-        of_project="cdd_agent.commands.initialise:initialise",
+        of_project="cdd_agent.commands.initialise:initialise_and_say_next",
     ),
     "new": TerminalCommand(
         """

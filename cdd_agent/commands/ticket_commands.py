@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from cdd_agent.commands.initialise import refuse_no_place
 from cdd_agent.commands.listing import listed, opened, whereabouts
 from cdd_agent.commands.registry import WrongUsage
 from cdd_agent.engine.spec_notices import spec_notices
@@ -48,6 +49,7 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
     if kind.lower() == DOCUMENTATION:
         if len(words) != 2 or slug:
             raise WrongUsage(f"new {DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
+        _refuse_no_place(project)
         page = create_page(project.root, *words)
         yield Notice(
             f"Created {page.relative_to(project.root).as_posix()}. Fill it in.",
@@ -64,7 +66,14 @@ def create_ticket(
     """Raises `BadInput`."""
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=_QUOTE)
+    _refuse_no_place(project)
     return project.tickets.create(kind, words[0], slug)
+
+
+def _refuse_no_place(project: Project) -> None:
+    """Raise `NoPlace` where `init` does, except in an existing project."""
+    if not (project.root / ".cdd").is_dir():
+        refuse_no_place(project.root)
 
 
 def describe_created(ticket: Ticket) -> Notice:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.agents.store import LastActive
+from cdd_agent.commands.initialise import NoPlace, refuse_no_place
 from cdd_agent.commands.overview import overviews
 from cdd_agent.commands.sessions import left_last
 from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
@@ -44,7 +45,7 @@ def find_beginning(
     ticket.
     """
     unfinished, tickets = None, 0
-    place = _describe_place(project.root)
+    place = describe_place(project.root)
     try:
         tickets = len(project.tickets.list())
         unfinished = _find_unfinished(project, left_open)
@@ -143,9 +144,14 @@ def _likeliest(rows: tuple[WelcomeRow, ...], unfinished: Unfinished | None) -> i
     return actions.index(RowAction.NEW_TICKET)
 
 
-def _describe_place(root: Path) -> str:
+def describe_place(root: Path) -> str:
+    """Return a remark on a folder that is not a project; empty for a project."""
     if (root / ".cdd").is_dir():
         return ""
+    try:
+        refuse_no_place(root)
+    except NoPlace as problem:
+        return f"{problem.message} Start cdd in your project's folder."
     return f"{_short_path(root)} isn't a cdd project yet. Type /init to set it up."
 
 

@@ -28,6 +28,9 @@ DELETED = "deleted"
 STEP_ID = re.compile("[a-z0-9]{4,8}")
 ID_COMMENT = re.compile(r"\s*<!--\s*id:\s*(?P<id>[^\s>]*)\s*-->\s*$")
 """The id of a step, at the end of its heading."""
+_ID_OF_HEADING = re.compile(
+    r"^(?P<heading>#.*?)[ \t]*<!--[ \t]*id:[^\n>]*-->[ \t]*$", re.MULTILINE
+)
 STEP_LABEL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*(?:\.?[A-Za-z])?")
 """The number of a step as people write it: `2`, `1b`, `1.5`, `2.1.a`."""
 
@@ -267,6 +270,11 @@ def _plain_title(title: str) -> str:
         struck = _STRUCK.fullmatch(title)
         title = (struck[1] if struck else title).strip()
     return title
+
+
+def without_step_ids(text: str) -> str:
+    """Return a plan's Markdown without the ids of steps, to show it."""
+    return _ID_OF_HEADING.sub(r"\g<heading>", text)
 
 
 def _normal_list(entries: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -28,6 +28,9 @@ _SMALL = frozenset(
 )
 
 
+_SENTENCE_END = re.compile(r"[.:;!?]\s|[。！？]")
+
+
 class NamedWish:
     """The user's wish, and the ticket that is created for it."""
 
@@ -86,11 +89,19 @@ class Guide:
 
 
 def _named(words: str) -> str:
-    """Return a name for the ticket from the meaningful words."""
-    # `\w` has no vowel signs, as words of many scripts need them.
-    found = re.findall(r"[^\s!-/:-@\[-`{-~]+", words)
-    telling = [word for word in found if word.casefold() not in _SMALL]
+    """Return a name for the ticket from the meaningful words of the first sentence
+    that has several.
+    """
+    sentences = [_telling_words(text) for text in _SENTENCE_END.split(words)]
+    long_enough = (found for found in sentences if len(found) > 1)
+    telling = next(long_enough, _telling_words(words))
     try:
         return to_kebab(" ".join(telling[:_WORDS])[:_LONGEST])
     except CddError:  # nothing is left, or only letters that no name has
         return "first-ticket"
+
+
+def _telling_words(text: str) -> list[str]:
+    # `\w` has no vowel signs, as words of many scripts need them.
+    found = re.findall(r"[^\s!-/:-@\[-`{-~]+", text)
+    return [word for word in found if word.casefold() not in _SMALL]

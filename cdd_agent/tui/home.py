@@ -255,7 +255,8 @@ class Home(GuardedWidget, Screen[None]):
             case ReplyDelayed(seconds=seconds, reason=reason):
                 # a new wait: the activity bar may cut its reason
                 if seconds > self._delay:
-                    transcript.add(BlockKind.OUTPUT, reason)
+                    said = f"{reason} Retrying in {seconds:.0f} s."
+                    transcript.add(BlockKind.OUTPUT, said)
                 self._delay = seconds - 1
                 activity.busy(f"Retrying in {seconds:.0f} s: {reason}")
             case ReplyRestarted(was_thought=True):

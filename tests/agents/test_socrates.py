@@ -12,22 +12,24 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cdd_agent.agents.added_lines import ADDED_LINES, GO_DEEPER
 from cdd_agent.agents.notebook import NAME
 from cdd_agent.agents.prompt_files import load_prompt
-from cdd_agent.agents.socrates_prompt import GO_DEEPER
+from cdd_agent.agents.retelling import retold
 from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.engine.lock import LockGone, TicketTaken
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
 from cdd_agent.events.notices import NoticeKind
-from cdd_agent.events.shell_events import AgentChanged
+from cdd_agent.events.shell_events import AgentChanged, PersonSaid
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     ConnectionFailed,
     ContextTooLong,
+    Message,
     ProviderData,
     RequestRejected,
     ToolCall,
@@ -913,3 +915,9 @@ async def test_a_second_approve_is_not_sent_to_chat(sandbox: Sandbox) -> None:
     assert told(events).count(f"`/socrates {SLUG}`") == 2
     assert spec_text(sandbox) == text
     assert len(sandbox.model.requests) == asked
+
+
+@pytest.mark.parametrize("added", sorted(ADDED_LINES))
+def test_lines_that_the_user_did_not_type_are_not_shown_again(added: str) -> None:
+    conversation = [Message("user", added), Message("user", f"{added} Me, too.")]
+    assert retold(conversation) == (PersonSaid(f"{added} Me, too."),)

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from cdd_agent.agents.added_lines import GO_DEEPER
 from cdd_agent.agents.notebook import NAME, open_points
-from cdd_agent.agents.socrates_prompt import GO_DEEPER
 from cdd_agent.commands.registry import handle
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Event

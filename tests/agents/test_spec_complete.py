@@ -5,7 +5,7 @@ no question is open: by Socrates, in the panel, and by the commands that show a 
 import re
 from collections.abc import Awaitable, Callable
 
-from cdd_agent.agents.socrates_prompt import GO_DEEPER
+from cdd_agent.agents.added_lines import GO_DEEPER
 from cdd_agent.commands.overview import overviews
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.stream import Event

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cdd_agent.agents.socrates_prompt import BEGIN, shorten_history
+from cdd_agent.agents.added_lines import BEGIN
+from cdd_agent.agents.socrates_prompt import shorten_history
 from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.agents.spec_losses import lost_words, sentences, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal, respell_proposal

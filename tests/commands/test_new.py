@@ -1,13 +1,17 @@
 """`/new`: tickets and pages of documentation from templates."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from cdd_agent.cli.main import main
+from cdd_agent.commands.initialise import NoPlace
 from cdd_agent.commands.registry import handle
+from cdd_agent.commands.ticket_commands import new
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.open_project import open_project
 from tests.support.listening import collect
 from tests.support.projects import Sandbox
 from tests.support.tables import each_row
@@ -28,6 +32,15 @@ async def test_a_new_ticket_names_the_next_command(sandbox: Sandbox) -> None:
     told = await say(sandbox, "/new bug 'No words'")
     assert f"`/socrates {SLUG}`" in told
     assert f"`/plan {SLUG}`" in told
+
+
+@each_row("line", ["bug 'No words'", "documentation guide deploy"])
+def test_nothing_is_created_in_the_home_folder(line: str) -> None:
+    kind, *words = shlex.split(line)
+    with pytest.raises(NoPlace):
+        list(new(open_project(Path.home(), {}), kind, *words))
+    assert not (Path.home() / "tickets").exists()
+    assert not (Path.home() / "docs").exists()
 
 
 async def test_a_page_of_each_kind_is_in_its_folder_with_its_title(

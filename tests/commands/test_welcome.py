@@ -1,6 +1,7 @@
 """The rows of the first screen: by what there is, and which is highlighted first."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.open_project import open_project
 from cdd_agent.settings.config import Config
 from tests.llm.model_lists import LIST, server
 from tests.support.listening import collect
@@ -191,6 +193,13 @@ def test_a_folder_that_is_no_project_is_named(sandbox: Sandbox) -> None:
     assert "/init" in place
     (sandbox.root / ".cdd").mkdir()
     assert find_beginning(sandbox.project, None, "").place == ""
+
+
+def test_a_folder_that_cannot_be_a_project_does_not_offer_init() -> None:
+    home = Path.home()
+    place = find_beginning(open_project(home, {}), None, "").place
+    assert "home folder" in place
+    assert "/init" not in place
 
 
 async def test_a_model_that_cannot_be_asked_is_a_problem(

@@ -30,7 +30,9 @@ async def test_a_plan_is_proposed_changed_and_approved(sandbox: Sandbox) -> None
         assert heading(2).lstrip("# ") in person.told
         (checked,) = [event for event in person.shown if isinstance(event, PlanChecked)]
         assert not checked.problems
-        assert person.prompt.area.placeholder.startswith("approve, keep")
+        assert "<!--" not in person.told
+        assert person.prompt.area.placeholder.startswith("approve, discard")
+        assert "open questions" not in person.activity
 
         await person.say(WISH)
         assert SUMMARY in person.told

@@ -4,6 +4,8 @@ ever.
 
 from collections.abc import Sequence
 
+from textual import events
+
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tui.guide import NamedWish
@@ -261,7 +263,11 @@ async def test_a_wish_becomes_a_ticket_and_enter_confirms_each_further_step(
         screen = await wished(person)
         await person.press("enter")
         assert person.app.screen is screen
-        screen.type(f"{WORDS}x")
+        assert "does nothing here" not in person.screen
+        assert "Type what you want first" in person.screen
+        person.app.post_message(events.Paste(f"{WORDS}x"))
+        await person.rest()
+        assert "Type what you want first" not in person.screen
         await person.press("backspace", "enter")
         await home(person)
         assert (sandbox.root / "tickets" / WISHED / "spec.yaml").exists()
@@ -299,6 +305,9 @@ def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
         "Größe ändern": "/new feature grosse-andern",
         "数を数える": "/new feature '数を数える'",
         "मुझे हिन्दी में लॉगिन": "/new feature 'मुझे-हिन्दी-में-लॉगिन'",
+        "Customers pay less. It is a percentage": "/new feature customers-pay-less",
+        "Hello! Fix the login": "/new feature fix-login",
+        "take 2.5 % off": "/new feature take-2-5-off",
         "🚀": "/new feature first-ticket",
         "the": "/new feature first-ticket",
         "x" * 300: f"/new feature {'x' * 48}",

@@ -206,7 +206,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
             f"/plan {SLUG}",
             [
                 (
-                    "Type `approve` to write the plan, `discard` to discard the"
+                    "Type `approve` to write the plan, `discard` to drop the"
                     " proposal, or say what to change."
                 )
             ],
@@ -223,7 +223,7 @@ async def test_the_planner(sandbox: Sandbox) -> None:
             [
                 "You have not approved this proposed plan yet.",
                 (
-                    "Type `approve` to write the plan, `discard` to discard the"
+                    "Type `approve` to write the plan, `discard` to drop the"
                     " proposal, or say what to change."
                 ),
             ],
@@ -405,6 +405,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
                 "Created tickets/.gitkeep",
                 "Created AGENTS.md",
                 "Fill in the <…> placeholders in AGENTS.md. Until you do, those lines are left out of prompts.",
+                "Next: set up a model with `/model`, then create a ticket with `/new feature NAME`.",
             ],
         ),
         (
@@ -412,6 +413,7 @@ async def test_chat_and_what_makes_a_project(sandbox: Sandbox) -> None:
             [
                 f"The project is {sandbox.root}.",
                 "Already set up; nothing was changed.",
+                "Next: set up a model with `/model`, then create a ticket with `/new feature NAME`.",
             ],
         ),
         (

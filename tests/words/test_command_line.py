@@ -52,12 +52,17 @@ def test_from_an_empty_folder_to_a_ticket(
                 "✓ Created tickets/.gitkeep",
                 "✓ Created AGENTS.md",
                 "Fill in the <…> placeholders in AGENTS.md. Until you do, those lines are left out of prompts.",
+                "Next: set up a model with `cdd model`, then create a ticket with `cdd new feature NAME`.",
             ],
         ),
         (
             "init",
             0,
-            ["The project is ROOT.", "✓ Already set up; nothing was changed."],
+            [
+                "The project is ROOT.",
+                "✓ Already set up; nothing was changed.",
+                "Next: set up a model with `cdd model`, then create a ticket with `cdd new feature NAME`.",
+            ],
         ),
         (
             "new bug login",

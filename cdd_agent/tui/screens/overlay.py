@@ -114,6 +114,10 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             Content(Face.SHELL.name_commands(sanitize_for_display(text or self.keys)))
         )
 
+    def why_nothing(self, key: str) -> str:
+        """Return the line at the bottom after a key that did nothing."""
+        return f"{shown(key)} does nothing here · {self.keys}"
+
     def type(self, text: str) -> None:
         """Handle a printable key without a binding, or a pasted text."""
 
@@ -151,11 +155,12 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         elif event.is_printable and event.character:
             self.type(event.character)
         if self.is_current and self.seen() == before:
-            self.hint(f"{shown(event.key)} does nothing here · {self.keys}")
+            self.hint(self.why_nothing(event.key))
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop().prevent_default()
         if not self.pass_on(event):
+            self.hint("")
             self.type(" ".join(event.text.split()))
 
     def action_close(self) -> None:

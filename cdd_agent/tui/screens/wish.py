@@ -60,6 +60,11 @@ class Wish(Overlay):
     def seen(self) -> str:
         return self._typed
 
+    def why_nothing(self, key: str) -> str:
+        if key == "enter":
+            return "Type what you want first · Esc: close"
+        return super().why_nothing(key)
+
     def type(self, text: str) -> None:
         self._typed += text
         self._show()

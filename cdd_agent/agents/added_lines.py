@@ -1,0 +1,12 @@
+"""Lines that Socrates' model gets as the user's, and that the user did not type."""
+
+BEGIN = (
+    "I have opened this ticket. Look around where it is about, then begin with your"
+    " first questions."
+)
+GO_DEEPER = (
+    "The spec is complete. Look for what it does not say yet, or leaves to chance, and"
+    " ask about that."
+)
+GO_ON = "Go on."
+ADDED_LINES = frozenset({BEGIN, GO_DEEPER, GO_ON})
