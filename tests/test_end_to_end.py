@@ -168,7 +168,7 @@ USELESS = {
         1,
         "any-model",
     ),
-    "words": (Answer("Everything is done and all tests pass."), 1, "gives no file"),
+    "words": (Answer("Everything is done and all tests pass."), 1, "does not change"),
 }
 """Answers of a server, each with the exit code and a word that the user sees."""
 

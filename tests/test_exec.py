@@ -232,7 +232,7 @@ def test_a_ticket_without_a_plan_names_the_way_to_one(
     sandbox.write(STEPS[0])
     (sandbox.ticket / "plan.md").unlink()
     assert cdd(sandbox, "exec", SLUG, "--model", script(sandbox)) == 2
-    assert "/plan" in capsys.readouterr().err
+    assert "cdd plan" in capsys.readouterr().err
 
 
 def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
@@ -242,7 +242,7 @@ def test_an_unreadable_state_is_set_aside_once_and_then_the_run_starts_afresh(
     (sandbox.ticket / "execution-state.json").write_text("{torn")
     model = script(sandbox, says("a.txt", "good"))
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 2
-    assert "set aside" in capsys.readouterr().err
+    assert "renamed to" in capsys.readouterr().err
     assert [path.read_text() for path in sandbox.ticket.glob("*.aside-*")] == ["{torn"]
     assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
 

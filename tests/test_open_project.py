@@ -461,7 +461,7 @@ def test_trust_is_shown_given_and_revoked(tmp_path: Path) -> None:
     assert "not trusted" in told(project)[0]
     assert any("approval" in line for line in told(project))
     once = open_project(tmp_path, {}, decide=accept_once)
-    assert "for this run alone" in told(once)[0]
+    assert "for this run only" in told(once)[0]
     told(project, give=True)
     assert open_project(tmp_path, {}).config.approval == "auto"
     assert "are trusted" in told(project)[0]

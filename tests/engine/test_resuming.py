@@ -114,7 +114,7 @@ async def test_where_there_is_nothing_to_rebuild_from_nothing_is_started(
 ) -> None:
     state_file(half).write_text("torn")
     (half.root / ".cdd/runs" / SLUG / "state.json").write_text("torn too")
-    with pytest.raises(BadInput, match="set aside"):
+    with pytest.raises(BadInput, match="renamed"):
         half.engine()
     assert [path.read_text() for path in half.ticket.glob("*.aside-*")] == ["torn"]
 
@@ -124,7 +124,7 @@ async def test_where_the_file_is_gone_and_its_copy_is_torn_nothing_is_started(
 ) -> None:
     state_file(half).unlink()
     (half.root / ".cdd/runs" / SLUG / "state.json").write_text("torn")
-    with pytest.raises(BadInput, match="set aside"):
+    with pytest.raises(BadInput, match="renamed"):
         half.engine()
     assert [
         path.read_text()
@@ -137,7 +137,7 @@ async def test_a_done_step_whose_text_was_changed_stays_done_and_is_marked(
 ) -> None:
     half.write(Step("a.txt", check("a.txt"), description="Make it blue."), TWO[1])
     events = await run_all(half.replies(says("b.txt", "good")))
-    assert "Step 1" in notice(events, NoticeKind.STEP_CHANGED)
+    assert "step 1" in notice(events, NoticeKind.STEP_CHANGED)
     engine = half.engine()
     assert [step.changed for step in engine.run.opened().steps] == [True, False]
     engine.close()

@@ -135,7 +135,7 @@ async def test_a_checkpoint_whose_contents_are_gone_is_said_to_be_so(
     name = git(project, "rev-parse", f"{before.files}:a.txt")
     (project / ".git/objects" / name[:2] / name[2:]).unlink()
 
-    with pytest.raises(CheckpointGone, match="no longer there"):
+    with pytest.raises(CheckpointGone, match="checkpoint of this run is missing"):
         await restore(checkpoints, before, after)
     assert (project / "a.txt").read_text() == "b\n"
 

@@ -573,7 +573,7 @@ async def test_outside_a_repository(tmp_path: Path) -> None:
         commit_files(tmp_path, ["a.txt"], MESSAGE),
         already_committed(tmp_path, MESSAGE.trailer),
     ):
-        with pytest.raises(CommitRefused, match="no git") as caught:
+        with pytest.raises(CommitRefused, match="not in a git repository") as caught:
             await ask
         assert "git init" in caught.value.hint
         assert "commit: off" in caught.value.hint
