@@ -88,7 +88,7 @@ def test_a_project_below_the_top_has_what_is_around_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("", "a git repository with a commit"), ("inner", "submodules or repositories inside")],
+    [("", "a git repository with a commit"), ("inner", "submodules or repositories")],
 )
 async def test_there_are_no_trees_where_they_would_miss_files(
     tmp_path: Path, name: str, reason: str

@@ -336,7 +336,7 @@ async def on_the_welcome(person: Person, left: set[str]) -> None:
         shell.add_class("-welcome")
         welcome.open(Beginning((row,)))
         await person.pilot.pause()
-        await keys(person, "down", "up", "escape")
+        await keys(person, "enter", "down", "up", "escape")
         lines = person.screen.splitlines()
         place = next((y for y, line in enumerate(lines) if row.title in line), 0)
         await click(person, lines[place].find(row.title), place)

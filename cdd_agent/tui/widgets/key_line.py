@@ -3,10 +3,11 @@
 from textual.content import Content
 from textual.widgets import Static
 
+from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.hints import fit_hint
 
 
-class KeyLine(Static):
+class KeyLine(GuardedWidget, Static):
     """Shows the parts that fit into the row."""
 
     def render(self) -> Content:
