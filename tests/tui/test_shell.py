@@ -51,7 +51,7 @@ async def test_exec_opens_the_plan_and_its_agent(sandbox: Sandbox) -> None:
         ]
         assert f"{SLUG}: Say words" in person.told
         assert "Make a.txt" in notice(person.shown, NoticeKind.WHAT_NEXT)
-        assert person.prompt.area.placeholder.startswith("Enter: run")
+        assert person.prompt.area.placeholder.startswith("status, skip")
 
 
 async def test_a_word_or_enter_alone_runs_the_next_step(sandbox: Sandbox) -> None:
@@ -133,7 +133,7 @@ async def test_a_failed_step_is_shown_and_retried(sandbox: Sandbox) -> None:
 
         await person.say("retry")
         assert person.steps[1].startswith("? 1. Make a.txt")
-        assert person.prompt.area.placeholder.startswith("Enter: run")
+        assert person.prompt.area.placeholder.startswith("status, skip")
 
 
 async def test_a_skipped_step_frees_the_step_that_depends_on_it(
@@ -186,7 +186,7 @@ async def test_a_line_that_leads_nowhere_is_answered(sandbox: Sandbox) -> None:
         "/exec nothing-like-it": "nothing-like-it",
         '/exec "half': "quotation mark",
         "/": "command /",
-        "hello": "no reply left",
+        "hello": "has no reply for request",
         "bye": "`/exit`",
         "!": "shell command after",
     }
