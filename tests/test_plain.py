@@ -382,6 +382,22 @@ if os.name != "nt":
             person.type("/cost")
             await person.until(lambda told: "This session" in told)
 
+    @pytest.mark.parametrize("word", ["exit", ":q", "/exit"])
+    async def test_a_word_that_quits_stops_the_turn_and_its_question(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], word: str
+    ) -> None:
+        sandbox.write(*TWO)
+        sandbox.flags = {"approval": "ask"}
+        sandbox.model = ScriptedModel([says("a.txt", "good")])
+        async with at_terminal(sandbox, capsys) as person:
+            person.type(f"/exec {SLUG}")
+            await person.until(lambda told: "(Enter: run step 1" in told)
+            person.type("continue")
+            await person.until(lambda told: "[y] apply" in told)
+            person.type(word)
+            await person.until(lambda told: "Stopped" in told)
+        assert not (sandbox.root / "a.txt").exists()
+
     async def test_a_fault_in_a_read_only_command_stops_nothing(
         sandbox: Sandbox,
         capsys: pytest.CaptureFixture[str],
