@@ -18,6 +18,7 @@ from cdd_agent.files.atomic import write_atomic
 from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.llm.known_models import has_provider
 from cdd_agent.llm.local_servers import USUAL_PORTS
+from cdd_agent.llm.model_search import expect_no_secret
 from cdd_agent.llm.offered_model import list_in_words
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.open_project import stored_config, trust_written
@@ -49,6 +50,8 @@ async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
     given = words if role is None else words[1:]
     if len(given) > 2 or (save and not given):
         raise WrongUsage("model [ROLE] [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
+    if save and len(given) == 2:
+        expect_no_secret(given[1])
     if not given:
         found = await session.look_for_models()
         text = "\n".join(_describe_choice(session.project.config, found))

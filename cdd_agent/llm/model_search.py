@@ -69,7 +69,7 @@ def candidate_addresses(text: str) -> tuple[str, ...]:
     Raises `BadInput` if it stands for none.
     """
     text = text.strip().strip("\"'`<>")
-    _expect_no_secret(text)
+    expect_no_secret(text)
     if not text.endswith("://"):
         text = text.rstrip("/")
     found: list[str] = []
@@ -90,7 +90,7 @@ def candidate_addresses(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _expect_no_secret(text: str) -> None:
+def expect_no_secret(text: str) -> None:
     """Raise `BadInput` for a key, which would be looked up as the name of a server, and
     for a password, which would be saved with the address. The message has neither.
     """

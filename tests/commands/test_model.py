@@ -498,3 +498,11 @@ async def test_the_first_notice_appears_only_without_a_model(sandbox: Sandbox) -
     assert await collect(session_in(sandbox).first_look()) == []
     sandbox.flags = {"model": "openai/any"}
     assert await collect(session_in(sandbox, OLLAMA).first_look()) == []
+
+
+async def test_an_address_with_a_password_is_not_saved(sandbox: Sandbox) -> None:
+    session = session_in(sandbox)
+    with pytest.raises(BadInput, match="user name and the password"):
+        await say(session, "/model any http://me:hunter2@127.0.0.1:1/v1 --save")
+    assert not (sandbox.root / FILE).exists()
+    assert session.project.config.model is None
