@@ -83,7 +83,7 @@ def test_a_question_can_be_read_and_answered(
     terminal.type(f"/exec {SLUG}")
     sees("Plan 0/1")
     terminal.type("continue")
-    sees("[y] yes   [n] no")
+    sees("[y] ")
     sees("Waiting for your answer")
     sees("❯")
     reads()
