@@ -209,7 +209,7 @@ def test_what_is_not_committed_is_said_to_be_left_out_of_the_trees_that_are_made
     (root / "notes").write_text("new\n")  # so much is always left out
     words, said = (
         ("exec", "bug-a", "bug-b", "--jobs", "1", "--model", model),
-        "not committed is not in",
+        "uncommitted changes are not in",
     )
 
     assert cdd(root, *words) == 75
