@@ -82,7 +82,7 @@ def test_missing_files_are_named_before_the_model_is_asked(
     printed = capsys.readouterr()
     names = [event["event"] for event in events(printed.out)]
     assert "step_started" not in names
-    assert f"Missing: {missing}" in printed.err
+    assert f"only your tree has: {missing}" in printed.err
 
     # the next start looks again
     place = tree_of(mine) / missing.rstrip("/")
