@@ -30,7 +30,7 @@ READ_ONLY: dict[str, type[Event]] = {
     "/cost": Notice,
     "/context a.txt": Answer,
     "/approval": Notice,
-    "/model": Notice,
+    "/model": ScreenAsked,
     "/help": ScreenAsked,
     "/help executor": ScreenAsked,
     "/criteria": CriteriaShown,

@@ -40,7 +40,7 @@ async def test_each_screen_shows_labels(sandbox: Sandbox) -> None:
         assert "~7b now" in person.screen
         await person.press("left")
         await person.until(lambda: "After step 7: Make a.txt" in shown(person))
-        assert "undoes step 7b;" in shown(person)
+        assert "undoes step 7b." in shown(person)
         await person.press("enter")
         await person.until(lambda: person.prompt.text == "undo 7b")
         person.prompt.area.clear()

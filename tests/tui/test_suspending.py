@@ -186,7 +186,7 @@ async def test_ctrl_z_reports_that_the_shell_cannot_be_suspended(
 ) -> None:
     async with person_at(sandbox) as person:
         await person.press("ctrl+z")
-        await person.until(lambda: "cannot be suspended" in told(person))
+        await person.until(lambda: "Cannot suspend the shell" in told(person))
 
 
 async def test_ctrl_g_reports_that_there_is_no_terminal_for_the_editor(
@@ -195,5 +195,5 @@ async def test_ctrl_g_reports_that_there_is_no_terminal_for_the_editor(
     monkeypatch.setenv("VISUAL", "true")
     async with person_at(sandbox) as person:
         await person.press(*"half", "ctrl+g")
-        await person.until(lambda: "cannot be lent" in told(person))
+        await person.until(lambda: "cannot run an editor" in told(person))
         assert person.prompt.text == "half"

@@ -86,7 +86,7 @@ async def test_during_a_step_the_effect_of_enter_on_each_kind_of_line_is_shown(
         await types(person, "")
         model.release()
         await person.until(lambda: not person.is_waiting)
-        assert person.prompt.area.placeholder.startswith("Enter: run")
+        assert person.prompt.area.placeholder.startswith("status, skip")
         assert person.activity.startswith("Enter: run step 2")
 
 
