@@ -187,7 +187,7 @@ def test_in_a_poetry_project_a_plan_may_name_poetry(
         ("a 'b", "rm x", "`rm` is not on the list"),
         (None, "./run.sh", "`./run.sh` is not on the list"),
         (None, "A=1 pytest", "before a program needs a shell"),
-        (None, "pytest 'x", "has no end"),
+        (None, "pytest 'x", "is not closed"),
     ],
 )
 def test_what_a_plan_may_not_run_is_refused_with_a_way_out(
@@ -308,7 +308,7 @@ KNOWN = Reference().after(SuiteRun(results={A: Result.PASSED, B: Result.FAILED})
         (-9, {A: "passed", B: "passed"}, None, "failed (exit code -9)"),
         (5, {}, None, f"no longer finds {A}"),
         (0, {A: "skipped", B: "skipped"}, None, f"skips {A}"),
-        (0, None, None, "left no report"),
+        (0, None, None, "wrote no test report"),
         (4, None, None, "failed (exit code 4)"),
     ],
 )

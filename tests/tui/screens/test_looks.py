@@ -225,6 +225,7 @@ async def back(app: Shell, pilot: Pilot[None]) -> None:
     app.home.set_focus(app.home.prompt.area)
     app.home.transcript.follow()
     await pilot.pause()
+    app.home.say_that_nothing_is_done("")  # Escape may have said so by now
 
 
 @pytest.mark.parametrize("look", LOOKS)
