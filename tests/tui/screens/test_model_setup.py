@@ -3,6 +3,7 @@ by a key that the user means.
 """
 
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -267,17 +268,19 @@ async def test_a_failed_search_keeps_the_address_and_says_what_came_back(
 
 
 async def test_escape_cancels_a_search(sandbox: Sandbox) -> None:
-    async with person_at(sandbox, find_servers=no_servers) as person:
-        screen = await dialog(person)
-        await choose(person, "another server")
-        await person.type("10.255.255.1")
-        await person.press("enter")
-        await person.until(lambda: "Looking for models" in person.screen)
-        await person.press("x", "enter")
-        await person.press("escape")
-        await person.until(lambda: not list(screen.workers))
-        assert person.app.screen is screen
-        assert "› 10.255.255.1▏" in person.screen
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        async with person_at(sandbox, find_servers=no_servers) as person:
+            screen = await dialog(person)
+            await choose(person, "another server")
+            await person.type(address)
+            await person.press("enter")
+            await person.until(lambda: "Looking for models" in person.screen)
+            await person.press("x", "enter")
+            await person.press("escape")
+            await person.until(lambda: not list(screen.workers))
+            assert person.app.screen is screen
+            assert f"› {address}▏" in person.screen
 
 
 async def test_a_key_that_comes_twice_at_once_closes_only_one_screen(
