@@ -496,9 +496,6 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.home.say_that_enter_was_ignored()
         self._take_hint_back = partial(self.home.say_that_nothing_is_done, "")
 
-    def on_welcome_enter_ignored(self) -> None:
-        self.on_prompt_enter_ignored()
-
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """Begin a turn with the line, answer a question with it, run it now, or queue
         it.

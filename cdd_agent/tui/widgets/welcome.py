@@ -16,6 +16,7 @@ from cdd_agent.commands.welcome_rows import WHAT_CDD_IS, Beginning, WelcomeRow
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.quiet_enter import EnterGuard
+from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.version import VERSION
 
 if TYPE_CHECKING:
@@ -48,9 +49,6 @@ class Welcome(GuardedWidget, Widget):
         def __init__(self, row: WelcomeRow) -> None:
             super().__init__()
             self.row = row
-
-    class EnterIgnored(Message):
-        """Enter came before the user could have read what it does."""
 
     class HintChanged(Message):
         """The effect of Enter in an empty prompt has changed."""
@@ -130,7 +128,7 @@ class Welcome(GuardedWidget, Widget):
                 self._appear()
             case "enter":
                 if self._guard.is_too_soon(event):
-                    self.post_message(self.EnterIgnored())
+                    self.post_message(Prompt.EnterIgnored())
                 else:
                     self.post_message(self.Started(self._beginning.rows[self._chosen]))
             case _:
