@@ -16,7 +16,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Tone
 from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import table
-from cdd_agent.tui.screens.overlay import Overlay
+from cdd_agent.tui.screens.overlay import SCROLLING, Overlay
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -49,17 +49,7 @@ class BoardScreen(Overlay):
     BoardScreen #runs { height: auto; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_rows('scroll_up')", "Up one line", show=False),
-        Binding("down", "scroll_rows('scroll_down')", "Down one line", show=False),
-        Binding("pageup", "scroll_rows('scroll_page_up')", "Up one page", show=False),
-        Binding(
-            "pagedown,space",
-            "scroll_rows('scroll_page_down')",
-            "Down one page",
-            show=False,
-        ),
-        Binding("home", "scroll_rows('scroll_home')", "Go to the top", show=False),
-        Binding("end", "scroll_rows('scroll_end')", "Go to the end", show=False),
+        *SCROLLING,
         Binding("q", "close", "Close", show=False),
     ]
     KEYS = "↑↓ PgUp PgDn: scroll · Esc: close"
@@ -109,6 +99,3 @@ class BoardScreen(Overlay):
 
     def seen(self) -> Hashable:
         return self.query_one(VerticalScroll).scroll_target_y
-
-    def action_scroll_rows(self, how: str) -> None:
-        getattr(self.query_one(VerticalScroll), how)(animate=False)

@@ -12,7 +12,7 @@ from cdd_agent.commands.help import agents_help, command_help, commands_help
 from cdd_agent.commands.registry import commands
 from cdd_agent.tui.key_help import all_of_the_shell, on_screens
 from cdd_agent.tui.keys import AT_A_QUESTION, Key, keys_of
-from cdd_agent.tui.screens.overlay import Overlay
+from cdd_agent.tui.screens.overlay import SCROLLING, Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 
@@ -37,17 +37,7 @@ class HelpScreen(Overlay):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_text('scroll_up')", "Up one line", show=False),
-        Binding("down", "scroll_text('scroll_down')", "Down one line", show=False),
-        Binding("pageup", "scroll_text('scroll_page_up')", "Up one page", show=False),
-        Binding(
-            "pagedown,space",
-            "scroll_text('scroll_page_down')",
-            "Down one page",
-            show=False,
-        ),
-        Binding("home", "scroll_text('scroll_home')", "Go to the top", show=False),
-        Binding("end", "scroll_text('scroll_end')", "Go to the end", show=False),
+        *SCROLLING,
         Binding("f1,q,question_mark", "close", "Close", show=False),
     ]
     KEYS = "↑↓ PgUp PgDn Home End: scroll · Esc: close"
@@ -71,9 +61,6 @@ class HelpScreen(Overlay):
 
     def seen(self) -> Hashable:
         return self.query_one(Transcript).scroll_target_y
-
-    def action_scroll_text(self, how: str) -> None:
-        getattr(self.query_one(Transcript), how)(animate=False)
 
 
 def sections(situation: str) -> Iterator[tuple[str, str]]:

@@ -30,6 +30,20 @@ _FRAME = 2
 """Rows of a dialog's frame."""
 
 
+SCROLLING: list[BindingType] = [
+    Binding(keys, f"scroll('{how}')", description, show=False)
+    for keys, how, description in (
+        ("up", "up", "Up one line"),
+        ("down", "down", "Down one line"),
+        ("pageup", "page_up", "Up one page"),
+        ("pagedown,space", "page_down", "Down one page"),
+        ("home", "home", "Go to the top"),
+        ("end", "end", "Go to the end"),
+    )
+]
+"""The keys of a dialog that is read: they scroll its `SCROLLS`."""
+
+
 class Overlay(GuardedWidget, ModalScreen[str]):
     """A dialog: a heading, its content, and a line about its keys. The help shows the
     descriptions of its BINDINGS.
@@ -165,3 +179,6 @@ class Overlay(GuardedWidget, ModalScreen[str]):
 
     def action_close(self) -> None:
         self.dismiss("")
+
+    def action_scroll(self, how: str) -> None:
+        getattr(self.query_one(self.SCROLLS), f"scroll_{how}")(animate=False)

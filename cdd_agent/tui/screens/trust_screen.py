@@ -11,7 +11,7 @@ from textual.widgets import Static
 from cdd_agent.frontend import REST
 from cdd_agent.open_project import TrustAnswer
 from cdd_agent.trust_words import ANSWERS, SHOW, described, heading, numbered_file
-from cdd_agent.tui.screens.overlay import Overlay
+from cdd_agent.tui.screens.overlay import SCROLLING, Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 
@@ -40,12 +40,7 @@ class TrustScreen(Overlay):
         Binding("t", "trust", "Trust the settings", show=False),
         Binding("s", "show_file", "Show the settings file", show=False),
         Binding("c,escape", "leave_out", "Continue with defaults", show=False),
-        Binding("up", "scroll_text('scroll_up')", "Up one line", show=False),
-        Binding("down", "scroll_text('scroll_down')", "Down one line", show=False),
-        Binding("pageup", "scroll_text('scroll_page_up')", "Up one page", show=False),
-        Binding(
-            "pagedown", "scroll_text('scroll_page_down')", "Down one page", show=False
-        ),
+        *SCROLLING,
     ]
     KEYS = "↑↓ PgUp PgDn: scroll · Esc: use defaults"
     SCROLLS = "Transcript"
@@ -80,9 +75,6 @@ class TrustScreen(Overlay):
     def action_show_file(self) -> None:
         self._shows_file = not self._shows_file
         self._show()
-
-    def action_scroll_text(self, how: str) -> None:
-        getattr(self.query_one(Transcript), how)(animate=False)
 
     def _answer(self, answer: TrustAnswer) -> None:
         if self._now() - self._seen_at < REST:
