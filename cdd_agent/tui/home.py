@@ -60,7 +60,7 @@ from cdd_agent.tui.keys import shown
 from cdd_agent.tui.quiet_enter import EnterGuard
 from cdd_agent.tui.restoring import restore
 from cdd_agent.tui.transcript.actions import (
-    Actions,
+    ActionBlocks,
     reply_block,
     review_block,
     show_diff,
@@ -152,7 +152,7 @@ class Home(GuardedWidget, Screen[None]):
             yield StatusLine(self._root.name or str(self._root))
 
     def on_mount(self) -> None:
-        self._actions = Actions(self.transcript)
+        self._actions = ActionBlocks(self.transcript)
         self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
         self.bar.branch = current_branch(self._root) or ""
