@@ -13,7 +13,7 @@ from cdd_agent.commands.registry import can_run_now, hint_for
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.question_events import ApprovalChanged
 from cdd_agent.events.stream import Event
-from cdd_agent.events.ticket_events import PlanOpened
+from cdd_agent.events.ticket_events import PlanOpened, PlanProposed
 from cdd_agent.git.branch import current_branch
 from cdd_agent.tui.displays.display import Display, lines_of
 from cdd_agent.tui.displays.every_display import show_on_home
@@ -30,6 +30,7 @@ from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
+from cdd_agent.tui.widgets.proposal import ProposalPanel
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
@@ -86,6 +87,7 @@ class Home(GuardedWidget, Screen[None]):
             yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
+            yield ProposalPanel()
         yield Vertical(id="questions")
         yield Prompt(
             self._complete,
@@ -134,6 +136,10 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def spec(self) -> SpecPanel:
         return self.query_one(SpecPanel)
+
+    @property
+    def proposal(self) -> ProposalPanel:
+        return self.query_one(ProposalPanel)
 
     @property
     def bar(self) -> StatusLine:
@@ -329,7 +335,16 @@ class Home(GuardedWidget, Screen[None]):
             self.query_one(ModeLabel).show_mode(self.session.approval)
 
     def show_steps(self) -> None:
-        """Show the plan's steps if the active agent runs a plan."""
-        for event in self.agent.view() if self.agent is not None else ():
+        """Show the active agent's proposed plan, or else the steps of its plan."""
+        events = self.agent.view() if self.agent is not None else ()
+        proposal = None
+        for event in events:
+            if isinstance(event, PlanProposed):
+                proposal = event
+        self.proposal.show(proposal)
+        if proposal is not None:
+            self.steps.show(())
+            return
+        for event in events:
             if isinstance(event, PlanOpened):
                 self.steps.show(event.steps, event.former_cost)

@@ -11,7 +11,7 @@ from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
-from cdd_agent.tui.transcript.actions import Actions
+from cdd_agent.tui.transcript.actions import ActionBlocks
 from cdd_agent.tui.transcript.blocks import BLOCKS
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.faces import Face
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cdd_agent.session import Session
     from cdd_agent.tui.transcript.widget import Transcript
     from cdd_agent.tui.widgets.bars import ActivityBar
+    from cdd_agent.tui.widgets.proposal import ProposalPanel
     from cdd_agent.tui.widgets.spec import SpecPanel
     from cdd_agent.tui.widgets.status_line import StatusLine
     from cdd_agent.tui.widgets.steps import StepList
@@ -38,6 +39,8 @@ class HomeScreen(Protocol):
     def steps(self) -> StepList: ...
     @property
     def spec(self) -> SpecPanel: ...
+    @property
+    def proposal(self) -> ProposalPanel: ...
     @property
     def bar(self) -> StatusLine: ...
     @property
@@ -67,7 +70,7 @@ class Display:
 
     def __init__(self, home: HomeScreen) -> None:
         self.home = home
-        self.actions = Actions(home.transcript)
+        self.actions = ActionBlocks(home.transcript)
         self.side = SideSteps()
         self.window: int | None = None
         """The context window of the current model, in tokens."""

@@ -35,6 +35,7 @@ def show_agent(event: AgentChanged, display: Display) -> None:
     if event.agent or not home.steps.is_over:
         home.steps.show(())
     home.spec.show(None)
+    home.proposal.show(None)
     home.say_what_to_type()
 
 
