@@ -8,6 +8,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from cdd_agent.agents.words import LEAVING, shell_name
+from cdd_agent.commands.added_commands import ADDED
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.declaration import Command
 from cdd_agent.commands.slash_call import SlashCall, WrongUsage, read_call, split_line
@@ -23,8 +24,11 @@ _OTHER_NAMES = {"quit": "exit", "q": "exit"}
 
 
 def commands() -> dict[str, Command]:
-    """Return all slash commands by name, in the order of the catalogue."""
-    return {name: each for name, each in CATALOGUE.items() if each.slash}
+    """Return all slash commands by name, in the order of the catalogue. Those of other
+    packages come last.
+    """
+    builtin = {name: each for name, each in CATALOGUE.items() if each.slash}
+    return builtin | ADDED.loaded
 
 
 def find_command(name: str) -> Command | None:
@@ -71,6 +75,9 @@ async def handle(session: Session, line: str) -> None:
         line = _as_command(line)
     match line.lstrip()[:1]:
         case "/":
+            name, _ = split_line(line)
+            if find_command(name) is None and not ADDED.is_complete:
+                await ADDED.finish_loading(session.emit)
             await _parse_call(line).run(session)
         case "!":
             # late: the first screen shows sooner
@@ -119,6 +126,8 @@ def _parse_call(line: str) -> SlashCall:
 def _hint_for_unknown(name: str) -> str:
     if name in CATALOGUE:
         return f"Run it in a terminal, or here as `!cdd {name}`."
+    if reason := ADDED.explain_missing(name):
+        return reason
     near = find_matches(name, commands()).best if name else ()
     if not near:
         near = difflib.get_close_matches(name, commands(), n=2)
