@@ -16,7 +16,7 @@ from textual.geometry import Region
 from textual.widgets import Static
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
-from cdd_agent.commands.registry import asks_for_help, can_run_now, handle, leaves
+from cdd_agent.commands.registry import carry_out, handle, read_command, read_line
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
 from cdd_agent.events.notices import Notice, Tone
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
+    from cdd_agent.agents.meaning import Meaning
     from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
@@ -502,44 +503,58 @@ class Shell(Sparing, Guarded, App[CddError]):
         """
         line, prompt = event.line, self.home.prompt
         question = self.asking.open
+        command = read_command(line, self.session)
         # `h` and `quit` may be answers
         is_answer = question is not None and question.knows(line) is not None
         is_free = self._turn is None and question is None
+        asks_for_help = command is not None and command.about == "/help"
+        leaves = command is not None and command.leaves
         if not line.strip() and not (is_free and self.home.takes_blank):
             self._say_that_nothing_is_done("enter")
-        elif not is_free and not is_answer and asks_for_help(line):
+        elif command is not None and asks_for_help and not is_free and not is_answer:
             prompt.accepted(line)
-            self.look("/help")
-        elif question is not None and (is_answer or not leaves(line)):
+            self.look(command)
+        elif question is not None and (is_answer or not leaves):
             self.asking.take_line(question, line)
         elif self.session is None:
             prompt.hold(line, None)
-        elif is_free:
-            self._begin(self.session.save_long_line(line))
-        elif can_run_now(line):
+        elif command is not None and command.runs_beside and not is_free:
             prompt.accepted(line)
-            self.look(line)
+            self.look(command)
         else:
-            saved = self.session.save_long_line(line)
-            prompt.hold(saved, self.home.meaning_of(line))
-            self.session.steer(saved, partial(prompt.take_held, saved))
+            meaning = self._meaning_to_send(self.session, event)
+            if is_free:
+                self._begin(meaning)
+            else:
+                prompt.hold(meaning.line, meaning)
+                take = partial(prompt.take_held, meaning.line)
+                self.session.steer(meaning, take)
 
-    def _begin(self, line: str) -> None:
-        self.home.prompt.accepted(line)
+    def _meaning_to_send(self, session: Session, event: Prompt.Submitted) -> Meaning:
+        """Return the meaning that the user sent. Most of a very long line is saved in a
+        file.
+        """
+        line = session.save_long_line(event.line)
+        if event.meaning is not None and line == event.line:
+            return event.meaning
+        return read_line(session, line)
+
+    def _begin(self, meaning: Meaning) -> None:
+        self.home.prompt.accepted(meaning.line)
         self.home.transcript.follow()
-        show_line(self.home.transcript, line)
-        self.take_turn(line)
+        show_line(self.home.transcript, meaning.line)
+        self.take_turn(meaning)
 
     @work(group="look")
-    async def look(self, line: str) -> None:
-        """Run a read-only line while a turn runs."""
+    async def look(self, meaning: Meaning) -> None:
+        """Carry out a read-only line while a turn runs."""
         with beside_the_turn():
             self.home.end_welcome()
             self.home.transcript.follow()
-            self.home.transcript.add(BlockKind.USER, line)
+            self.home.transcript.add(BlockKind.USER, str(meaning.about))
             assert self.session is not None
             try:
-                await handle(self.session, line)
+                await carry_out(self.session, meaning)
             except CddError as error:
                 self._complain(error)
 
@@ -549,7 +564,7 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.show(Notice(error.hint))
 
     @work(exclusive=True, group="turn")
-    async def take_turn(self, line: str) -> None:
+    async def take_turn(self, meaning: Meaning) -> None:
         """Carry out one line, and show its events."""
         assert self.session is not None
         self._went_well, self._problem = True, ""
@@ -557,7 +572,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.attention.begin()
         self.home.begin()
         try:
-            await handle(self.session, line)
+            await carry_out(self.session, meaning)
             self._next_line = await self.guide.find_next(self.session)
         except CddError as error:
             self._went_well, self._problem = False, error.message
@@ -604,10 +619,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         queued = prompt.take_waiting()
         if queued is None:
             return False
-        line, meant = queued
+        line, meaning = queued
         # a line sent before the session was open has no meaning yet
-        if meant is None or meant == self.home.meaning_of(line):
-            self.on_prompt_submitted(Prompt.Submitted(line))
+        if meaning is None or meaning == self.home.read_line(line):
+            self.on_prompt_submitted(Prompt.Submitted(line, meaning))
         else:
             prompt.bring_back([line], is_typing=is_typing)
             prompt.give_back(is_typing=is_typing)

@@ -504,10 +504,16 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
         left.add(f"/{name}")
         broken[name] = known._replace(run=fails_once(known.run, f"/{name}", left))
     monkeypatch.setattr("cdd_agent.commands.registry.commands", lambda: broken)
-    for agent in (ExecutorAgent, PlannerAgent, SocratesAgent, ChatAgent):
-        left.add(f"{agent.__name__}.say")
+    for agent, method in (
+        (ExecutorAgent, "carry_out"),
+        (PlannerAgent, "carry_out"),
+        (SocratesAgent, "carry_out"),
+        (ChatAgent, "say"),
+    ):
+        name = f"{agent.__name__}.{method}"
+        left.add(name)
         monkeypatch.setattr(
-            agent, "say", fails_once(agent.say, f"{agent.__name__}.say", left)
+            agent, method, fails_once(getattr(agent, method), name, left)
         )
     left.add("completion")
     monkeypatch.setattr(
