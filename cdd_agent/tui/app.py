@@ -20,18 +20,18 @@ from cdd_agent.process.signals import handle_signals
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.attention import Calling
 from cdd_agent.tui.bindings import SHELL_BINDINGS
+from cdd_agent.tui.contrast import readable_variables
 from cdd_agent.tui.home import BESIDE
 from cdd_agent.tui.key_routing import KeyRouting
 from cdd_agent.tui.leaving import Leaving
 from cdd_agent.tui.screen_actions import ScreenActions
 from cdd_agent.tui.terminal_input.choice import choose_driver
 from cdd_agent.tui.themes import (
-    ThemeChoice,
-    by_background,
-    remember,
-    remembered,
+    LastTheme,
+    load_last_theme,
+    save_last_theme,
+    theme_for_background,
     use_theme,
-    with_readable_text,
 )
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.turns import Turns
@@ -100,7 +100,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         """True if the user quit to watch the demo."""
         self._transcript_at = Region(), 0
         """The place of the transcript on the screen, and its first visible row."""
-        use_theme(self, remembered().name)
+        use_theme(self, load_last_theme().name)
 
     def get_driver_class(self) -> type[Driver]:
         return choose_driver(super().get_driver_class(), self._use_driver)
@@ -125,7 +125,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         return self.home
 
     def get_css_variables(self) -> dict[str, str]:
-        return with_readable_text(super().get_css_variables())
+        return readable_variables(super().get_css_variables())
 
     def what_has_moved(self) -> tuple[Region, int] | None:
         transcript = self.home.transcript
@@ -151,11 +151,11 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         self.call_after_refresh(self.set_timer, _QUIET, self.open)
 
     def on_background_reported(self, event: BackgroundReported) -> None:
-        fitting, now = by_background(event.colour), remembered()
-        if fitting is not None and not now.is_chosen:
+        fitting, last = theme_for_background(event.colour), load_last_theme()
+        if fitting is not None and not last.is_chosen:
             use_theme(self, fitting)
-            if fitting != now.name:
-                remember(ThemeChoice(fitting))
+            if fitting != last.name:
+                save_last_theme(LastTheme(fitting))
 
     @work(group="open")
     async def open(self) -> None:
