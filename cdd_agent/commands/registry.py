@@ -42,6 +42,8 @@ class SlashCommand(NamedTuple):
     """Groups of words that completion offers: an argument can be one of each group."""
     any_time: bool = False
     """The command may run while something else runs."""
+    is_refused_at_work: bool = False
+    """While something else runs, the command is refused, and not queued."""
 
     @property
     def usage(self) -> str:
@@ -103,14 +105,18 @@ def find_command(name: str) -> SlashCommand | None:
 
 
 def command(
-    name: str, words: Words = tuple, *, any_time: bool = False
+    name: str,
+    words: Words = tuple,
+    *,
+    any_time: bool = False,
+    is_refused_at_work: bool = False,
 ) -> Callable[[Run], Run]:
     """Register a function `(session, *arguments, **flags)` as the command `/name` of
-    the catalogue. `any_time`: also while something else runs.
+    the catalogue. The options are fields of `SlashCommand`.
     """
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, run, words, any_time)
+        _registered[name] = SlashCommand(name, run, words, any_time, is_refused_at_work)
         return run
 
     return register
@@ -163,6 +169,18 @@ def can_run_now(line: str) -> bool:
     name = _as_command(line).strip().partition(" ")[0]
     known = find_command(name[1:]) if name.startswith("/") else None
     return known is not None and known.any_time
+
+
+def is_refused_at_work(session: Session, line: str) -> bool:
+    """True for a line that undoes or redoes changes. It is refused while something
+    runs, because by its end another change is the newest.
+    """
+    text = line.strip()
+    if text.startswith("/"):
+        known = find_command(text[1:].partition(" ")[0])
+        return known is not None and known.is_refused_at_work
+    meaning = session.meaning(line)
+    return meaning is not None and meaning.name in ("undo", "redo")
 
 
 async def handle(session: Session, line: str) -> None:

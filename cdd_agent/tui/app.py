@@ -16,10 +16,16 @@ from textual.geometry import Region
 from textual.widgets import Static
 from textual.worker import Worker, WorkerCancelled, WorkerFailed, WorkerState
 
-from cdd_agent.commands.registry import asks_for_help, can_run_now, handle, leaves
+from cdd_agent.commands.registry import (
+    asks_for_help,
+    can_run_now,
+    handle,
+    is_refused_at_work,
+    leaves,
+)
 from cdd_agent.errors import BadInput, CddError, ExitCode
 from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
-from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsListed
 from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.step_summary import StepFinished
@@ -519,6 +525,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         elif can_run_now(line):
             prompt.accepted(line)
             self.look(line)
+        elif is_refused_at_work(self.session, line):
+            prompt.bring_back([line])
+            text = "Nothing was undone, because something runs. Wait, or press Esc."
+            self.show(Notice(text, kind=NoticeKind.NOT_DONE))
         else:
             saved = self.session.save_long_line(line)
             prompt.hold(saved, self.home.meaning_of(line))

@@ -11,7 +11,11 @@ from textual.containers import Horizontal, Vertical
 from textual.events import DescendantBlur, DescendantFocus, Key
 from textual.screen import Screen
 
-from cdd_agent.commands.registry import can_run_now, hint_for
+from cdd_agent.commands.registry import (
+    can_run_now,
+    hint_for,
+    is_refused_at_work,
+)
 from cdd_agent.engine.side_events import SideSteps
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
@@ -508,6 +512,8 @@ class Home(GuardedWidget, Screen[None]):
             return "Enter: send as soon as cdd has started"
         if can_run_now(line):
             return self._hint_for(line)
+        if is_refused_at_work(self.session, line):
+            return "Enter does nothing while something runs · Esc: stop it"
         is_for_a_step = (
             self.agent is not None
             and self.agent.name == "executor"
