@@ -19,7 +19,7 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.stream import Event, SessionRestored
 from cdd_agent.tui.transcript.actions import (
-    Actions,
+    ActionBlocks,
     reply_block,
     show_diff,
     show_line,
@@ -38,13 +38,13 @@ def restore(transcript: Transcript, session: SessionRestored) -> None:
     transcript.add(BlockKind.HEADING, f"Earlier in {name}")
     if session.left_out:
         transcript.add(BlockKind.NOTE, "… earlier entries omitted")
-    actions = Actions(transcript)
+    actions = ActionBlocks(transcript)
     for event in session.events:
         _restore(transcript, actions, event)
     transcript.settle()
 
 
-def _restore(transcript: Transcript, actions: Actions, event: Event) -> None:
+def _restore(transcript: Transcript, actions: ActionBlocks, event: Event) -> None:
     match event:
         case PersonSaid(text=text):
             show_line(transcript, text)
