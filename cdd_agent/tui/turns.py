@@ -14,7 +14,7 @@ from textual.worker import Worker, WorkerState
 from cdd_agent.commands.registry import carry_out, read_command, read_line
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
-from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, beside_the_turn
@@ -80,6 +80,10 @@ class Turns(ShellBase):
             meaning = self._meaning_to_send(self.session, event)
             if is_free:
                 self._begin(meaning)
+            elif meaning.is_refused_at_work:
+                prompt.bring_back([line])
+                text = "Nothing was undone, because something runs. Wait, or press Esc."
+                self.show(Notice(text, kind=NoticeKind.NOT_DONE))
             else:
                 prompt.hold(meaning.line, meaning)
                 take = partial(prompt.take_held, meaning.line)
