@@ -21,6 +21,8 @@ class Extensions:
         """A noun for one extension: `test runner`."""
         self.left_out: dict[str, str] = {}
         """Names of the extensions that are not used, with the reasons."""
+        self.waiting: list[str] = []
+        """The names of the extensions that are not loaded yet."""
         self.loading = ""
         """The name of the extension that is being loaded."""
         self.seconds: dict[str, float] = {}
@@ -32,7 +34,9 @@ class Extensions:
 
     def load_each(self, make: Callable[[str, object], _Value]) -> Iterator[_Value]:
         """Yield each extension as soon as it is loaded."""
-        for entry_point in entry_points(group=self._group):
+        points = list(entry_points(group=self._group))
+        self.waiting = [_full_name(entry_point) for entry_point in points]
+        for entry_point in points:
             self.loading = _full_name(entry_point)
             started = time.monotonic()
             try:
@@ -43,6 +47,7 @@ class Extensions:
             else:
                 yield value
             self.seconds[self.loading] = time.monotonic() - started
+            self.waiting.remove(self.loading)
         self.loading = ""
 
     def leave_out(self, name: str, error: BaseException) -> None:

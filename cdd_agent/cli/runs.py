@@ -22,12 +22,11 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.land import in_own_tree
 from cdd_agent.cli.many import execute_many
 from cdd_agent.cli.orders import ExecOptions, read_order
-from cdd_agent.cli.outside import go_through_outside
+from cdd_agent.cli.outside import go_through_outside, is_about_outside, list_all
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output, preparing_model, whoever_answers
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.outside_undo import Word
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.notices import Notice, NoticeKind
@@ -91,13 +90,14 @@ def undo(
 ) -> int:
     if lists and slug is not None:
         raise BadInput(
-            "`--list` lists changes outside of tickets",
+            "`--list` lists the changes of all tickets",
             hint=f"List the steps of the ticket with `cdd status {slug}`.",
         )
-    if slug is None:
+    if lists:
+        return list_all(invocation, as_json=as_json)
+    if slug is None or is_about_outside(slug):
         _refuse_step_without_ticket(step)
-        word: Word = "list" if lists else "undo"
-        return go_through_outside(invocation, word, as_json=as_json)
+        return go_through_outside(invocation, "undo", name=slug, as_json=as_json)
     return _work_on_run(
         invocation,
         slug,
@@ -107,17 +107,17 @@ def undo(
 
 
 def redo(invocation: Invocation, *, slug: str | None, as_json: bool) -> int:
-    if slug is None:
-        return go_through_outside(invocation, "redo", as_json=as_json)
+    if slug is None or is_about_outside(slug):
+        return go_through_outside(invocation, "redo", name=slug, as_json=as_json)
     return _work_on_run(invocation, slug, lambda engine: engine.redo(), as_json=as_json)
 
 
 def diff(
     invocation: Invocation, *, slug: str | None, step: str | None, as_json: bool
 ) -> int:
-    if slug is None:
+    if slug is None or is_about_outside(slug):
         _refuse_step_without_ticket(step)
-        return go_through_outside(invocation, "diff", as_json=as_json)
+        return go_through_outside(invocation, "diff", name=slug, as_json=as_json)
     return _work_on_run(
         invocation,
         slug,

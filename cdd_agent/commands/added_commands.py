@@ -47,10 +47,10 @@ class AddedCommands:
         """The commands that can be used now."""
         return dict(self._commands)
 
-    @property
-    def is_complete(self) -> bool:
-        """True if no command is still to be loaded."""
-        return self._thread is not None and not self._thread.is_alive()
+    def is_expected(self, name: str) -> bool:
+        """True if a command of this name is still to be loaded."""
+        waiting = [each.partition(" of ")[0] for each in self.extensions.waiting]
+        return name in waiting
 
     def begin_loading(self) -> None:
         """Load all commands in a thread, once."""

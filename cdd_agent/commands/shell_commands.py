@@ -63,7 +63,7 @@ async def close_agent(session: Session) -> None:
     if session.agent is None:
         session.emit(Notice(NO_AGENT))
         return
-    await session.say("close")
+    await session.carry_out(session.meaning("close"))
 
 
 async def leave(session: Session) -> None:

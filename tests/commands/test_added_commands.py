@@ -47,13 +47,17 @@ def folder(
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs a package with the module `shrimp_commands`."""
 
-    def write(text: str, entry: str = "todo = shrimp_commands:Todo") -> AddedCommands:
+    def write(
+        text: str, entry: str = "todo = shrimp_commands:Todo", *, waits: bool = True
+    ) -> AddedCommands:
         write_package(folder, "cdd_agent.commands", entry)
         (folder / "shrimp_commands.py").write_text(text)
         importlib.invalidate_caches()
         added = AddedCommands()
         monkeypatch.setattr(registry, "ADDED", added)
         monkeypatch.setattr("cdd_agent.cli.examining.ADDED", added)
+        if waits:
+            added.wait()
         return added
 
     yield write
@@ -113,7 +117,6 @@ async def test_a_command_that_cannot_be_used_is_named_with_the_reason(
 ) -> None:
     sys.modules.pop("shrimp_commands", None)
     added = install(text, entry)
-    await added.finish_loading(pytest.fail)
     name = entry.partition(" ")[0]
     assert set(commands()) & {"todo", "to/do"} == set()
     assert reason in added.explain_missing(name)
@@ -126,13 +129,12 @@ async def test_a_command_that_cannot_be_used_is_named_with_the_reason(
     assert f"{name} of shrimp-tests is not used" in capsys.readouterr().out
 
 
-async def test_of_two_commands_with_one_name_the_second_is_named(
+def test_of_two_commands_with_one_name_the_second_is_named(
     install: Install, folder: Path
 ) -> None:
     entry = "todo = shrimp_commands:Todo"
     write_package(folder, "cdd_agent.commands", entry, "other-shrimps")
     added = install(HEAD, entry)
-    await added.finish_loading(pytest.fail)
     assert set(added.loaded) == {"todo"}
     ((name, reason),) = added.extensions.left_out.items()
     assert name in ("todo of shrimp-tests", "todo of other-shrimps")
@@ -177,12 +179,15 @@ async def test_while_a_package_loads_slowly_the_shell_works_and_names_it(
     sys.modules.pop("shrimp_commands", None)
     monkeypatch.setattr("cdd_agent.commands.added_commands._NOTICE_DELAY", 0.05)
     body = "    def run(self, root):\n        yield 'shrimps'\n"
-    added = install(f"import time; time.sleep(0.5)\n{HEAD}{body}")
+    text = f"import time; time.sleep(0.5)\n{HEAD}{body}"
+    added = install(text, waits=False)
     session = sandbox.session()
     added.begin_loading()
+    while not added.extensions.waiting:
+        await asyncio.sleep(0.01)
     assert [offer.line for offer in complete(session, "/lis")] == ["/list"]
     assert await collect(handle(session, "/list"))
-    assert not added.is_complete
+    assert added.is_expected("todo")
     loading, answer = await collect(handle(session, "/todo"))
     assert isinstance(loading, Notice)
     assert "todo of shrimp-tests" in loading.text

@@ -9,11 +9,12 @@ from cdd_agent.commands.catalogue import CATALOGUE, in_groups, terminal_commands
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.declaration import Group, load_address
 from cdd_agent.commands.help import command_help, commands_help
-from cdd_agent.commands.registry import commands, handle, hint_for
+from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events.shell_events import ScreenAsked
 from tests.support.listening import collect
 from tests.support.projects import Sandbox
+from tests.support.typed_lines import command_hint
 
 NARROW = 60
 
@@ -41,7 +42,7 @@ def test_a_slash_command_has_an_example_that_the_shell_accepts() -> None:
     for name, command in commands().items():
         assert command.slash is not None
         example = command.slash.example
-        hint = hint_for(example)
+        hint = command_hint(example)
         if not example.startswith(f"/{name}") or "nothing" in hint:
             wrong[name] = (example, hint)
         assert example in command_help(command)

@@ -37,12 +37,11 @@ CHANGES = (
     Command(
         "diff",
         Group.CHANGES,
-        "Show the changes of the last step",
+        "Show the newest change, or a step",
         (OPTIONAL_TICKET, JSON, *_STEP),
         SlashFront(
-            "Show what a ticket's last step changed, or what step STEP changed. Without"
-            " a ticket, show the newest change, also one by chat, `cdd run` or `cdd"
-            " apply`.",
+            "Show the newest change of this session: a step, a chat turn, `cdd run` or"
+            " `cdd apply`. With a ticket, show its last step, or step STEP.",
             "/diff feature-user-auth 2",
             run="cdd_agent.commands.change_commands:diff",
             any_time=True,
@@ -59,21 +58,25 @@ CHANGES = (
     Command(
         "undo",
         Group.CHANGES,
-        "Undo the last step or change",
+        "Undo the newest change, or a step",
         (
             OPTIONAL_TICKET,
             JSON,
             *_STEP,
             switch(
                 "--list",
-                "list the changes made outside of tickets, and undo nothing",
+                "list the last changes with their names, and undo nothing",
                 key="lists",
+            ),
+            switch(
+                "--yes", "undo the newest change without a question", only=Front.SHELL
             ),
         ),
         SlashFront(
-            "Restore the files from before a ticket's last step, or before step STEP."
-            " Without a ticket, undo the newest change, also one by chat, `cdd run` or"
-            " `cdd apply`. Edits that you made since are kept.",
+            "Undo the newest change of this session: a step, a chat turn, `cdd run` or"
+            " `cdd apply`. It is named first, and cdd asks. With a ticket, undo its"
+            " last step, or STEP and all later steps without a question. Edits that you"
+            " made since are kept.",
             "/undo feature-user-auth 2",
             run="cdd_agent.commands.change_commands:undo",
         ),
@@ -83,7 +86,8 @@ CHANGES = (
             cdd undo feature-user-auth --step 2  # step 2 and all later steps
             cdd redo feature-user-auth           # undo the undo
             cdd undo                             # the newest change without a ticket
-            cdd undo --list                      # list these changes and their files
+            cdd undo --list                      # list all changes with their names
+            cdd undo change-7                    # a change of the list
             """,
             run="cdd_agent.cli.runs:undo",
         ),
@@ -94,7 +98,8 @@ CHANGES = (
         "Undo the last undo",
         (OPTIONAL_TICKET, JSON),
         SlashFront(
-            "Undo the last undo of a ticket, or of a change outside of tickets.",
+            "Undo the last undo of this session, until something is changed again. With"
+            " a ticket, undo its last undo.",
             "/redo feature-user-auth",
             run="cdd_agent.commands.change_commands:redo",
         ),
