@@ -509,7 +509,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         line, prompt = event.line, self.home.prompt
         question = self.asking.open
         # `h` and `quit` may be answers
-        is_answer = question is not None and question.knows(line) is not None
+        is_answer = question is not None and question.find_word(line) is not None
         is_free = self._turn is None and question is None
         if not line.strip() and not (is_free and self.home.takes_blank):
             self._say_that_nothing_is_done("enter")
