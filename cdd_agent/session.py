@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
+from cdd_agent.agents.base import Agent, GeneralAgent
+from cdd_agent.agents.line_guesses import shell_name
+from cdd_agent.agents.meaning import LineKind, Meaning
 from cdd_agent.agents.mention_completion import files_to_mention
 from cdd_agent.agents.pastes import LONGEST, save_long_line
 from cdd_agent.agents.plan_desk import PlanDesk
@@ -24,7 +26,6 @@ from cdd_agent.agents.run_lines import (
 from cdd_agent.agents.session_undo import RunVisit, SessionUndo
 from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
-from cdd_agent.agents.words import LEAVING, shell_name
 from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.engine.change_history import ChangeHistory, SessionScope
@@ -243,11 +244,12 @@ class Session(Struct, eq=False, dict=True):
         the command changes nothing.
         """
         with self._visiting(ticket, is_look=is_look) as visited:
+            meaning = visited.meaning(line)
             # a working agent has not finished its record
             if is_look and visited is self.agent:
-                await visited.meaning(line).act()
+                await meaning.act()
             else:
-                await visited.say(line)
+                await visited.carry_out(meaning)
 
     @contextmanager
     def _visiting(self, ticket: Ticket, *, is_look: bool) -> Iterator[Agent]:
@@ -385,26 +387,25 @@ class Session(Struct, eq=False, dict=True):
         if isinstance(self.agent, ExecutorAgent) and self.agent.ticket_slug == slug:
             self.agent.take_up_plan()
 
-    def meaning(self, line: str) -> Meaning | None:
-        """Return the active agent's meaning of a line, or the meaning for a run that is
-        not open; None if it is for chat or a command (`/help`, `!ls`).
+    def meaning(self, line: str) -> Meaning:
+        """Return the meaning of a line that is no command: for the active agent, for a
+        run that is not open, or for chat. Nothing is done for it.
         """
-        if _is_command(line):
-            return None
         if self.agent is not None:
             return self.agent.meaning(line)
-        said = read_run_line(line)
-        return None if said is None else self._meaning_without_run(said)
+        run_line = read_run_line(line)
+        meaning = None
+        if run_line is not None:
+            meaning = self._meaning_without_run(run_line)
+        if meaning is None:
+            meaning = self._meaning_in_chat(line)
+        return replace(meaning, line=line)
 
-    def steer(self, line: str, take: Take) -> bool:
-        """Pass a line to the working agent (`Agent.steer`). Only the shell handles
-        commands.
-        """
-        return (
-            self.agent is not None
-            and not _is_command(line)
-            and self.agent.steer(line, take)
-        )
+    def steer(self, meaning: Meaning, take: Take) -> bool:
+        """Pass a line to the working agent; see `Agent.steer`."""
+        if self.agent is None or not meaning.is_for_agent:
+            return False
+        return self.agent.steer(meaning, take)
 
     def save_long_line(self, line: str) -> str:
         """Return a line in the form in which it is kept and sent: the beginning and the
@@ -415,16 +416,17 @@ class Session(Struct, eq=False, dict=True):
         redactor = Redactor.of_environment(self.project.config.commands.hide_env)
         return save_long_line(self.project.root, line, redactor)
 
-    async def say(self, line: str) -> None:
-        """Send plain text to the active agent, or else to chat."""
-        line = self.save_long_line(line)
-        if (agent := self.agent) is None:
+    async def carry_out(self, meaning: Meaning) -> None:
+        """Do what a line means for the active agent or for chat. Raises `CddError`."""
+        line = self.save_long_line(meaning.line)
+        if line != meaning.line:
             meaning = self.meaning(line)
-            await (meaning.act() if meaning is not None else self._chat(line))
+        agent = self.agent
+        if agent is None:
+            await meaning.act()
             return
-        is_closed = agent.meaning(line).name == "close"
         try:
-            await agent.say(line)
+            await agent.carry_out(meaning)
         except CddError:
             if agent.done:  # a finished agent takes no more lines
                 self.leave()
@@ -433,7 +435,7 @@ class Session(Struct, eq=False, dict=True):
             for event in agent.closing():
                 self.emit(event)
             self.leave()
-            if not is_closed:
+            if meaning.name != "close":
                 self._completed = Completed(agent.ticket_slug, agent.name)
 
     def note_created(self, ticket: Ticket) -> None:
@@ -446,24 +448,28 @@ class Session(Struct, eq=False, dict=True):
         completed, self._completed = self._completed, None
         return completed
 
-    async def _chat(self, line: str) -> None:
-        match line.strip().lower():
-            case "":
-                return
-            case word if (command := shell_name(word)) in ("exit", "help", "clear"):
-                self.emit(Notice(f"Type `/{command}` instead."))
-                return
-            case "close":
-                self.emit(Notice(NO_AGENT))
-                return
-            case "approve" | "approve anyway":
-                slug = self.last_ticket or "SLUG"
-                text = (
-                    f"No question is open. To continue with the ticket, type"
-                    f" `/socrates {slug}` or `/plan {slug}`."
-                )
-                self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
-                return
+    def _meaning_in_chat(self, line: str) -> Meaning:
+        """Return the meaning of a line for chat. A few words are answered here."""
+        text = line.strip().lower()
+        if not text:
+            return Meaning(LineKind.NOTHING, "nothing", "", _do_nothing)
+        answer = None
+        if (command := shell_name(text)) in ("exit", "help", "clear"):
+            answer = Notice(f"Type `/{command}` instead.")
+        elif text == "close":
+            answer = Notice(NO_AGENT)
+        elif text in ("approve", "approve anyway"):
+            slug = self.last_ticket or "SLUG"
+            answer = Notice(
+                "No question is open. To continue with the ticket, type"
+                f" `/socrates {slug}` or `/plan {slug}`.",
+                kind=NoticeKind.NOT_DONE,
+            )
+        if answer is not None:
+            return self._answer(answer, answer.text)
+        return Meaning(LineKind.TEXT, "chat", "", partial(self._send_to_chat, line))
+
+    async def _send_to_chat(self, line: str) -> None:
         self._remember(LastActive(agent=None, ticket=None))
         await self.chat.say(line)
 
@@ -477,29 +483,35 @@ class Session(Struct, eq=False, dict=True):
                 "redo": self.undoing.redo,
                 "diff": self.undoing.diff,
             }
-            return Meaning(said.word, said.hint(""), newest[said.word], about=said.word)
+            act = newest[said.word]
+            hint = said.hint("")
+            return Meaning(LineKind.WORD, said.word, hint, act, about=said.word)
         is_chat = self._remembered is not None and self._remembered.agent is None
         if is_chat and said.is_conversation:
             return None
         last = self._remembered or self._active_before
         slug = self.last_ticket or (last.ticket if last is not None else None)
         if slug is None or last is None or last.agent != "executor":
-            return self._answer(no_run_open(said, slug, is_first=not self._remembered))
+            answer = no_run_open(said, slug, is_first=not self._remembered)
+            return self._answer(answer, NO_RUN)
         if not said.is_from_log:
             act = partial(self._tell_how_far, slug, said)
-            return Meaning("how far", said.hint(slug), act, about=slug)
+            hint = said.hint(slug)
+            return Meaning(LineKind.WORD, "how far", hint, act, about=(slug, said.word))
         if self._remembered is None:
-            return self._answer(no_run_open(said, slug, is_first=True))
+            return self._answer(no_run_open(said, slug, is_first=True), NO_RUN)
         act = partial(self._tell_closed_run, slug, said)
-        return Meaning(said.word, said.hint(slug), act, about=(slug, said.step))
+        hint = said.hint(slug)
+        return Meaning(LineKind.WORD, said.word, hint, act, about=(slug, said.step))
 
-    def _answer(self, notice: Notice) -> Meaning:
+    def _answer(self, notice: Notice, reason: str) -> Meaning:
         """Return the meaning of a line that only shows a notice."""
 
         async def act() -> None:
             self.emit(notice)
 
-        return Meaning("nothing", f"Enter does nothing. {NO_RUN}", act)
+        hint = f"Enter does nothing. {reason}"
+        return Meaning(LineKind.NOTHING, "nothing", hint, act)
 
     async def _tell_closed_run(self, slug: str, said: RunLine) -> None:
         """Send the line to the run that was closed last. Raises `CddError`."""
@@ -579,8 +591,5 @@ def _run_status(ticket: Ticket) -> RunStatus | None:
     return judge_run(plan, state, ticket.read_spec().acceptance_criteria).status
 
 
-def _is_command(line: str) -> bool:
-    """True for a slash command, a command of the user, and a word that leaves the
-    shell: no agent gets it.
-    """
-    return line.lstrip()[:1] in ("/", "!") or line.strip().lower() in LEAVING
+async def _do_nothing() -> None:
+    """Carry out a blank line."""

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from cdd_agent.agents.base import Meaning
+from cdd_agent.agents.meaning import Meaning
 from cdd_agent.engine.change_history import (
     ChangeHistory,
     PastChange,
@@ -42,7 +42,7 @@ class RunVisit(Protocol):
 
     async def preview_undo(self, number: int) -> UndoPreview: ...
 
-    async def say(self, line: str) -> None: ...
+    async def carry_out(self, meaning: Meaning) -> None: ...
 
     def meaning(self, line: str) -> Meaning: ...
 
@@ -108,7 +108,7 @@ class SessionUndo(Struct, frozen=True):
             self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
         elif isinstance(change.source, PastStep):
             with self.visit(change.source.ticket.slug, False) as run:
-                await run.say("redo")
+                await run.carry_out(run.meaning("redo"))
         else:
             await self.outside.redo(change.source)
 
@@ -168,7 +168,7 @@ class SessionUndo(Struct, frozen=True):
                 commands=preview.commands,
             )
             if is_confirmed or await self._is_wanted(proposal):
-                await run.say(f"undo {past.label}")
+                await run.carry_out(run.meaning(f"undo {past.label}"))
 
     async def _undo_outside(self, change: OutsideChange, *, is_confirmed: bool) -> None:
         if change.is_under_way:
@@ -196,7 +196,7 @@ class SessionUndo(Struct, frozen=True):
         )
         for ticket in tickets:
             with self.visit(ticket.slug, False) as run:
-                await run.say(word)
+                await run.carry_out(run.meaning(word))
         is_done = await self.outside.finish_interrupted(again=word == "redo")
         return is_done or bool(tickets)
 

@@ -115,7 +115,7 @@ async def resume(session: Session, which: str = "") -> None:
     await sessions.resume(session, which)
 
 
-@command("undo", is_refused_at_work=True)
+@command("undo")
 async def undo(
     session: Session,
     *which: str,
@@ -139,7 +139,7 @@ async def undo(
         await _tell(session, "undo", which)
 
 
-@command("redo", is_refused_at_work=True)
+@command("redo")
 async def redo(session: Session, *which: str) -> None:
     """Undo the last undo of this session, until something is changed again. With a
     ticket, undo its last undo.
@@ -412,7 +412,7 @@ async def close_agent(session: Session) -> None:
     if session.agent is None:
         session.emit(Notice(NO_AGENT))
         return
-    await session.say("close")
+    await session.carry_out(session.meaning("close"))
 
 
 @command("exit", any_time=True)

@@ -10,14 +10,18 @@ import asyncio
 import difflib
 import shlex
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdd_agent.agents.words import LEAVING, shell_name
+from msgspec.structs import replace
+
+from cdd_agent.agents.line_guesses import LEAVING, shell_name
+from cdd_agent.agents.meaning import LineKind, Meaning
 from cdd_agent.commands.catalogue import CATALOGUE, in_groups
 from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
+from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.tickets.plan import STEP_LABEL
 
 if TYPE_CHECKING:
@@ -42,8 +46,6 @@ class SlashCommand(NamedTuple):
     """Groups of words that completion offers: an argument can be one of each group."""
     any_time: bool = False
     """The command may run while something else runs."""
-    is_refused_at_work: bool = False
-    """While something else runs, the command is refused, and not queued."""
 
     @property
     def usage(self) -> str:
@@ -109,14 +111,13 @@ def command(
     words: Words = tuple,
     *,
     any_time: bool = False,
-    is_refused_at_work: bool = False,
 ) -> Callable[[Run], Run]:
     """Register a function `(session, *arguments, **flags)` as the command `/name` of
     the catalogue. The options are fields of `SlashCommand`.
     """
 
     def register(run: Run) -> Run:
-        _registered[name] = SlashCommand(name, run, words, any_time, is_refused_at_work)
+        _registered[name] = SlashCommand(name, run, words, any_time)
         return run
 
     return register
@@ -144,90 +145,122 @@ async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
         session.emit(event)
 
 
-def leaves(line: str) -> bool:
-    """True if the line leaves the shell, in every agent and while something runs."""
-    return _as_command(line).strip().lower() == "/exit"
-
-
-def asks_for_help(line: str) -> bool:
-    """True if the line is the word `help`, or what other programs call it, or `/help`
-    alone.
+def read_line(session: Session, line: str) -> Meaning:
+    """Return what a line means now: a command, or a line for the active agent or for
+    chat. Nothing is done for it.
     """
-    return _as_command(line).strip().lower() == "/help"
+    command = read_command(line, session)
+    # an agent answers `help` with the words that it understands
+    is_for_agent = session.agent is not None and _is_help_word(line)
+    if command is None or is_for_agent:
+        return session.meaning(line)
+    return command
 
 
-def _as_command(line: str) -> str:
-    """Return `/exit` or `/help` for a line that is a word for it, else the line."""
-    text = line.strip().lower()
-    if text in LEAVING or text in ("/quit", "/q"):
-        return "/exit"
-    return "/help" if shell_name(text) == "help" else line
-
-
-def can_run_now(line: str) -> bool:
-    """True if a line may run while something else runs."""
-    name = _as_command(line).strip().partition(" ")[0]
-    known = find_command(name[1:]) if name.startswith("/") else None
-    return known is not None and known.any_time
-
-
-def is_refused_at_work(session: Session, line: str) -> bool:
-    """True for a line that undoes or redoes changes. It is refused while something
-    runs, because by its end another change is the newest.
+def read_command(line: str, session: Session | None = None) -> Meaning | None:
+    """Return the meaning of a slash command, of a word that is one in every agent, or
+    of a shell command; None for other lines. With `session`, the hint names the ticket
+    that an argument means.
     """
     text = line.strip()
-    if text.startswith("/"):
-        known = find_command(text[1:].partition(" ")[0])
-        return known is not None and known.is_refused_at_work
-    meaning = session.meaning(line)
-    return meaning is not None and meaning.name in ("undo", "redo")
+    if text.startswith("!"):
+        return Meaning(
+            LineKind.SHELL,
+            "shell",
+            "Enter: run this shell command",
+            partial(_run_own_command, session, line.lstrip()[1:]),
+            about=text,
+            line=line,
+        )
+    if text.lower() in LEAVING:
+        text = "/exit"
+    elif _is_help_word(text):
+        text = "/help"
+    if not text.startswith("/"):
+        return None
+    meaning = _read_slash_command(text, session)
+    return replace(meaning, about=text, line=line)
 
 
-async def handle(session: Session, line: str) -> None:
-    """Carry out one line: a slash command, a shell command of the user, or text for the
-    active agent or for chat.
+async def carry_out(session: Session, meaning: Meaning) -> None:
+    """Do what a line meant when it was sent. If its meaning has changed since, report
+    that and do nothing.
 
     Raises `CddError`.
     """
-    # an agent answers `help` with what it understands
-    if leaves(line) or (session.agent is None and asks_for_help(line)):
-        line = _as_command(line)
-    match line.lstrip()[:1]:
-        case "/":
-            await _parse_call(line).run(session)
-        case "!":
-            # late: the first screen shows sooner
-            from cdd_agent.commands.own_command import run_own_command  # noqa: PLC0415
-
-            await run_own_command(session, line.lstrip()[1:])
-        case _:
-            await session.say(line)
+    current = meaning
+    if not meaning.runs_beside:
+        current = read_line(session, meaning.line)
+    if current != meaning:
+        text = f"Not sent, because its meaning has changed: {meaning.line}"
+        session.emit(Notice(text, kind=NoticeKind.NOT_DONE))
+    elif current.is_for_agent:
+        await session.carry_out(current)
+    else:
+        await current.act()
 
 
-def hint_for(line: str, tickets: TicketStore | None = None) -> str:
-    """Return the effect of Enter on a slash command, on a word that is one, or on a
-    shell command; empty for other lines. With `tickets`, the hint names the ticket that
-    an argument means.
-    """
-    line = _as_command(line)
-    if line.lstrip().startswith("!"):
-        return "Enter: run this shell command"
-    if line.strip() == "/":
-        return "Type the name of a command"
-    if not line.lstrip().startswith("/"):
-        return ""
+async def handle(session: Session, line: str) -> None:
+    """Do what a line means now. Raises `CddError`."""
+    await carry_out(session, read_line(session, line))
+
+
+def _is_help_word(text: str) -> bool:
+    return shell_name(text.strip()) == "help"
+
+
+def _read_slash_command(text: str, session: Session | None) -> Meaning:
+    known = find_command(text[1:].partition(" ")[0])
+    runs_beside = known is not None and known.any_time
     try:
-        call = _parse_call(line)
-        ticket = None if tickets is None else call.find_ticket(tickets)
-    except WrongUsage as error:
-        return f"Enter does nothing · {error.message}"
+        call = _parse_call(text)
     except BadInput as error:
-        return f"Enter does nothing · {error.in_a_line}"
+        hint = "Type the name of a command" if text == "/" else _refusal(error)
+        act = partial(_refuse, error)
+        return Meaning(LineKind.SLASH, "/", hint, act, runs_beside=runs_beside)
+    return Meaning(
+        LineKind.SLASH,
+        call.command.name,
+        _hint_for_call(call, session),
+        partial(_run_call, call, session),
+        runs_beside=runs_beside,
+    )
+
+
+def _hint_for_call(call: _Call, session: Session | None) -> str:
+    ticket = None
+    if session is not None:
+        try:
+            ticket = call.find_ticket(session.project.tickets)
+        except BadInput as error:
+            return _refusal(error)
     summary = call.command.summary
     effect = f"{summary[:1].lower()}{summary[1:]}"
     if ticket is None or ticket.slug in call.arguments:
         return f"Enter: {effect}"
     return f"Enter: /{call.command.name} {ticket.slug} · {effect}"
+
+
+def _refusal(error: BadInput) -> str:
+    reason = error.message if isinstance(error, WrongUsage) else error.in_a_line
+    return f"Enter does nothing · {reason}"
+
+
+async def _refuse(error: BadInput) -> None:
+    raise error
+
+
+async def _run_call(call: _Call, session: Session | None) -> None:
+    assert session is not None
+    await call.run(session)
+
+
+async def _run_own_command(session: Session | None, command: str) -> None:
+    # late: the first screen shows sooner
+    from cdd_agent.commands.own_command import run_own_command  # noqa: PLC0415
+
+    assert session is not None
+    await run_own_command(session, command)
 
 
 def _hint_for_unknown(name: str) -> str:

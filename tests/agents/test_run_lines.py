@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.meaning import LineKind
 from cdd_agent.agents.run_lines import read_run_line
 from cdd_agent.events.dialogue_events import ReplyStarted
 from cdd_agent.events.notices import NoticeKind
@@ -180,7 +181,7 @@ async def test_once_something_was_said_in_chat_words_of_a_conversation_are_for_i
     session = await after_the_last_step(sandbox)
     await say(session, "What did you do?")
     for line in ("continue", "all", "n"):
-        assert session.meaning(line) is None
+        assert session.meaning(line).kind is LineKind.TEXT
     await say(session, "continue")
     assert sandbox.model.requests[-1].messages[-1].content == "continue"
     for line in ("undo 1", "redo 1", "diff 1", "status", "retry", "skip"):

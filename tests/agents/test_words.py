@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.agents.base import Meaning
 from cdd_agent.agents.executor import ExecutorAgent
-from cdd_agent.commands.registry import can_run_now, commands, handle, hint_for
+from cdd_agent.agents.meaning import Meaning
+from cdd_agent.commands.registry import commands, handle, read_line
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import ReplyStarted
@@ -33,6 +33,7 @@ from tests.agents.test_planner import plan as planned
 from tests.support.listening import collect, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 from tests.support.tables import each_row
+from tests.support.typed_lines import command_hint
 
 WHY = "it can wait"
 
@@ -336,9 +337,10 @@ async def test_every_word_for_leaving_leaves_the_shell_from_everywhere(
     assert await say(session, word) == [ExitRequested()]
     for line in (f"/exec {SLUG}", f"/socrates {SLUG}", f"/plan {SLUG}"):
         await say(session, line)
-        assert hint_for(word) == hint_for("/exit")
-        assert session.meaning(word) is None
-        assert can_run_now(word)
+        meaning = read_line(session, word)
+        assert meaning.leaves
+        assert meaning.runs_beside
+        assert meaning.hint == command_hint("/exit")
         assert await say(session, word) == [ExitRequested()]
         assert session.agent is not None
     session.leave()

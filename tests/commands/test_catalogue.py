@@ -8,12 +8,13 @@ from cdd_agent.cli.main import main
 from cdd_agent.commands.catalogue import CATALOGUE, Group, in_groups
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.help import command_help, commands_help
-from cdd_agent.commands.registry import commands, handle, hint_for
+from cdd_agent.commands.registry import commands, handle
 from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.errors import BadInput
 from cdd_agent.events.shell_events import ScreenAsked
 from tests.support.listening import collect
 from tests.support.projects import Sandbox
+from tests.support.typed_lines import command_hint
 
 NARROW = 60
 
@@ -37,7 +38,7 @@ def test_a_slash_command_has_an_example_that_the_shell_accepts() -> None:
     wrong = {}
     for name, known in commands().items():
         example = CATALOGUE[name].example
-        hint = hint_for(example)
+        hint = command_hint(example)
         if not example.startswith(f"/{name}") or "nothing" in hint:
             wrong[name] = (example, hint)
         assert CATALOGUE[name].example in command_help(known)

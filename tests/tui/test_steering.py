@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from cdd_agent.commands.registry import can_run_now, commands
+from cdd_agent.commands.registry import commands
 from cdd_agent.events.dialogue_events import ReplyDelta
 from cdd_agent.events.notices import Answer, Notice
 from cdd_agent.events.shell_events import ScreenAsked
@@ -19,6 +19,7 @@ from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
 from tests.engine.tool_steps import calls, create
 from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.support.typed_lines import can_run_now
 from tests.tui.held_model import HeldModel
 from tests.tui.person import PATIENCE, FingerTime, Person, opened, person_at
 
