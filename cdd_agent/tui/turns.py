@@ -60,7 +60,7 @@ class Turns(ShellBase):
         question = self.asking.open
         command = read_command(line, self.session)
         # `h` and `quit` may be answers
-        is_answer = question is not None and question.knows(line) is not None
+        is_answer = question is not None and question.find_word(line) is not None
         is_free = self.turn is None and question is None
         asks_for_help = command is not None and command.about == "/help"
         leaves = command is not None and command.leaves
