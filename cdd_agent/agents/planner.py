@@ -250,7 +250,7 @@ class PlannerAgent(ReadsWords):
     async def _discard(self) -> None:
         self._planning.discard()
         self.tell(
-            Notice("Proposal discarded; plan.md unchanged."),
+            Notice("Proposal discarded; plan.md unchanged.", kind=NoticeKind.PLAN_KEPT),
             self._what_next(),
         )
 
