@@ -124,9 +124,10 @@ class PlannerAgent(ReadsWords):
             await self.meaning(line).act()
 
     def words(self, text: str) -> Meaning:
-        return Meaning(
-            "words", "Enter: send it to the Planner", partial(self._use_words, text)
-        )
+        hint = "Enter: send it to the Planner"
+        if self._planning.notes.proposal:
+            hint = "Enter: ask the Planner for this change"
+        return Meaning("words", hint, partial(self._use_words, text))
 
     @word(
         *("approve", "yes", "y"),
@@ -239,6 +240,11 @@ class PlannerAgent(ReadsWords):
     def _hint_of_enter(self) -> str:
         if self._planning.notes.questions:
             return "Enter: show open questions"
+        if self._planning.notes.proposal:
+            return (
+                "approve: write the plan · other words: change it · Enter: show what"
+                " to type"
+            )
         return "Enter: show what to type next"
 
     @word(
