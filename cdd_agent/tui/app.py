@@ -650,6 +650,8 @@ class Shell(Sparing, Guarded, App[CddError]):
     ) -> None:
         """Show a message for a few seconds. Commands get their names in the shell."""
         text = Face.SHELL.name_commands(message)
+        if self.screen is self.home and not self.home.has_room_for_notifications:
+            self.home.activity.say_once(" ".join(text.split()))
         super().notify(
             text, title=title, severity=severity, timeout=timeout, markup=markup
         )
