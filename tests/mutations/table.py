@@ -1474,7 +1474,7 @@ MUTATIONS = [
     Mutation(
         "a flag that the shell lacks leaves a command to the terminal",
         "wording/faces.py",
-        "    if not flags <= CATALOGUE[name].flags.keys():\n",
+        "    if not flags <= command.flags.keys():\n",
         "    if False:\n",
         "tests/words/test_faces.py",
     ),
