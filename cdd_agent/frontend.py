@@ -15,6 +15,7 @@ from cdd_agent.events.question_events import (
     CommandProposed,
     Proposal,
     TestLossProposed,
+    UndoProposed,
 )
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ class Nobody:
             case TestLossProposed(label=label):
                 what = f"No one can allow step {label} to remove tests here"
                 hint = f"Name them under `Removes tests` of step {label} in plan.md."
+            case UndoProposed(title=title):
+                what = f"No one can confirm here that {title} is undone"
+                hint = "Add `--yes`, or name the change: `/undo --list`."
         raise NobodyHere(what, hint=hint)
 
     async def review(self, review: Review) -> Decision:

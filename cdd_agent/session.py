@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,15 @@ from cdd_agent.agents.run_lines import (
     no_run_open,
     read_run_line,
 )
+from cdd_agent.agents.session_undo import RunVisit, SessionUndo
 from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
 from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.context.finder import CodeFinder
+from cdd_agent.engine.change_history import ChangeHistory, SessionScope
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.outside import OutsideChanges
-from cdd_agent.engine.outside_undo import OutsideUndoing, is_newer
+from cdd_agent.engine.outside_undo import OutsideUndoing
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.step_details import StepDetails, step_details
 from cdd_agent.engine.timeline import Timeline, timeline
@@ -41,7 +44,7 @@ from cdd_agent.events.shell_events import AgentChanged, ModelsFound
 from cdd_agent.events.step_events import UndoPreview
 from cdd_agent.events.stream import Emit, beside_the_turn
 from cdd_agent.files.index import FileIndex
-from cdd_agent.files.json_file import stamp
+from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import Project
@@ -112,6 +115,10 @@ class Session(Struct, eq=False, dict=True):
     with `strength` with small faults in them.
     Raises `CddError`.
     """
+    frontend: Frontend = field(default_factory=Nobody)
+    """Answers questions before an undo."""
+    scope: SessionScope = field(default_factory=SessionScope)
+    """The changes that belong to this session."""
     approval: ApprovalMode = field(default_factory=ApprovalMode)
     """The approval mode, at first the one of the settings."""
     last_prompt: PromptMade | None = None
@@ -121,8 +128,6 @@ class Session(Struct, eq=False, dict=True):
     """The models of this computer's servers, from the last search."""
     _completed: Completed | None = None
     _worked_on: str | None = None
-    _worked_at: str = ""
-    """The time of the last work, in the form of `stamp`."""
     _remembered: LastActive | None = None
 
     @property
@@ -238,26 +243,29 @@ class Session(Struct, eq=False, dict=True):
         """Send a command to a ticket's run. The active agent stays active. `is_look`:
         the command changes nothing.
         """
-        active = (
-            self.agent
-            if self.agent is not None and self.agent.ticket_slug == ticket.slug
-            else None
-        )
-        if active is not None and active.name == "executor":
-            visited = active
+        with self._visiting(ticket, is_look=is_look) as visited:
+            meaning = visited.meaning(line)
+            # a working agent has not finished its record
+            if is_look and visited is self.agent:
+                await meaning.act()
+            else:
+                await visited.carry_out(meaning)
+
+    @contextmanager
+    def _visiting(self, ticket: Ticket, *, is_look: bool) -> Iterator[Agent]:
+        """Open the Executor on a ticket's run, or yield the active one."""
+        agent = self.agent
+        is_active = agent is not None and agent.ticket_slug == ticket.slug
+        if agent is not None and is_active and agent.name == "executor":
+            visited = agent
         else:
             visited = self._open_visit(ticket, is_look=is_look)
         if not is_look:
             self._note_work(ticket)
         try:
-            meaning = visited.meaning(line)
-            # a working agent has not finished its record
-            if is_look and visited is active:
-                await meaning.act()
-            else:
-                await visited.carry_out(meaning)
+            yield visited
         finally:
-            if visited is not active:
+            if visited is not agent:
                 visited.close()
 
     async def land(self, ticket: Ticket, *, rebase: bool) -> None:
@@ -276,26 +284,35 @@ class Session(Struct, eq=False, dict=True):
         """
         await self.verify_run(ticket, strength=strength)
 
-    def open_outside(self) -> OutsideUndoing:
-        """Return what undoes changes outside of tickets."""
-        return OutsideUndoing(self._outside_changes, self.emit)
-
-    def is_outside_meant(self) -> bool:
-        """True if `undo` without a ticket is about changes outside of tickets: no agent
-        is active, and no ticket was worked on since. Raises `Damaged`.
-        """
-        if self.agent is not None:
-            return False
-        return is_newer(self._outside_changes, self._worked_at)
-
     @property
-    def _outside_changes(self) -> OutsideChanges:
+    def undoing(self) -> SessionUndo:
+        """Undo, redo and diff of the changes of this session."""
         project = self.project
         redactor = Redactor.of_environment(project.config.commands.hide_env)
-        return OutsideChanges.of(project.root, redactor)
+        changes = OutsideChanges.of(project.root, redactor)
+        self.scope.conversations = self.chat.conversations
+        return SessionUndo(
+            history=ChangeHistory(project.tickets, changes, redactor),
+            scope=self.scope,
+            outside=OutsideUndoing(changes, self.emit),
+            frontend=self.frontend,
+            emit=self.emit,
+            visit=self._visit_to_undo,
+        )
+
+    @contextmanager
+    def _visit_to_undo(self, slug: str, is_look: bool) -> Iterator[RunVisit]:
+        # late: the Executor brings the whole engine
+        from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
+
+        ticket = self.project.tickets.find_slug(slug)
+        with self._visiting(ticket, is_look=is_look) as visited:
+            assert isinstance(visited, ExecutorAgent)
+            yield visited
 
     def _note_work(self, ticket: Ticket) -> None:
-        self._worked_on, self._worked_at = ticket.slug, stamp()
+        self._worked_on = ticket.slug
+        self.scope.add_ticket(ticket.slug)
 
     def timeline(self) -> Timeline:
         """Return the timeline of the current ticket's run. Raises `BadInput`."""
@@ -460,6 +477,15 @@ class Session(Struct, eq=False, dict=True):
         """Return the meaning of a command for a run while none is open; None if the
         line can be part of a conversation.
         """
+        if said.is_from_log and not said.step:
+            newest = {
+                "undo": self.undoing.undo,
+                "redo": self.undoing.redo,
+                "diff": self.undoing.diff,
+            }
+            act = newest[said.word]
+            hint = said.hint("")
+            return Meaning(LineKind.WORD, said.word, hint, act, about=said.word)
         is_chat = self._remembered is not None and self._remembered.agent is None
         if is_chat and said.is_conversation:
             return None
@@ -553,7 +579,6 @@ class Session(Struct, eq=False, dict=True):
         if self.agent is not None:
             self.agent.close()
             self.agent = None
-            self._worked_at = stamp()
             self.emit(AgentChanged(None))
 
 

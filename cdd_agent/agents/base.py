@@ -94,6 +94,11 @@ class GeneralAgent(Protocol):
         """
         ...
 
+    @property
+    def conversations(self) -> frozenset[str]:
+        """The names of the conversations that this session held or resumed."""
+        ...
+
     def describe(self) -> str:
         """Return what the model gets in place of the older part of the conversation;
         empty if it gets all of the conversation.

@@ -65,6 +65,13 @@ class Meaning(Struct, frozen=True, eq=False):
         return self.kind is LineKind.SLASH and self.name == "exit"
 
     @property
+    def is_refused_at_work(self) -> bool:
+        """True if the line undoes or redoes changes. It is refused while something
+        runs, because by its end another change is the newest.
+        """
+        return self.name in ("undo", "redo")
+
+    @property
     def is_for_agent(self) -> bool:
         """True if the active agent or chat receives the line."""
         return self.kind not in (LineKind.SLASH, LineKind.SHELL)

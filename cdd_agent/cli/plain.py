@@ -22,7 +22,12 @@ from cdd_agent.cli.working import Output
 from cdd_agent.commands.registry import carry_out, read_command, read_line
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events.notices import Notice, Tone
-from cdd_agent.events.question_events import Choice, Proposal, TestLossProposed
+from cdd_agent.events.question_events import (
+    Choice,
+    Proposal,
+    TestLossProposed,
+    UndoProposed,
+)
 from cdd_agent.events.shell_events import ExitRequested
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, beside_the_turn
@@ -118,6 +123,9 @@ class PlainShell:
         if isinstance(proposal, TestLossProposed) and not self._is_terminal:
             # the next line of a script was not written as an answer to this
             return await Nobody().approve(proposal)
+        if isinstance(proposal, UndoProposed) and not self._is_terminal:
+            # a script that says `/undo` has decided
+            return Choice.YES
         known = answers(proposal)
         keys = {word[0]: choice for word, choice in known.items()} | known
         self._printer.say(question(proposal))
@@ -152,6 +160,7 @@ class PlainShell:
     async def run(self, session: Session, notices: tuple[Notice, ...]) -> ExitCode:
         """Take turns until `/exit`, the end of the input, or Ctrl+C twice."""
         self._session, self._faults = session, FaultLog(session.project.root)
+        session.scope.is_whole_project = not self._is_terminal
         loop = asyncio.get_running_loop()
         # on Windows, Ctrl+C ends the program
         handle_signals(("SIGINT",), self._interrupt)

@@ -20,7 +20,7 @@ from cdd_agent.cli.driven import (
 from cdd_agent.cli.land import in_own_tree
 from cdd_agent.cli.many import execute_many
 from cdd_agent.cli.orders import read_order
-from cdd_agent.cli.outside import go_through_outside
+from cdd_agent.cli.outside import go_through_outside, is_about_outside, list_all
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
 from cdd_agent.cli.working import Output, preparing_model, whoever_answers
@@ -80,24 +80,26 @@ def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
 def undo(options: Namespace) -> int:
     if options.list and options.slug is not None:
         raise BadInput(
-            "`--list` lists changes outside of tickets",
+            "`--list` lists the changes of all tickets",
             hint=f"List the steps of the ticket with `cdd status {options.slug}`.",
         )
-    if options.slug is None:
-        return go_through_outside(options, "list" if options.list else "undo")
+    if options.list:
+        return list_all(options)
+    if is_about_outside(options):
+        return go_through_outside(options, "undo")
     return _going_through(
         options, lambda engine: engine.undo(_typed_step(engine, options))
     )
 
 
 def redo(options: Namespace) -> int:
-    if options.slug is None:
+    if is_about_outside(options):
         return go_through_outside(options, "redo")
     return _going_through(options, lambda engine: engine.redo())
 
 
 def diff(options: Namespace) -> int:
-    if options.slug is None:
+    if is_about_outside(options):
         return go_through_outside(options, "diff")
     return _going_through(
         options,

@@ -40,6 +40,7 @@ from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.completion import find_matches
 from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.engine.logged_run import LoggedRun
+from cdd_agent.engine.outside import CHANGE_NAME
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.related_code import MOST
 from cdd_agent.engine.whereabouts import in_its_tree
@@ -115,29 +116,53 @@ async def resume(session: Session, which: str = "") -> None:
 
 
 @command("undo")
-async def undo(session: Session, *which: str, list: bool = False) -> None:  # noqa: A002
-    """Restore the files from before a ticket's last step, or before step STEP. Without
-    a ticket, undo the newest change, also one by chat, `cdd run` or `cdd apply`. Edits
-    that you made since are kept.
+async def undo(
+    session: Session,
+    *which: str,
+    list: bool = False,  # noqa: A002
+    yes: bool = False,
+) -> None:
+    """Undo the newest change of this session: a step, a chat turn, `cdd run` or `cdd
+    apply`. It is named first, and cdd asks. With a ticket, undo its last step, or STEP
+    and all later steps without a question. Edits that you made since are kept.
     """
     if list:
-        await session.open_outside().carry_out("list")
-        return
-    await _tell(session, "undo", which)
+        await session.undoing.list()
+    elif not which:
+        await session.undoing.undo(is_confirmed=yes)
+    elif CHANGE_NAME.fullmatch(which[0]):
+        await session.undoing.undo_named(which[0])
+    elif len(which) == 1 and not STEP_LABEL.fullmatch(which[0]):
+        ticket = session.project.tickets.find(which[0], by_part=True)
+        await session.undoing.undo(slug=ticket.slug, is_confirmed=yes)
+    else:
+        await _tell(session, "undo", which)
 
 
 @command("redo")
 async def redo(session: Session, *which: str) -> None:
-    """Undo the last undo of a ticket, or of a change outside of tickets."""
-    await _tell(session, "redo", which)
+    """Undo the last undo of this session, until something is changed again. With a
+    ticket, undo its last undo.
+    """
+    if not which:
+        await session.undoing.redo()
+    elif CHANGE_NAME.fullmatch(which[0]):
+        await session.undoing.redo_named(which[0])
+    else:
+        await _tell(session, "redo", which)
 
 
 @command("diff", any_time=True)
 async def diff(session: Session, *which: str) -> None:
-    """Show what a ticket's last step changed, or what step STEP changed. Without a
-    ticket, show the newest change, also one by chat, `cdd run` or `cdd apply`.
+    """Show the newest change of this session: a step, a chat turn, `cdd run` or `cdd
+    apply`. With a ticket, show its last step, or step STEP.
     """
-    await _tell(session, "diff", which)
+    if which and CHANGE_NAME.fullmatch(which[0]):
+        await session.undoing.diff_named(which[0])
+    elif which:
+        await _tell(session, "diff", which)
+    else:
+        await session.undoing.diff()
 
 
 @command("status", any_time=True)
@@ -400,8 +425,7 @@ async def _tell(
     session: Session, word: Literal["undo", "redo", "diff"], which: Sequence[str]
 ) -> None:
     """Pass a word to the Executor of the named ticket, or of the active one, perhaps
-    with the number of a step. Without either, the word is about the last ticket or the
-    changes outside of tickets, whichever is newer.
+    with the number of a step.
 
     Raises `BadInput` for other arguments: a mistyped number must not mean the last
     step.
@@ -410,9 +434,6 @@ async def _tell(
     named, steps = which[:1], which[1:]
     if named and STEP_LABEL.fullmatch(named[0]):
         named, steps = (), which
-    if not which and await asyncio.to_thread(session.is_outside_meant):
-        await session.open_outside().carry_out(word)
-        return
     wrong = next((text for text in steps if not STEP_LABEL.fullmatch(text)), None)
     if wrong is not None:
         raise BadInput(
@@ -422,4 +443,6 @@ async def _tell(
     if ticket is None:
         raise BadInput(f"Which ticket? {usage}")
     line = " ".join([word, *steps])
+    if word == "undo":
+        session.scope.add_change(f"{ticket.slug} {steps[0]}")
     await session.tell(ticket, line, is_look=word == "diff")

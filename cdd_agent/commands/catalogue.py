@@ -114,16 +114,19 @@ CATALOGUE: dict[str, Entry] = {
     "pull": Entry(Group.WORK, "Fetch a run from a git remote"),
     "diff": Entry(
         Group.CHANGES,
-        "Show the changes of the last step",
+        "Show the newest change, or a step",
         "[SLUG] [STEP]",
         "/diff feature-user-auth 2",
     ),
     "undo": Entry(
         Group.CHANGES,
-        "Undo the last step or change",
-        "[SLUG] [STEP] [--list]",
+        "Undo the newest change, or a step",
+        "[SLUG] [STEP] [--list] [--yes]",
         "/undo feature-user-auth 2",
-        {"--list": "list the changes made outside of tickets, and undo nothing"},
+        {
+            "--list": "list the last changes with their names, and undo nothing",
+            "--yes": "undo the newest change without a question",
+        },
     ),
     "redo": Entry(
         Group.CHANGES, "Undo the last undo", "[SLUG]", "/redo feature-user-auth"

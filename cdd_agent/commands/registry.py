@@ -107,10 +107,13 @@ def find_command(name: str) -> SlashCommand | None:
 
 
 def command(
-    name: str, words: Words = tuple, *, any_time: bool = False
+    name: str,
+    words: Words = tuple,
+    *,
+    any_time: bool = False,
 ) -> Callable[[Run], Run]:
     """Register a function `(session, *arguments, **flags)` as the command `/name` of
-    the catalogue. `any_time`: also while something else runs.
+    the catalogue. The options are fields of `SlashCommand`.
     """
 
     def register(run: Run) -> Run:

@@ -277,12 +277,13 @@ TERMINAL_COMMANDS = {
     cdd undo feature-user-auth --step 2  # step 2 and all later steps
     cdd redo feature-user-auth           # undo the undo
     cdd undo                             # the last cdd apply, cdd run or chat turn
-    cdd undo --list                      # list these changes and their files
+    cdd undo --list                      # list all changes with their names
+    cdd undo change-7                    # a change of the list
     """,
         OPTIONAL_SLUG,
         JSON,
         _STEP,
-        flag("--list", "list the changes made outside of tickets; undo nothing"),
+        flag("--list", "list the last changes with their names; undo nothing"),
         run="cdd_agent.cli.runs:undo",
     ),
     "redo": TerminalCommand(

@@ -301,6 +301,8 @@ class Home(GuardedWidget, Screen[None]):
         if command is not None and command.runs_beside:
             return command.hint
         meaning = self.read_line(line)
+        if meaning is not None and meaning.is_refused_at_work:
+            return "Enter does nothing while something runs · Esc: stop it"
         if meaning is not None and meaning.name == GUIDANCE:
             return "Enter: for the running step, or queue it · Esc: stop"
         return "Enter: queue it · Esc: stop what runs"

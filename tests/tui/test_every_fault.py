@@ -55,7 +55,9 @@ HEARS_OR_DRAWS = re.compile(
     r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+"
 )
 LEAVES = re.compile(
-    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|input_ended|event)|open|look_around)$"
+    r"Leaving\.(leave|action_(leave|vanish|quit|suspend_process)|on_(exit_app|input_ended))$"
+    r"|KeyRouting\.on_(ready|event)$"
+    r"|Shell\.(on_(mount|unmount)|open|look_around)$"
     r"|\.(on_unmount|_on_mount)$|(Home|Prompt)\.(compose|on_mount)$"
 )
 """What begins the shell or ends it: a test of its own has it."""
@@ -203,7 +205,7 @@ async def home(person: Person) -> None:
 async def in_the_prompt(person: Person, left: set[str]) -> None:
     await home(person)
     person.prompt.area.focus()
-    if "Shell.action_toggle_approval" in left:  # it fails, and changes no mode
+    if "ScreenActions.action_toggle_approval" in left:  # it fails, and changes no mode
         await keys(person, "shift+tab")
     person.prompt.post_message(Prompt.EnterIgnored())
     await keys(person, "a", "left", "ctrl+k", "ctrl+u", "/")
@@ -402,7 +404,7 @@ async def in_a_run(person: Person, left: set[str]) -> None:
     await click(person, x + 1, y + 1)
     await home(person)
     person.app.home.transcript.post_message(
-        Transcript.FileChosen(person.app._root / "a.txt", 1)
+        Transcript.FileChosen(person.app.root / "a.txt", 1)
     )
     person.app.call_later(person.app.look, "/status")
     person.app.call_later(person.app.action_use_theme, "light")
@@ -442,10 +444,10 @@ async def in_questions(person: Person, left: set[str]) -> None:
 async def in_the_question_about_trust(person: Person, left: set[str]) -> None:
     del left
     setting = ProjectSetting("model", "model: script:x", "why", "config.yaml", 1, "0")
-    question = TrustQuestion(person.app._root, (setting,), {}, "model: script:x\n")
+    question = TrustQuestion(person.app.root, (setting,), {}, "model: script:x\n")
     for answer in "tc":
         asked = person.app.run_worker(
-            person.app._show_trust_screen(question), exit_on_error=False
+            person.app.show_trust_screen(question), exit_on_error=False
         )
         await person.pilot.pause()
         await keys(person, "s", "down", answer, answer)

@@ -196,7 +196,7 @@ async def test_a_command_that_waits_for_the_step_does_not_reach_the_model(
     model = with_tools(sandbox)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
-        lines = ["!echo keep it short and simple", f"/undo {SLUG} 2"]
+        lines = ["!echo keep it short and simple", "!echo another"]
         for line in lines:
             await person.begin(line)
         model.release()

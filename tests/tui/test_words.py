@@ -217,7 +217,7 @@ async def test_read_only_commands_for_a_finished_ticket_leave_the_chat_active(
         assert ANSWER in person.told
 
         assert person.steps[0].startswith("Plan 3/3")
-        await person.say(f"/undo {SLUG}")
+        await person.say(f"/undo {SLUG} --yes")
         assert "chat" in person.title
         # the list was about a run that is finished no longer
         assert person.steps == []
@@ -230,7 +230,7 @@ async def test_an_undo_by_slug_shows_in_the_list_of_the_active_run(
     sandbox.write(*THREE).replies(*GOOD)
     async with person_at(sandbox, f"/exec {SLUG}", size=(120, 40)) as person:
         await person.say("")
-        await person.say(f"/undo {SLUG}")
+        await person.say(f"/undo {SLUG} --yes")
         assert person.steps[1] == "○ 1. Make a.txt"
         assert f"executor · {SLUG}" in person.title
         assert "Make a.txt" in await types(person, "c")

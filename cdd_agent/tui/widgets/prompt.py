@@ -103,13 +103,6 @@ class Prompt(GuardedWidget, Vertical):
     class EnterIgnored(Message):
         """Enter came before the user could have read what it does."""
 
-    class NothingDone(Message):
-        """A key changed nothing."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
-
     class DoingChanged(Message):
         """The effect of Enter has changed, but not the text."""
 
@@ -297,7 +290,7 @@ class Prompt(GuardedWidget, Vertical):
             return
         self._do(event.key)
         if event.key in _FELT_HERE and self.seen() == before:
-            self.post_message(self.NothingDone(event.key))
+            self.post_message(PromptArea.NothingDone(event.key))
 
     def _catch_up(self) -> None:
         """Offer completions for letters that arrived together with this key."""
