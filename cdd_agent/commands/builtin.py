@@ -27,6 +27,11 @@ from cdd_agent.commands.registry import (
     emit_as_found,
     project_command,
 )
+from cdd_agent.commands.settings import (
+    list_settings,
+    read_settings,
+    session_project,
+)
 from cdd_agent.commands.ticket_commands import (
     DOCUMENTATION,
     create_ticket,
@@ -345,17 +350,18 @@ async def show_board(session: Session) -> None:
 @command("settings", any_time=True)
 async def show_settings(session: Session) -> None:
     """Show all settings, where each value comes from, and change them."""
-    where = (
-        "This needs the full-screen shell. Edit the settings in"
-        f" {PROJECT_FILE.as_posix()}."
+    settings = await asyncio.to_thread(read_settings, session_project(session))
+    text = (
+        f"{list_settings(settings)}\n\nTo change a setting, edit"
+        f" {PROJECT_FILE.as_posix()}, or use the full-screen shell."
     )
-    session.emit(ScreenAsked("settings", where))
+    session.emit(ScreenAsked("settings", text))
 
 
 @command("theme", lambda: (("dark", "light", "contrast", "auto"),), any_time=True)
 async def choose_theme(session: Session, name: str = "") -> None:
-    """Choose the colours: dark, light or contrast; auto follows the background of the
-    terminal.
+    """Choose the colours from a list. With a NAME, such as dark, light, contrast or
+    nord, use that theme for all projects; auto follows the terminal's background.
     """
     session.emit(ScreenAsked("theme", "This needs the full-screen shell.", name))
 

@@ -130,7 +130,7 @@ def _of_ticket(session: Session, before: str, typed: str) -> list[Completion]:
 
 
 def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
-    models = {shlex.quote(name): help_ for name, help_ in _models(session).items()}
+    models = {shlex.quote(name): help_ for name, help_ in find_models(session).items()}
     offered = [*session.offers] if not typed else []
     names = [shlex.quote(offer.name) for offer in offered] or [
         n for n in find_matches(typed, models).good if n != typed
@@ -138,7 +138,7 @@ def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
     return [Completion(before + name, name, models[name]) for name in names[:_MOST]]
 
 
-def _models(session: Session) -> Mapping[str, str]:
+def find_models(session: Session) -> Mapping[str, str]:
     """Return the models of local servers, the current model, the fallbacks, and the
     known models of providers whose key is in the environment.
     """

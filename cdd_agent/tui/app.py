@@ -43,6 +43,8 @@ from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.terminal_input.choice import ask_for_background, choose_driver
 from cdd_agent.tui.themes import (
+    AUTOMATIC,
+    THEMES,
     LastTheme,
     load_last_theme,
     save_last_theme,
@@ -176,7 +178,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         """The line that the guide suggests after the turn."""
         self._transcript_at = Region(), 0
         """The place of the transcript on the screen, and its first visible row."""
-        use_theme(self, load_last_theme().name)
+        theme = load_last_theme().name
+        self.fitting_theme = theme if theme in ("dark", "light") else "dark"
+        """The theme that fits the terminal's background."""
+        use_theme(self, theme)
 
     def get_driver_class(self) -> type[Driver]:
         return choose_driver(super().get_driver_class(), self._use_driver)
@@ -231,16 +236,38 @@ class Shell(Sparing, Guarded, App[CddError]):
         self.call_after_refresh(self.set_timer, _QUIET, self.open)
 
     def ask_for_background(self) -> None:
-        """Use the theme that fits the terminal, unless the user has chosen one."""
-        if not load_last_theme().is_chosen:
-            ask_for_background(self.driver)
+        """Ask the terminal which theme fits."""
+        ask_for_background(self.driver)
 
     def on_background_reported(self, event: BackgroundReported) -> None:
         fitting, last = theme_for_background(event.colour), load_last_theme()
-        if fitting is not None and not last.is_chosen:
+        if fitting is None:
+            return
+        self.fitting_theme = fitting
+        if not last.is_chosen:
             use_theme(self, fitting)
             if fitting != last.name:
                 save_last_theme(LastTheme(fitting))
+
+    def apply_settings(self) -> None:
+        """Show the settings that the shell itself uses."""
+        assert self.session is not None
+        config = self.session.project.config
+        self.home.bar.model = config.model
+        self.home.show_approval()
+        self.attention.change_settings(config.notifications)
+        self._apply_theme(config.theme)
+
+    def _apply_theme(self, name: str) -> None:
+        """Show the theme of the settings. One that this version does not have counts as
+        `auto`.
+        """
+        theme = LastTheme(self.fitting_theme)
+        if name in THEMES:
+            theme = LastTheme(name, is_chosen=True)
+        use_theme(self, theme.name)
+        if theme != load_last_theme():
+            save_last_theme(theme)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Give a screen on top all keys except those that stop and quit."""
@@ -261,13 +288,16 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.home.session = session
-        self.home.bar.model = session.project.config.model
+        config = session.project.config
+        self.home.bar.model = config.model
         self.home.show_approval()
-        self.attention.open(
-            session.project.config.notifications, lambda: session.tally.spent
-        )
+        self._apply_theme(config.theme)
+        self.attention.open(config.notifications, lambda: session.tally.spent)
         for notice in notices:
             self.home.show_opening(notice)
+        if config.theme not in (AUTOMATIC, *THEMES):
+            text = f"There is no theme {config.theme!r}. To choose one, type `/theme`."
+            self.home.show_opening(Notice(text, Tone.WARNING))
         self.home.say_what_enter_does()
         self.look_around()
         if self._first:
