@@ -17,6 +17,7 @@ from rich.text import Text
 
 from cdd_agent.changes.formats.added import left_out as left_out_forms
 from cdd_agent.changes.formats.all_forms import all_forms
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.commands.model_setup import how_to_set_up
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
@@ -36,7 +37,7 @@ from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.providers import Endpoint
 from cdd_agent.network.certificates import certificate_sources
 from cdd_agent.network.proxies import proxy_for
-from cdd_agent.open_project import Decide, Project, leave_out, open_project
+from cdd_agent.open_project import Decide, Project, accept_once, leave_out, open_project
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, Models
 from cdd_agent.settings.models import fallbacks_of, of_role
@@ -61,6 +62,12 @@ _UNTRUSTED_MODEL = (
 )
 Finding = tuple[bool | None, str]
 """True if all is well, None if it may be, False if not; and a text about it."""
+
+
+def doctor(invocation: Invocation) -> ExitCode:
+    settings = {"model": invocation.model, "api_base": invocation.api_base}
+    decide = accept_once if invocation.trust else leave_out
+    return examine(invocation.project, settings, decide=decide)
 
 
 def examine(

@@ -173,6 +173,7 @@ async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
             restored = await asyncio.to_thread(_restored, record, agent, where)
             if restored.events:
                 session.emit(restored)
+    session.scope.add_ticket(ticket.slug, is_resumed=True)
     has_own_tree = agent == "executor" and in_its_tree(ticket) != ticket
     await session.engage(agent, ticket, **({"worktree": True} if has_own_tree else {}))
 
