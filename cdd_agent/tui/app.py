@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
-    from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.inspector.screen import InspectorScreen
     from cdd_agent.tui.terminal_input.driver_messages import (
         BackgroundReported,
         InputEnded,
@@ -90,9 +90,8 @@ _OF_THE_HOME_SCREEN = (
     *(
         "open_screen",
         "toggle_thoughts",
-        "show_criteria",
+        "inspect",
         "toggle_plan",
-        "show_timeline",
         "find",
         "choose_block",
     ),
@@ -162,9 +161,10 @@ class Shell(Sparing, Guarded, App[CddError]):
         """True once the prompt can take keys."""
         self._early: list[events.Key | events.Paste] = []
         """Keys that were pressed before the prompt could take them."""
-        self._opened_step: tuple[Screen[str] | None, float] = (None, inf)
-        """The screen of a step, and the time it appeared. Earlier keys are not for it.
-        """
+        self._inspector: InspectorScreen | None = None
+        """The inspector that was opened last."""
+        self._inspector_seen_at = inf
+        """The time at which it appeared. Earlier keys are not for it."""
         self.wants_demo = False
         """True if the user quit to watch the demo."""
         self._take_hint_back: Callable[[], object] | None = None
@@ -438,10 +438,9 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.asking.is_covered(event)
             if event.key == "enter":
                 self.home.press_enter_elsewhere(event)
-            screen, seen_at = self._opened_step
             if (
-                self.screen is screen
-                and self.clock.pressed(event) < seen_at
+                self.screen is self._inspector
+                and self.clock.pressed(event) < self._inspector_seen_at
                 and event.key not in _LEAVING
             ):
                 if event.is_printable and event.character:
@@ -657,6 +656,8 @@ class Shell(Sparing, Guarded, App[CddError]):
     def show(self, event: Event) -> None:
         """Show an event, and note its result for the running turn."""
         self.attention.receive(event)
+        if self._inspector is not None and self._inspector.is_attached:
+            self._inspector.receive(event)
         if self._recap and not isinstance(
             event, ReplyDelta | ThinkingDelta | CommandOutput
         ):
@@ -668,12 +669,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self._went_well = False
         if isinstance(event, ExitRequested):
             self._leave()
-        elif isinstance(event, CriteriaShown) and self.session is not None:
-            # late: screens are imported when one is opened
-            from cdd_agent.tui.criteria_screen import CriteriaScreen  # noqa: PLC0415
-
-            look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
-            self.push_screen(CriteriaScreen(event, look_at))
+        elif isinstance(event, CriteriaShown):
+            self.inspect("criteria", event.ticket_slug)
         elif isinstance(event, ScreenAsked):
             self.action_open_screen(event.screen, event.choice)
         elif isinstance(event, SessionsListed) and event.sessions:
@@ -723,8 +720,8 @@ class Shell(Sparing, Guarded, App[CddError]):
             self.notify(f"{was_typed}Press Ctrl+C again to quit.", timeout=_TWICE)
 
     def on_prompt_stopped(self) -> None:
-        """Escape: cancel a screen that is about to open, or else stop the turn."""
-        if not self.workers.cancel_group(self, "step") and not self._stop_turn():
+        """Escape: stop the turn."""
+        if not self._stop_turn():
             self._say_that_nothing_is_done("escape")
 
     def _stop_turn(self) -> bool:
@@ -825,48 +822,24 @@ class Shell(Sparing, Guarded, App[CddError]):
             steps.fold(is_folded=False)
             self.home.set_focus(steps)
 
-    @work(exclusive=True, group="timeline")
-    async def action_show_timeline(self) -> None:
-        """F7: open the timeline of the run, to undo or redo steps from there."""
+    def action_inspect(self, tab: str) -> None:
+        """F3, F7 and F8: open the inspector at a tab, also while a turn runs."""
+        self.inspect(tab)
+
+    def inspect(
+        self, tab: str, slug: str | None = None, number: int | None = None
+    ) -> None:
+        """Open the inspector of a ticket, by default of the current one."""
         # late: screens are imported when one is opened
-        from cdd_agent.tui.timeline_screen import TimelineScreen  # noqa: PLC0415
+        from cdd_agent.tui.inspector.opening import open_inspector  # noqa: PLC0415
 
-        if self.screen is not self.home or self.session is None:
-            return
-        try:
-            timeline = await asyncio.to_thread(self.session.timeline)
-        except CddError as error:
-            self.notify(
-                f"{error.message}\n{error.hint}".strip(),
-                severity="warning",
-                markup=False,
-            )
-            return
-        if not timeline.steps and not timeline.undone:
-            self.notify("No step has run yet.", markup=False)
-            return
-        look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
-        screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
-        self.push_screen(screen, self._say_to_the_run)
+        screen = open_inspector(self, tab, slug=slug, number=number)
+        if screen is not None:
+            self._inspector, self._inspector_seen_at = screen, inf
+            screen.call_after_refresh(self._note_that_is_seen)
 
-    def _say_to_the_run(self, line: str | None) -> None:
-        """Put a word for the Executor into the prompt, or the slash command that does
-        the same.
-        """
-        is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
-        slug = self.session.last_ticket if self.session is not None else None
-        if line and not is_its_own:
-            word, _, step = line.partition(" ")
-            if word in ("undo", "redo"):
-                line = " ".join(filter(None, (f"/{word}", slug, step)))
-            else:
-                line = f"/exec {slug}"
-                self.notify(
-                    f"The run is not open. Send `{line}` to open it, then type"
-                    f" `{word}`.",
-                    markup=False,
-                )
-        self.say_from_screen(line)
+    def _note_that_is_seen(self) -> None:
+        self._inspector_seen_at = self.clock.now()
 
     @work(exclusive=True, group="screens")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
@@ -888,60 +861,19 @@ class Shell(Sparing, Guarded, App[CddError]):
     def action_use_theme(self, name: str) -> None:
         self.action_open_screen("theme", name)
 
-    @work(exclusive=True, group="criteria")
-    async def action_show_criteria(self) -> None:
-        """F3: show the steps and tests of each criterion, also while a turn runs."""
-        if self.session is None:
-            return
-        try:
-            with beside_the_turn():
-                await handle(self.session, "/criteria")
-        except CddError as error:
-            self.notify(
-                f"{error.message}\n{error.hint or ''}".strip(),
-                severity="warning",
-                markup=False,
-            )
-
     def on_step_list_step_chosen(self, event: StepList.StepChosen) -> None:
         self.open_step(event.number)
 
-    @work(exclusive=True, group="step")
-    async def open_step(self, number: int) -> None:
-        """Show the details of a step on a screen, or on the step screen that is already
-        open.
-        """
-        # late: screens are imported when one is opened
-        from cdd_agent.tui.step_screen import StepScreen  # noqa: PLC0415
-
-        if self.session is None:
-            return
-        try:
-            details = await asyncio.to_thread(self.session.look_at_step, number)
-        except CddError as error:
-            self.notify(error.message, severity="warning", markup=False)
-            return
-        if isinstance(self.screen, StepScreen):
-            self.screen.show(details)
-        elif self.screen is self.home:
-            screen = StepScreen(details, self._walk_to_step)
-            self._opened_step = screen, inf
-            self.push_screen(screen, self._say_to_the_run)
-            screen.call_after_refresh(self._note_that_is_seen, screen)
-
-    def _note_that_is_seen(self, screen: StepScreen) -> None:
-        self._opened_step = screen, self.clock.now()
-
-    def _walk_to_step(self, by: int) -> None:
-        steps = self.home.steps
-        before = steps.seen()
-        if (number := steps.walk(by)) is not None and steps.seen() != before:
-            self.open_step(number)
+    def open_step(self, number: int) -> None:
+        """Open the inspector at a step of the current ticket."""
+        self.inspect("step", number=number)
 
     @work(group="editor", exclusive=True)
-    async def on_step_screen_edit_asked(self, event: StepScreen.EditAsked) -> None:
+    async def on_inspector_screen_edit_requested(
+        self, event: InspectorScreen.EditRequested
+    ) -> None:
         # late: screens are imported when one is opened
-        from cdd_agent.tui.step_editing import edit_step  # noqa: PLC0415
+        from cdd_agent.tui.inspector.step_editing import edit_step  # noqa: PLC0415
 
         await edit_step(self, event.ticket_slug, event.number)
 
@@ -1011,6 +943,11 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def action_toggle_thoughts(self) -> None:
         self.home.transcript.toggle_thoughts()
+
+    @property
+    def is_at_work(self) -> bool:
+        """True while a turn runs."""
+        return self._turn is not None
 
     @property
     def is_busy(self) -> bool:
