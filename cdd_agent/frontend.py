@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
+from cdd_agent.changes.review import Review
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.question_events import (
     ActionProposed,
@@ -15,21 +16,24 @@ from cdd_agent.events.question_events import (
     CommandProposed,
     Proposal,
     TestLossProposed,
+    UndoProposed,
 )
 
-if TYPE_CHECKING:
-    from cdd_agent.changes.review import Review
+_NO_REVIEW = Review(None, ())
 
 
-class Reviewed(Struct, frozen=True):
-    """The user's answer about changes. YES: write the ones that `review` takes.
-    ALWAYS: these and all later ones of this run. NO: write nothing; the model gets the
-    `reason` and is asked again, and without a reason the work stops.
+class Decision(Struct, frozen=True):
+    """The decision of the user about a question. About changes, YES writes those that
+    `review` accepts, and ALWAYS also writes all later ones of this run. NO writes
+    nothing; the model gets the `reason` and is asked again, and without a reason the
+    work stops.
     """
 
     choice: Choice
-    review: Review
+    review: Review = _NO_REVIEW
+    """The changes with the user's marks; empty for other questions."""
     reason: str = ""
+    """The reason for a no."""
 
 
 REST = 0.7
@@ -51,7 +55,7 @@ class Frontend(Protocol):
         """
         ...
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         """Ask which of these changes may be written. Raises `NotApproved` if there is
         no user to ask.
         """
@@ -77,7 +81,7 @@ class AnswersTold(Struct, frozen=True):
         self.tell(proposal, choice.value)
         return choice
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         reviewed = await self.person.review(review)
         self.tell(review, reviewed.choice.value)
         return reviewed
@@ -98,7 +102,7 @@ class OneAtATime(Struct, frozen=True):
         async with self.lock:
             return await self.person.approve(proposal)
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         async with self.lock:
             return await self.person.review(review)
 
@@ -128,9 +132,12 @@ class Nobody:
             case TestLossProposed(label=label):
                 what = f"No one can allow step {label} to remove tests here"
                 hint = f"Name them under `Removes tests` of step {label} in plan.md."
+            case UndoProposed(title=title):
+                what = f"No one can confirm here that {title} is undone"
+                hint = "Add `--yes`, or name the change: `/undo --list`."
         raise NobodyHere(what, hint=hint)
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         who = "The model" if review.step is None else f"Step {review.step}"
         paths = ", ".join(file.name for file in review.files)
         what = f"{who} wants to write {paths}, and `approval: ask` needs your approval"

@@ -19,6 +19,7 @@ from cdd_agent.events.question_events import (
     CommandProposed,
     Proposal,
     TestLossProposed,
+    UndoProposed,
 )
 from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.changes.review import Review
     from cdd_agent.cost import Cost
-    from cdd_agent.frontend import Frontend, Reviewed
+    from cdd_agent.frontend import Decision, Frontend
     from cdd_agent.settings.config import Notifications
 
 _LONGEST = 160
@@ -349,7 +350,7 @@ class Calling(Struct, frozen=True):
         finally:
             self.attention.answered()
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         self.attention.ask(question(review, diff=False))
         try:
             return await self.person.review(review)
@@ -373,6 +374,8 @@ def _call_for(proposal: Proposal) -> str:
             return "Allow an action?"
         case TestLossProposed():
             return "Let a step remove tests?"
+        case UndoProposed():
+            return "Undo a change?"
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,4 @@
-"""The home screen: transcript, steps, prompt and status line, and how each event is
-shown on them.
-"""
+"""The home screen: transcript, plan, spec, prompt and status line."""
 
 from __future__ import annotations
 
@@ -9,92 +7,53 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.events import DescendantBlur, DescendantFocus, Key
+from textual.geometry import Region
 from textual.screen import Screen
 
-from cdd_agent.commands.registry import can_run_now, hint_for
-from cdd_agent.engine.side_events import SideSteps
-from cdd_agent.events.dialogue_events import (
-    ConversationShortened,
-    ModelReplaced,
-    PromptMade,
-    ReplyDelayed,
-    ReplyDelta,
-    ReplyFinished,
-    ReplyRestarted,
-    ReplyStarted,
-    ThinkingDelta,
-    ThinkingFinished,
-    ToolFinished,
-    ToolStarted,
-)
-from cdd_agent.events.notices import Answer, Notice, Tone
-from cdd_agent.events.outside_events import OutsideDiff
-from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
-from cdd_agent.events.run_events import BaselineStarted
-from cdd_agent.events.shell_events import (
-    AgentChanged,
-    Cleared,
-    ModelChosen,
-    OwnCommandStarted,
-)
-from cdd_agent.events.step_events import (
-    ChangesApplied,
-    CheckpointStarted,
-    CommandOutput,
-    StepDiff,
-    StepsRedone,
-    StepStarted,
-    StepsUndone,
-    TestsFinished,
-    TestsStarted,
-)
-from cdd_agent.events.step_summary import StepFinished
-from cdd_agent.events.stream import Event, SessionRestored
-from cdd_agent.events.ticket_events import PlanOpened, SpecShown, TicketsListed
+from cdd_agent.agents.meaning import GUIDANCE
+from cdd_agent.commands.registry import read_command, read_line
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.question_events import ApprovalChanged
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened, PlanProposed
 from cdd_agent.git.branch import current_branch
+from cdd_agent.tui.displays.display import Display, lines_of
+from cdd_agent.tui.displays.every_display import show_on_home
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.hints import BETWEEN, fit_hint
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.quiet_enter import EnterGuard
-from cdd_agent.tui.restoring import restore
-from cdd_agent.tui.transcript.actions import (
-    Actions,
-    reply_block,
-    review_block,
-    show_diff,
-)
-from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
+from cdd_agent.tui.transcript.actions import review_block
+from cdd_agent.tui.transcript.blocks import BLOCKS
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
+from cdd_agent.tui.widgets.proposal import ProposalPanel
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.tui.widgets.welcome import Welcome
-from cdd_agent.wording.describe import describe
-from cdd_agent.wording.dialogue_words import thought, tool_use
-from cdd_agent.wording.faces import Face
-from cdd_agent.wording.spec_words import spec_in_full
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from textual.app import ComposeResult
 
-    from cdd_agent.agents.base import Agent, Meaning
+    from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.meaning import Meaning
     from cdd_agent.completion import Completion
-    from cdd_agent.cost import Cost
     from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
 
-    Meant = tuple[Agent | None, Meaning | None]
 
 BESIDE = 100
 """Width from which a panel fits next to the transcript, in columns."""
+_LEAST_NOTIFICATION_ROWS = 4
+"""Rows of the transcript that a notification needs."""
 _IDLE = "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines"
 _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
@@ -125,13 +84,6 @@ class Home(GuardedWidget, Screen[None]):
         self.is_asking = False
         """A question is open: Enter is for its answer."""
         self._root = root
-        self._window: int | None = None
-        """The context window of the current model, in tokens."""
-        self._delay = 0.0
-        """Seconds that the current wait for the model can still take. A longer one is a
-        new wait.
-        """
-        self._side = SideSteps()
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="main"):
@@ -139,12 +91,14 @@ class Home(GuardedWidget, Screen[None]):
             yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
+            yield ProposalPanel()
         yield Vertical(id="questions")
         yield Prompt(
             self._complete,
             PromptHistory(self._root),
             Drafts(self._root),
             self._is_too_soon,
+            self.read_line,
         )
         yield ActivityBar(_IDLE)
         with Horizontal(id="status"):
@@ -152,9 +106,10 @@ class Home(GuardedWidget, Screen[None]):
             yield StatusLine(self._root.name or str(self._root))
 
     def on_mount(self) -> None:
-        self._actions = Actions(self.transcript)
+        self._display = Display(self)
         self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
+        self.screen_layout_refresh_signal.subscribe(self, self._place_notifications)
         self.bar.branch = current_branch(self._root) or ""
 
     @property
@@ -168,6 +123,26 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def welcome(self) -> Welcome:
         return self.query_one(Welcome)
+
+    @property
+    def reading_region(self) -> Region:
+        """The region of the transcript, or of the welcome in its place."""
+        return (self.welcome if self.has_welcome else self.transcript).region
+
+    def _place_notifications(self, _: Screen[object]) -> None:
+        """Keep notifications inside the transcript: they cover nothing else."""
+        region = self.reading_region
+        # the last row may say how much is new
+        rows = region.height - 1 if self.has_room_for_notifications else 0
+        for rack in self.query("ToastRack"):
+            rack.styles.margin = (0, 0, self.size.height - region.bottom + 1, 0)
+            rack.styles.width = region.width
+            rack.styles.max_height = rows
+
+    @property
+    def has_room_for_notifications(self) -> bool:
+        """False if an open question or a long prompt takes nearly all rows."""
+        return self.reading_region.height >= _LEAST_NOTIFICATION_ROWS
 
     @property
     def has_welcome(self) -> bool:
@@ -187,6 +162,10 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def spec(self) -> SpecPanel:
         return self.query_one(SpecPanel)
+
+    @property
+    def proposal(self) -> ProposalPanel:
+        return self.query_one(ProposalPanel)
 
     @property
     def bar(self) -> StatusLine:
@@ -210,7 +189,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def show_opening(self, notice: Notice) -> None:
         """Show a notice of the opening: below the welcome, and above the first line."""
-        for text, tone in _lines(notice):
+        for text, tone in lines_of(notice):
             if self.has_welcome:
                 self.welcome.add_note(text)
             self.transcript.add(BLOCKS[tone], text)
@@ -222,123 +201,7 @@ class Home(GuardedWidget, Screen[None]):
             if not self._is_at_work:
                 return
         self.end_welcome()
-        transcript, activity = self.transcript, self.activity
-        if self._side.holds_back(event):
-            self._show_beside(event)
-            return
-        match event:
-            case ReplyStarted(saved=True):
-                activity.busy("Using the saved reply")
-            case ReplyStarted(model=model):
-                # the active agent's model, or a fallback
-                self.bar.model = model
-                self._delay = 0.0
-                activity.busy(f"Waiting for {model}")
-            case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
-                activity.busy("Thinking …")
-                transcript.think(text, thought(seconds, tokens, estimated=True))
-            case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
-                if seconds is None or not transcript.end_thoughts(
-                    thought(seconds, tokens, estimated=estimated)
-                ):
-                    self._describe(event)
-            case ReplyDelta(text=text):
-                activity.busy("Receiving the reply")
-                transcript.write(text)
-            case ModelReplaced(model=model):
-                self.bar.model = model
-                self._describe(event)
-            case ConversationShortened(summary=summary):
-                self._describe(event)
-                if summary:
-                    transcript.add_foldable(reply_block(summary, "summary"))
-            case ReplyDelayed(seconds=seconds, reason=reason):
-                # a new wait: the activity bar may cut its reason
-                if seconds > self._delay:
-                    said = f"{reason} Retrying in {seconds:.0f} s."
-                    transcript.add(BlockKind.OUTPUT, said)
-                self._delay = seconds - 1
-                activity.busy(f"Retrying in {seconds:.0f} s: {reason}")
-            case ReplyRestarted(was_thought=True):
-                transcript.settle()
-                transcript.add(
-                    BlockKind.NOTE, "End of the model's thoughts; its reply follows."
-                )
-            case ReplyRestarted():
-                transcript.settle()
-                transcript.add(
-                    BlockKind.WARNING, "The reply broke off and starts again."
-                )
-            case PromptMade(window=window):
-                self._window = window
-            case ReplyFinished(step=step, usage=usage):
-                transcript.settle()
-                if usage is not None:
-                    self.bar.context = self._share_of_window(usage.cost)
-                self._say_what_was_spent()
-                if step is not None and usage is not None:
-                    self.steps.spend(step, usage.cost)
-            case ToolStarted():
-                transcript.settle()
-                activity.busy(tool_use(event))
-            case ToolFinished() | ChangesApplied() | CommandOutput() | TestsFinished():
-                self._actions.show(event)
-            case CheckpointStarted():
-                activity.busy("Taking a checkpoint")
-            case StepDiff(diff=diff) if diff:
-                self._actions.show(event)
-            case OutsideDiff(diff=diff) if diff:
-                show_diff(transcript, diff)
-            case BaselineStarted(command=command):
-                activity.busy(f"Running {command} before any change")
-            case TestsStarted(command=command):
-                self._actions.show(event)
-                activity.busy(f"Running {command}")
-            case OwnCommandStarted(command=command):
-                self._actions.show(event)
-                activity.busy(f"Running {command}")
-            case Answer(text=text):
-                transcript.add(BlockKind.MARKDOWN, text)
-            case SessionRestored():
-                restore(transcript, event)
-            case AgentChanged(agent=agent, ticket_slug=slug):
-                self.bar.agent, self.bar.ticket = agent or "chat", slug or ""
-                self.bar.context = ""
-                self.show_approval()
-                # a plan that just finished stays visible
-                if agent or not self.steps.is_over:
-                    self.steps.show(())
-                self.spec.show(None)
-                self.say_what_to_type()
-            case AcceptingAll():
-                self.show_approval()
-                self._describe(event)
-            case SpecShown():
-                self._show_spec(event)
-            case PlanOpened() if self._is_new_here(event):
-                self.steps.show(event.steps, event.former_cost)
-                self.say_what_to_type()
-                transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
-            case ModelChosen(model=model, role=None):
-                self.bar.model, self.bar.context = model, ""
-                self._describe(event)
-            case Cleared():
-                transcript.clear()
-                if self.agent is None:
-                    self.steps.show(())
-            case _:
-                self._describe(event)
-
-    def _show_beside(self, event: Event) -> None:
-        """Show that a step in a separate tree is running, and its cost."""
-        self.activity.busy(self._side.in_words())
-        if (
-            isinstance(event, ReplyFinished)
-            and event.usage is not None
-            and event.step is not None
-        ):
-            self._say_what_was_spent()
-            self.steps.spend(event.step, event.usage.cost)
+        show_on_home(event, self._display)
 
     def show_review(self, text: str, diff: str, answer: str) -> None:
         """Keep reviewed changes and the user's answer in the transcript."""
@@ -347,54 +210,10 @@ class Home(GuardedWidget, Screen[None]):
             review_block(text, diff, answer, self.transcript.diff_layout)
         )
 
-    def _show_spec(self, event: SpecShown) -> None:
-        """Show the spec next to the transcript if it fits, otherwise a line with its
-        progress.
-        """
-        if self.agent is not None and self.agent.ticket_slug == event.ticket_slug:
-            self.spec.show(event)
-        if event.in_full:
-            self.transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
-        elif self.app.size.width < BESIDE:
-            # the screen has no class for its width at first
-            self._describe(event)
-
-    def _is_new_here(self, event: PlanOpened) -> bool:
-        """True for the active agent's plan while the list of steps is empty. Another
-        plan is shown in the transcript.
-        """
-        agent = self.agent
-        return (
-            agent is not None
-            and agent.ticket_slug == event.ticket_slug
-            and not self.steps.has_steps
-        )
-
-    def _describe(self, event: Event) -> None:
-        self.transcript.settle()
-        steps = self.steps
-        match event:
-            case StepStarted():
-                steps.begin(event)
-                self.activity.busy(
-                    self._side.in_words()
-                    if event.side_tree
-                    else f"Step {event.label}: {event.title}"
-                )
-            case StepFinished():
-                steps.finish(event)
-                self.say_what_to_type()
-            case StepsUndone() | StepsRedone() if self.agent is not None:
-                self.show_steps()
-                self.say_what_to_type()
-            case StepsUndone():
-                # the plan that just finished is unfinished again
-                steps.show(())
-            case _:
-                pass
-        prefix = self._side.prefix(event)
-        for text, tone in _lines(event):
-            self.transcript.add(BLOCKS[tone], prefix + text)
+    @property
+    def has_room_for_panel(self) -> bool:
+        # the screen has no class for its width at first
+        return self.app.size.width >= BESIDE
 
     def say_what_to_type(self) -> None:
         """Update the placeholder of the prompt, and the hint below it."""
@@ -418,18 +237,20 @@ class Home(GuardedWidget, Screen[None]):
         """
         return self.agent is not None and not self.lines_wait and not self.is_asking
 
-    def meaning_of(self, line: str) -> Meant:
-        """Return the agent that receives a line and the meaning of the line; (None,
-        None) for chat and commands.
+    def read_line(self, line: str) -> Meaning | None:
+        """Return what a line means now. Before the session is open, only commands are
+        known.
         """
-        meaning = self.session.meaning(line) if self.session is not None else None
-        return (self.agent, meaning) if meaning is not None else (None, None)
+        if self.session is None:
+            return read_command(line)
+        return read_line(self.session, line)
 
     def _note_effect(self) -> None:
         """Tell the guard what Enter does now."""
         prompt = self.prompt
         line = prompt.text
-        effect: Meant | None = self.meaning_of(line)
+        # Before the session is open, a line is queued.
+        effect: object = self.read_line(line) or "queue"
         if self.is_asking or not (line.strip() or self.takes_blank):
             effect = None
         self.enter.show(line, effect, is_typed=prompt.is_typed)
@@ -468,11 +289,9 @@ class Home(GuardedWidget, Screen[None]):
         """Return the effect of Enter on the typed line; empty for a message to chat."""
         if self.welcome.hint:
             return self.welcome.hint
-        _, meaning = self.meaning_of(line)
-        if meaning is None:
-            hint = self._hint_for(line) or self.prompt.about_text
-        else:
-            hint = meaning.hint
+        meaning = self.read_line(line)
+        hint = meaning.hint if meaning is not None else ""
+        hint = hint or self.prompt.about_text
         parts = [hint] if hint else []
         if self.prompt.is_suggesting:
             parts.append(_IN_SUGGESTION)
@@ -480,13 +299,9 @@ class Home(GuardedWidget, Screen[None]):
             parts.append(_AT_A_COMMAND)
         elif self.prompt.offers:
             parts.append(_IN_LIST)
-        elif not line.strip() and meaning is not None:
+        elif not line.strip() and self.agent is not None:
             parts.append("F1: help")
         return BETWEEN.join(parts)
-
-    def _hint_for(self, line: str) -> str:
-        session = self.session
-        return hint_for(line, session.project.tickets if session else None)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Show a hint about a useless key until the next key. An empty `key` removes
@@ -506,14 +321,13 @@ class Home(GuardedWidget, Screen[None]):
         """Return the effect of Enter on a line while a turn runs."""
         if self.session is None:
             return "Enter: send as soon as cdd has started"
-        if can_run_now(line):
-            return self._hint_for(line)
-        is_for_a_step = (
-            self.agent is not None
-            and self.agent.name == "executor"
-            and line.lstrip()[:1] not in ("/", "!")
-        )
-        if is_for_a_step:
+        command = read_command(line, self.session)
+        if command is not None and command.runs_beside:
+            return command.hint
+        meaning = self.read_line(line)
+        if meaning is not None and meaning.is_refused_at_work:
+            return "Enter does nothing while something runs · Esc: stop it"
+        if meaning is not None and meaning.name == GUIDANCE:
             return "Enter: for the running step, or queue it · Esc: stop"
         return "Enter: queue it · Esc: stop what runs"
 
@@ -527,23 +341,13 @@ class Home(GuardedWidget, Screen[None]):
         saved.
         """
         self.lines_wait = self._is_at_work = False
-        self._side.running.clear()
+        self._display.side.running.clear()
         self.transcript.settle()
         self.activity.rest()
-        self._say_what_was_spent()
+        self._display.show_cost()
         self.bar.branch = current_branch(self._root) or ""
         self.show_steps()
         self.say_what_to_type()
-
-    def _say_what_was_spent(self) -> None:
-        if self.session is not None:
-            self.bar.cost = self.session.tally.spent
-
-    def _share_of_window(self, cost: Cost) -> str:
-        """Return the share of the model's window that a call took."""
-        if not self._window:
-            return ""
-        return f"{cost.about}{100 * cost.tokens // self._window}%"
 
     def show_approval(self) -> None:
         """Show the session's approval mode around the prompt, or in the last row."""
@@ -552,15 +356,16 @@ class Home(GuardedWidget, Screen[None]):
             self.query_one(ModeLabel).show_mode(self.session.approval)
 
     def show_steps(self) -> None:
-        """Show the plan's steps if the active agent runs a plan."""
-        for event in self.agent.view() if self.agent is not None else ():
+        """Show the active agent's proposed plan, or else the steps of its plan."""
+        events = self.agent.view() if self.agent is not None else ()
+        proposal = None
+        for event in events:
+            if isinstance(event, PlanProposed):
+                proposal = event
+        self.proposal.show(proposal)
+        if proposal is not None:
+            self.steps.show(())
+            return
+        for event in events:
             if isinstance(event, PlanOpened):
                 self.steps.show(event.steps, event.former_cost)
-
-
-def _lines(event: Event) -> list[tuple[str, Tone]]:
-    """Return the lines of the transcript for an event. A list is one block."""
-    if isinstance(event, TicketsListed | PlanOpened):
-        lines = describe(event, Face.SHELL)
-        return [("\n".join(text for text, _ in lines), Tone.PLAIN)]
-    return describe(event, Face.SHELL)

@@ -17,7 +17,7 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.tickets.status import StepStatus, Verification
-from cdd_agent.tui.transcript.actions import Actions
+from cdd_agent.tui.transcript.actions import ActionBlocks
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.widget import Transcript
@@ -40,9 +40,9 @@ FAILED = FailedTest(
 @asynccontextmanager
 async def acting(
     width: int = 80, height: int = 40
-) -> AsyncIterator[tuple[Actions, Transcript, Pilot[None]]]:
+) -> AsyncIterator[tuple[ActionBlocks, Transcript, Pilot[None]]]:
     async with shown(width, height) as (transcript, pilot):
-        yield Actions(transcript), transcript, pilot
+        yield ActionBlocks(transcript), transcript, pilot
 
 
 def words(transcript: Transcript) -> list[str]:
@@ -250,7 +250,7 @@ async def test_a_command_of_the_user_shows_its_last_lines_and_all_once_it_is_ope
         assert rows[at + 1] == "… 30 more lines"
         assert rows[at + 2 : at + 22] == [f"│ {number}" for number in range(30, 50)]
         assert rows[at + 22] == "! Exit code 3"
-        while not isinstance(transcript._chosen, FoldHeader):
+        while not isinstance(transcript._choice.line, FoldHeader):
             await person.press("ctrl+up")
         await person.press("enter")
         assert words(transcript)[at + 1 : at + 51] == [

@@ -16,7 +16,7 @@ from cdd_agent.tui.transcript.folds import (
     shortened,
 )
 from cdd_agent.tui.transcript.lines import READING_WIDTH, TranscriptLine
-from cdd_agent.tui.transcript.scrollback import Part, Scrollback
+from cdd_agent.tui.transcript.scrollback import BlockPart, Scrollback
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.tui.test_transcript import numbered, screen, shown, text
 
@@ -296,7 +296,7 @@ def test_folding_never_loses_a_line_and_a_copy_is_the_whole_text(
     ]
     scrollback.place(
         [
-            Part(one.source, one.lines(), begins=True, fold=one.header.fold)
+            BlockPart(one.source, one.lines(), begins=True, fold=one.header.fold)
             for one in made
         ],
         (),

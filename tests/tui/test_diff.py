@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.changes.file_diff import LONGEST_DIFF, FileDiff
 from cdd_agent.events.step_events import StepDiff
-from cdd_agent.tui.transcript.actions import Actions
+from cdd_agent.tui.transcript.actions import ActionBlocks
 from cdd_agent.tui.transcript.diff import (
     SIDE_BY_SIDE_WIDTH,
     DiffLayout,
@@ -272,7 +272,7 @@ def test_any_text_is_read_drawn_and_kept(
 
 async def test_a_transcript_turns_its_diffs() -> None:
     async with shown(width=150) as (transcript, pilot):
-        Actions(transcript).show(StepDiff(2, "Add them up", GIT))
+        ActionBlocks(transcript).show(StepDiff(2, "Add them up", GIT))
         await pilot.pause()
         assert sum("import csv" in row for row in screen(transcript)) == 1
         assert text(transcript).count("import csv") == 2

@@ -82,7 +82,7 @@ async def test_the_last_line_says_what_enter_does_wherever_the_focus_is(
         assert "Enter: run step 1" in person.activity or "@: files" in person.activity
 
         await person.press("ctrl+up")
-        header = transcript._chosen
+        header = transcript._choice.line
         assert isinstance(header, FoldHeader)
         for said, opening in (
             ("open", Opening.SOME),
@@ -157,7 +157,7 @@ async def test_enter_sends_and_escape_stops_wherever_the_focus_is(
                 lambda number=number: person.told.count("Reply: ") == number  # type: ignore[misc]
             )
             if number == 1:
-                while not isinstance(transcript._chosen, FoldHeader):
+                while not isinstance(transcript._choice.line, FoldHeader):
                     await person.press("ctrl+up")
                 assert "Enter: open the block" in person.activity
                 await person.press("y", "backspace")

@@ -19,11 +19,11 @@ from cdd_agent.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session
-    from cdd_agent.tui.app import Shell
+    from cdd_agent.tui.screen_actions import ScreenActions
 
 
 def open_inspector(
-    app: Shell,
+    app: ScreenActions,
     tab: str,
     *,
     slug: str | None = None,
@@ -38,8 +38,7 @@ def open_inspector(
     try:
         reader = session.run_reader(slug)
     except CddError as error:
-        text = f"{error.message}\n{error.hint or ''}".strip()
-        app.notify(text, severity="warning", markup=False)
+        app.notify_error(error)
         return None
     slug = reader.ticket.slug
     source = RunSource(
@@ -48,7 +47,7 @@ def open_inspector(
         preview_undo=partial(session.preview_undo, slug=slug),
         command=partial(_command, session, slug),
         is_followed=partial(_is_followed, session, slug),
-        is_busy=lambda: app.is_at_work,
+        is_busy=lambda: app.turn is not None,
         now=app.clock.now,
     )
     screen = InspectorScreen(source, InspectorTab(tab), number)
@@ -75,12 +74,12 @@ def _command(session: Session, slug: str, word: str, label: str) -> RunCommand:
     return RunCommand(line, note)
 
 
-def _finish(app: Shell, result: InspectorResult | None) -> None:
+def _finish(app: ScreenActions, result: InspectorResult | None) -> None:
     if result is None:
         if not app.home.steps.has_focus:
             app.home.steps.follow()
     elif result.is_sent:
         app.say_from_screen("")
-        app.on_prompt_submitted(Prompt.Submitted(result.line))
+        app.post_message(Prompt.Submitted(result.line))
     else:
         app.say_from_screen(result.line)

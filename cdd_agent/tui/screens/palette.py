@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.binding import Binding, BindingType
 
-from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.listing import view
 from cdd_agent.commands.overview import next_command
 from cdd_agent.commands.registry import commands
 from cdd_agent.errors import CddError
 from cdd_agent.tui.key_help import everywhere
 from cdd_agent.tui.screens.chooser import Chooser, Row
-from cdd_agent.tui.themes import THEMES
+from cdd_agent.tui.themes import THEMES, describe_theme
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -76,16 +75,15 @@ def _ticket_rows(project: Project) -> Iterator[Row]:
 
 
 def _fixed_rows() -> Iterator[Row]:
-    for known in commands().values():
-        begun = f"/{known.name} {known.required}".rstrip()
-        line = f"/{known.name} " if known.required else f"/{known.name}"
-        group = CATALOGUE[known.name].group
-        yield Row(line, begun, known.summary, section=group)
+    for command in commands().values():
+        begun = f"/{command.name} {command.required}".rstrip()
+        line = f"/{command.name} " if command.required else f"/{command.name}"
+        yield Row(line, begun, command.summary, section=command.group)
     for key in everywhere():
         if key.action and key.action.partition("(")[0] not in _LEFT_TO_KEYS:
             yield Row(
                 f"{ACTION}{key.action}", key.words, f"key {key.names}", section="Keys"
             )
-    for name, words in THEMES.items():
+    for name in THEMES:
         action = f"{ACTION}use_theme({name!r})"
-        yield Row(action, f"Theme: {name}", words.about, section="Themes")
+        yield Row(action, f"Theme: {name}", describe_theme(name), section="Themes")

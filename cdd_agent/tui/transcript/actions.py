@@ -62,7 +62,7 @@ Shown = (
 )
 
 
-class Actions:
+class ActionBlocks:
     """Shows in a transcript what is done."""
 
     def __init__(self, transcript: Transcript) -> None:

@@ -13,9 +13,9 @@ from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (
     Gutter,
+    InkedText,
     ItemLine,
     Mark,
-    Piece,
     TranscriptLine,
     blank,
 )
@@ -73,7 +73,7 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
     """The lines of a block of a kind that does not grow."""
     gutter: Gutter = ((_GLYPHS[kind], kind),) if kind in _GLYPHS else ()
     hang = blank(gutter)
-    fill: Piece = ("─", "heading") if kind is BlockKind.HEADING else (" ", "")
+    fill: InkedText = ("─", "heading") if kind is BlockKind.HEADING else (" ", "")
     for source in text.rstrip().split("\n"):
         for part in bounded(remove_escapes(source)):
             shown, marks = sanitize_for_display(part), list[Mark]()

@@ -14,7 +14,7 @@ from msgspec import Struct
 from rich.cells import cell_len
 
 from cdd_agent.tui.transcript.code import CodeWindow
-from cdd_agent.tui.transcript.lines import Ink, Mark, Row, TranscriptLine, clip
+from cdd_agent.tui.transcript.lines import Ink, LineRow, Mark, TranscriptLine, clip
 from cdd_agent.tui.transcript.wrapping import wrap
 
 SIDE_BY_SIDE_WIDTH = 140
@@ -67,11 +67,11 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
     def laid_out(self) -> Sequence[TranscriptLine]:
         return (self,) if self._lines is None else self._lines
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         if not self.layout.splits(width):
             self._lines = None
             return [
-                Row(self, start, end)
+                LineRow(self, start, end)
                 for start, end in wrap(self.text, self.room(width), by_words=False)
             ]
         if self.sign == "+" and self.beside is not None:
@@ -80,7 +80,7 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
         old = None if self.sign == "+" else self
         new = self.beside if self.sign == "-" else self
         self._lines = list(_side_by_side(old, new, (width - 1) // 2))
-        return [Row(line, 0, len(line.text)) for line in self._lines]
+        return [LineRow(line, 0, len(line.text)) for line in self._lines]
 
     def inks(self) -> Sequence[Mark]:
         code = self.window.inks(self.place)

@@ -11,8 +11,8 @@ from rich.cells import cell_len, set_cell_size
 from cdd_agent.tui.transcript.lines import (
     READING_WIDTH,
     Ink,
+    LineRow,
     Mark,
-    Row,
     TranscriptLine,
     blank,
     clip,
@@ -54,7 +54,7 @@ class FoldedLine(TranscriptLine, eq=False, kw_only=True):
     line: TranscriptLine
     since: Opening = Opening.ALL
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         return self.line.rows(width) if self.fold.opening >= self.since else []
 
     def laid_out(self) -> Sequence[TranscriptLine]:
@@ -66,10 +66,12 @@ class MoreLine(TranscriptLine, eq=False, kw_only=True):
 
     fold: Fold
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         del width
         return (
-            [Row(self, 0, len(self.text))] if self.fold.opening is Opening.SOME else []
+            [LineRow(self, 0, len(self.text))]
+            if self.fold.opening is Opening.SOME
+            else []
         )
 
     def laid_out(self) -> Sequence[TranscriptLine]:
@@ -94,9 +96,9 @@ class FoldHeader(TranscriptLine, eq=False, kw_only=True):
     def final(self) -> bool:
         return self.is_over
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         self.lay_out(width)
-        return [Row(self, 0, READING_WIDTH)]
+        return [LineRow(self, 0, READING_WIDTH)]
 
     def lay_out(self, width: int) -> None:
         """Build its text again, for the width of its row."""

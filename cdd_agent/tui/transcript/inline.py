@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tui.transcript.lines import Ink, Mark, Piece
+from cdd_agent.tui.transcript.lines import Ink, InkedText, Mark
 from cdd_agent.tui.transcript.tables import Cell
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _TAG_INKS = {"strong": "strong", "em": "em", "s": "strike"}
-_BREAK: Piece = ("\n", "")
+_BREAK: InkedText = ("\n", "")
 
 
 def inline_texts(token: "Token") -> list[Cell]:
@@ -32,7 +32,7 @@ def inline_texts(token: "Token") -> list[Cell]:
     return [*texts, (text, tuple(marks))]
 
 
-def _pieces(token: "Token") -> Iterator[Piece]:
+def _pieces(token: "Token") -> Iterator[InkedText]:
     inks: list[Ink] = []
     address = label = ""  # of the last link; links do not nest
     children = [
@@ -80,6 +80,6 @@ def _begins_with_a_label(line: "Sequence[Token]") -> bool:
     ].content.endswith(":")
 
 
-def _address(address: str) -> Iterator[Piece]:
+def _address(address: str) -> Iterator[InkedText]:
     yield " ", ""
     yield f"({address})", "address"

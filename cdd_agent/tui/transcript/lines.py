@@ -23,8 +23,8 @@ take all there are.
 
 Ink: TypeAlias = str
 """Names of looks, separated by spaces; empty for plain text."""
-Piece: TypeAlias = tuple[str, Ink]
-Gutter: TypeAlias = tuple[Piece, ...]
+InkedText: TypeAlias = tuple[str, Ink]
+Gutter: TypeAlias = tuple[InkedText, ...]
 Mark: TypeAlias = tuple[int, int, Ink]
 """The start and end of an ink in a text."""
 
@@ -41,7 +41,7 @@ def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterato
             yield max(begin, start) + shift, min(stop, end) + shift, ink
 
 
-class Row(NamedTuple):
+class LineRow(NamedTuple):
     """The part of a line on one row of the screen."""
 
     line: "TranscriptLine"
@@ -59,7 +59,7 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
     gutter: Gutter = ()
     hang: Gutter = ()
     """The gutter of the second row and those below, as wide as the first."""
-    fill: Piece = (" ", "")
+    fill: InkedText = (" ", "")
     """A character that fills the last row to its end; a space fills every row."""
     by_words: bool = True
     is_prose: bool = False
@@ -83,9 +83,9 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
         width = min(width, READING_WIDTH) if self.is_prose else width
         return max(width - sum(cell_len(text) for text, _ in self.gutter), MIN_ROOM)
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         return [
-            Row(self, start, end)
+            LineRow(self, start, end)
             for start, end in wrap(self.text, self.room(width), by_words=self.by_words)
         ]
 
@@ -98,12 +98,14 @@ class ItemLine(TranscriptLine, eq=False, kw_only=True):
     lead: int
     """Characters that are no words: indentation, sign, number."""
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         beside = cell_len(self.text[: self.lead])
         words = wrap(
             self.text[self.lead :],
             max(self.room(width) - beside, MIN_ROOM),
             by_words=self.by_words,
         )
-        rows = [Row(self, start + self.lead, end + self.lead) for start, end in words]
-        return [Row(self, 0, rows[0].end), *rows[1:]]
+        rows = [
+            LineRow(self, start + self.lead, end + self.lead) for start, end in words
+        ]
+        return [LineRow(self, 0, rows[0].end), *rows[1:]]

@@ -10,7 +10,7 @@ from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.output import OutputLines
-from cdd_agent.tui.transcript.scrollback import PART_SIZE, Part
+from cdd_agent.tui.transcript.scrollback import PART_SIZE, BlockPart
 
 MOST_HELD = 1_000_000
 """Characters of text that is kept for copying while none of its lines is settled: of
@@ -84,7 +84,7 @@ class LiveBlock:
             text[start : start + PART_SIZE] for start in range(0, len(text), PART_SIZE)
         )
 
-    def next_part(self) -> Part | None:
+    def next_part(self) -> BlockPart | None:
         """Handle some of the text that waits; None where nothing is settled by it."""
         texts = list[str]()
         size = 0
@@ -99,17 +99,17 @@ class LiveBlock:
             self._held_size -= len(self._held.popleft())
         return self._part(lines) if lines else None
 
-    def finish(self) -> list[Part]:
+    def finish(self) -> list[BlockPart]:
         """Handle all text that is left."""
-        parts = list[Part]()
+        parts = list[BlockPart]()
         while self._chunks:
             parts += filter(None, (self.next_part(),))
         rest = self._settled(self._maker.finish())
         return [*parts, self._part(rest)] if rest or self._held else parts
 
-    def _part(self, lines: list[TranscriptLine]) -> Part:
+    def _part(self, lines: list[TranscriptLine]) -> BlockPart:
         fold = self.header.fold if self.header is not None else None
-        part = Part("".join(self._held), lines, begins=not self.begun, fold=fold)
+        part = BlockPart("".join(self._held), lines, begins=not self.begun, fold=fold)
         self._held.clear()
         self._held_size, self.begun = 0, True
         return part

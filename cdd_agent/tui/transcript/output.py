@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
-from cdd_agent.tui.transcript.lines import Gutter, Row, TranscriptLine
+from cdd_agent.tui.transcript.lines import Gutter, LineRow, TranscriptLine
 from cdd_agent.tui.transcript.wrapping import wrap
 
 _BAR: Gutter = (("│ ", "bar"),)
@@ -92,7 +92,7 @@ class _OutputRule(TranscriptLine, eq=False, kw_only=True):
     """Characters of the rule before the words, or of all of it if there are none."""
     after: int
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         room = self.room(width)
         excess = max(cell_len(self.text) - room, 0)
         kept = max(self.before + self.after - excess, 2)
@@ -100,6 +100,6 @@ class _OutputRule(TranscriptLine, eq=False, kw_only=True):
         first = self.before - kept_before
         shown = self.text[first : len(self.text) - self.after + kept - kept_before]
         return [
-            Row(self, first + start, first + end)
+            LineRow(self, first + start, first + end)
             for start, end in wrap(shown, room, by_words=True)
         ]

@@ -15,7 +15,7 @@ from cdd_agent.tui.transcript.lines import (
     MIN_ROOM,
     Gutter,
     Ink,
-    Row,
+    LineRow,
     TranscriptLine,
     clip,
 )
@@ -43,7 +43,7 @@ class RowPainter:
         return Strip.blank(width, self.style(""))
 
     def strip(
-        self, row: Row, number: int, width: int, overlays: Sequence[Overlay] = ()
+        self, row: LineRow, number: int, width: int, overlays: Sequence[Overlay] = ()
     ) -> Strip:
         line, start, end = row
         gutter = Strip(self._gutter(line.hang if start else line.gutter, number, width))
@@ -81,7 +81,7 @@ class RowPainter:
             self._styles[ink] = style
         return style
 
-    def _text(self, row: Row, overlays: Sequence[Overlay]) -> Iterator[Segment]:
+    def _text(self, row: LineRow, overlays: Sequence[Overlay]) -> Iterator[Segment]:
         line, start, end = row
         if not overlays:
             yield from self._segments(line, start, end)

@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from rich.cells import cell_len
+
+from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
+
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\x00-\x20]+")
 _AFTER_ADDRESS = ".,;:!?"
 _FILE = re.compile(
@@ -57,7 +61,7 @@ def file_places(text: str) -> Iterator[FilePlace]:
 
 
 @lru_cache(maxsize=512)
-def _known(root: Path, path: str) -> Path:
+def _find_file(root: Path, path: str) -> Path:
     """Raises `FileNotFoundError`, which is not remembered: the file may come."""
     place = (root / path).resolve()
     if not place.is_relative_to(root.resolve()) or not place.is_file():
@@ -68,7 +72,49 @@ def _known(root: Path, path: str) -> Path:
 def in_project(root: Path, path: str) -> Path | None:
     """The file of that name, where the project has it."""
     try:
-        return _known(root, path)
+        return _find_file(root, path)
     except (OSError, ValueError, RuntimeError):
         # also a name that no file can have, and links in a circle
         return None
+
+
+class PlaceFinder:
+    """Finds the places in lines of a transcript. Without the project's folder, `root`,
+    these are addresses only.
+    """
+
+    def __init__(self, root: Path | None) -> None:
+        self._root = root
+
+    def places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
+        """Return the addresses in a line, and the files that exist."""
+        yield from web_places(line.text)
+        if self._root is not None:
+            for place in file_places(line.text):
+                if in_project(self._root, place.path):
+                    yield place
+
+    def target_at(self, row: LineRow, x: int) -> str | tuple[Path, int] | None:
+        """Return the address, or the file and its line, in a column of a row."""
+        at = _place_in_text(row, x)
+        for place in self.places(row.line):
+            if not place.start <= at < place.end:
+                continue
+            if isinstance(place, WebPlace):
+                return place.address
+            path = in_project(self._root, place.path) if self._root else None
+            return None if path is None else (path, place.line)
+        return None
+
+
+def _place_in_text(row: LineRow, x: int) -> int:
+    """Return the place of the character in a column; -1 for the gutter."""
+    line, start, end = row
+    gutter = line.hang if start else line.gutter
+    x -= sum(cell_len(text) for text, _ in gutter)
+    if x < 0:
+        return -1
+    for place in range(start, end):
+        if cell_len(line.text[start : place + 1]) > x:
+            return place
+    return end

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from cdd_agent.tui.transcript.folds import Fold, Opening
-from cdd_agent.tui.transcript.lines import Row, TranscriptLine
+from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 
 MAX_LINES = 20_000
 """Rows that are kept, and lines that are folded; beyond, the oldest text is left out.
@@ -19,7 +19,7 @@ PART_SIZE = 4_000
 """Characters that are handled, and later left out, together."""
 
 
-class Part(Struct):
+class BlockPart(Struct):
     """Some text of a block that was settled together; the unit in which old text is
     left out.
     """
@@ -43,7 +43,7 @@ class Block(NamedTuple):
 
     top: int
     """The row of the space above it, or its own first."""
-    parts: list[Part]
+    parts: list[BlockPart]
 
     @property
     def y(self) -> int:
@@ -80,20 +80,20 @@ class Scrollback:
     """
 
     def __init__(self, max_rows: int) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[LineRow] = []
         self.settled = 0
         """The number of rows that can no longer change."""
         self.width = 0
         """The width of the rows; 0 until the widget is on the screen."""
         self._max_rows = max_rows
-        self._parts: deque[Part] = deque()
+        self._parts: deque[BlockPart] = deque()
         self._weight = 0
         """The weight of all parts."""
         self._left_out = False
-        self._below: list[Part] = []
-        self._rows_below: list[Row] = []
+        self._below: list[BlockPart] = []
+        self._rows_below: list[LineRow] = []
 
-    def place(self, parts: Iterable[Part], tail: Iterable[TranscriptLine]) -> int:
+    def place(self, parts: Iterable[BlockPart], tail: Iterable[TranscriptLine]) -> int:
         """Put new parts and then the tail where the tail was."""
         del self.rows[self.settled :]
         for part in parts:
@@ -101,14 +101,14 @@ class Scrollback:
             self._keep(part)
         return self._end_with(tail)
 
-    def put_below(self, parts: Iterable[Part]) -> None:
+    def put_below(self, parts: Iterable[BlockPart]) -> None:
         """Keep more parts below the live block; they are shown with what is placed
         next.
         """
         self._below += parts
         self._break_below()
 
-    def take_below(self) -> list[Part]:
+    def take_below(self) -> list[BlockPart]:
         """The parts below the live block, to be placed now that it is over."""
         below, self._below, self._rows_below = self._below, [], []
         return below
@@ -194,7 +194,7 @@ class Scrollback:
         """Those below the live block."""
         return _sources(self._below)
 
-    def place_of(self, rows: list[Row]) -> int:
+    def place_of(self, rows: list[LineRow]) -> int:
         """Return the current place of the last of these rows, which were wrapped for
         another width.
         """
@@ -210,19 +210,19 @@ class Scrollback:
                 return y
         return 0
 
-    def _break(self, part: Part) -> None:
+    def _break(self, part: BlockPart) -> None:
         rows = self._broken(part.lines)
         part.rows = len(rows)
         self.rows += rows
 
-    def _broken(self, lines: Iterable[TranscriptLine]) -> list[Row]:
+    def _broken(self, lines: Iterable[TranscriptLine]) -> list[LineRow]:
         return (
             [row for line in lines for row in line.rows(self.width)]
             if self.width
             else []
         )
 
-    def _keep(self, part: Part) -> None:
+    def _keep(self, part: BlockPart) -> None:
         last = self._parts[-1] if self._parts else None
         if (
             last is None
@@ -263,13 +263,13 @@ class Scrollback:
         self.settled -= moved
         return moved
 
-    def _notice(self) -> list[Row]:
+    def _notice(self) -> list[LineRow]:
         return TranscriptLine(text="… earlier output omitted", ink="left-out").rows(
             self.width
         )[:1]
 
 
-def _blocks(parts: Iterable[Part], y: int) -> list[Block]:
+def _blocks(parts: Iterable[BlockPart], y: int) -> list[Block]:
     """Parts as the blocks that they make, the first of which begins at a row."""
     blocks = list[Block]()
     for part in parts:
@@ -281,7 +281,7 @@ def _blocks(parts: Iterable[Part], y: int) -> list[Block]:
     return blocks
 
 
-def _sources(parts: Iterable[Part]) -> list[str]:
+def _sources(parts: Iterable[BlockPart]) -> list[str]:
     blocks: list[list[str]] = []
     for part in parts:
         if part.begins or not blocks:

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from cdd_agent.tui.transcript.lines import (
     MIN_ROOM,
     Ink,
+    LineRow,
     Mark,
-    Row,
     TranscriptLine,
     clip,
 )
@@ -34,12 +34,12 @@ class Table(TranscriptLine, eq=False, kw_only=True):
     def laid_out(self) -> Sequence[TranscriptLine]:
         return self._lines
 
-    def rows(self, width: int) -> list[Row]:
+    def rows(self, width: int) -> list[LineRow]:
         room = self.room(width) - 3 * (len(self.head) - 1)
         self._lines = list(
             self._grid(room) if room >= MIN_ROOM * len(self.head) else self._records()
         )
-        rows: list[Row] = []
+        rows: list[LineRow] = []
         for line in self._lines:
             line.gutter, line.hang = self.hang if rows else self.gutter, self.hang
             rows += line.rows(width)

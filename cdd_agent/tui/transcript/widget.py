@@ -5,14 +5,12 @@ drawn. What the widget is given is never markup, and its control characters are 
 not obeyed.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -27,21 +25,17 @@ from textual.strip import Strip
 from cdd_agent.events.stream import is_beside_the_turn
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between, whole_block
+from cdd_agent.tui.transcript.choice import BlockChoice
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH, DiffLayout
 from cdd_agent.tui.transcript.finding import Finder
 from cdd_agent.tui.transcript.folded_output import FoldedOutput, ThoughtsHeader
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, MoreLine, Opening
-from cdd_agent.tui.transcript.lines import Row, TranscriptLine
+from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.painting import Overlay, RowPainter
-from cdd_agent.tui.transcript.places import (
-    FilePlace,
-    WebPlace,
-    file_places,
-    in_project,
-    web_places,
-)
-from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, Part, Scrollback
+from cdd_agent.tui.transcript.places import PlaceFinder, WebPlace
+from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, BlockPart, Scrollback
+from cdd_agent.tui.transcript.selection import selected_text
 
 _CHOSEN = Style(reverse=True)
 """The style of the first row of the selected block, visible without colours, too."""
@@ -102,7 +96,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """
         super().__init__(id=id, classes=classes)
         self._follows = follows
-        self._root = root
+        self._place_finder = PlaceFinder(root)
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
@@ -117,6 +111,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._seen = 0
         """The number of the first row that is newer than the user's scrolling up.
         """
+        self._pinned: int | None = None
+        """The number of the row that stays in view while text arrives below it."""
         self._row_offset = 0
         """Added to a row's place, it gives a number that stays when old rows are left
         out.
@@ -124,9 +120,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
-        self._chosen: TranscriptLine | None = None
-        """The first line of the block that is chosen by keys."""
-        self._chosen_row = -1
+        self._choice = BlockChoice()
         self.diff_layout = DiffLayout()
         """The layout of its diffs."""
         self.finder = Finder(self._scrollback, self._turn, self._show_found)
@@ -145,7 +139,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                     *space_between(self._kind_below, kind),
                     *whole_block(kind, text),
                 ]
-                self._place_below(kind, [Part(text, lines, begins=True)])
+                self._place_below(kind, [BlockPart(text, lines, begins=True)])
             return
         self.settle()
         if kind in GROWING:
@@ -155,7 +149,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         elif text.strip():
             lines = [*space_between(self._last_kind, kind), *whole_block(kind, text)]
             self._last_kind = kind
-            self._place([Part(text, lines, begins=True)])
+            self._place([BlockPart(text, lines, begins=True)])
 
     def begin(self, kind: BlockKind) -> None:
         """Open a block that grows: MARKDOWN, OUTPUT or THOUGHTS."""
@@ -181,7 +175,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         live = self._live
         if live is not None and is_beside_the_turn():
             lines = [*space_between(self._kind_below, BlockKind.ACTION), *block.lines()]
-            part = Part(block.source, lines, begins=True, fold=block.header.fold)
+            part = BlockPart(block.source, lines, begins=True, fold=block.header.fold)
             self._place_below(BlockKind.ACTION, [part])
             return
         if live is None or not above_live or live.header is None or live.begun:
@@ -191,7 +185,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._last_kind = BlockKind.ACTION
         if live is not None:
             live.comes_after(BlockKind.ACTION)
-        self._place([Part(block.source, lines, begins=True, fold=block.header.fold)])
+        self._place(
+            [BlockPart(block.source, lines, begins=True, fold=block.header.fold)]
+        )
 
     def begin_output(self, header: FoldHeader, *, glimpse: int, sample: int) -> None:
         """Open a block that grows below a header; `FoldedOutput` says how much of it is
@@ -257,20 +253,39 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._live = self._last_below = None
         self._place([*parts, *below])
 
+    @property
+    def next_row(self) -> int:
+        """The number of the row that the next text gets."""
+        return len(self._scrollback.rows) + self._row_offset
+
+    def show_from(self, number: int) -> None:
+        """Show the text from this row on at the top, and keep it there while more text
+        arrives. If the user has scrolled up, nothing moves.
+        """
+        if not self._is_following():
+            return
+        rows = self._scrollback.rows
+        y = max(number - self._row_offset, 0)
+        while y < len(rows) and not rows[y].line.text.strip():
+            y += 1
+        self._pinned = y + self._row_offset
+        self._stay_at_end()
+
     def follow(self) -> None:
         """Show the end, and stay there."""
+        self._pinned = None
         self._following = True
         self._stay_at_end()
 
     def clear(self) -> None:
-        self._live = self._last_kind = self._last_below = self._thoughts = (
-            self._chosen
-        ) = None
+        self._live = self._last_kind = self._last_below = self._thoughts = None
+        self._choice.clear()
         self._seen = 0
         self._scrollback.clear()
         self.finder.is_old = True
         self._strips.clear()
         self._row_offset = 0
+        self._pinned = None
         self._following = True
         self._show(0, moved=0, following=self._follows)
         self.post_message(self.ChoiceChanged())
@@ -298,7 +313,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         if (live := self._live) is None or not live.is_waiting:
             return
         deadline = perf_counter() + _FRAME
-        parts = list[Part]()
+        parts = list[BlockPart]()
         while live.is_waiting and perf_counter() < deadline:
             if (part := live.next_part()) is not None:
                 parts.append(part)
@@ -311,7 +326,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """Of the block that one more below the live one would stand under."""
         return self._last_below or (self._live.kind if self._live is not None else None)
 
-    def _place_below(self, kind: BlockKind, parts: Sequence[Part]) -> None:
+    def _place_below(self, kind: BlockKind, parts: Sequence[BlockPart]) -> None:
         """Add it below the live block, which continues above and is not cut."""
         self._last_below = kind
         self._scrollback.put_below(parts)
@@ -320,7 +335,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def _tail(self) -> list[TranscriptLine]:
         return self._live.tail() if self._live else []
 
-    def _place(self, parts: Iterable[Part]) -> None:
+    def _place(self, parts: Iterable[BlockPart]) -> None:
         following = self._is_following()
         first = self._scrollback.settled
         moved = self._scrollback.place(parts, self._tail())
@@ -340,41 +355,26 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 return
 
     def keeps(self, key: str) -> bool:
-        """Whether a key is the transcript's while it has the focus; all others are for
+        """True if a key is the transcript's while it has the focus; all others are for
         the prompt.
         """
-        return key in _SCROLLING or (self._chosen is not None and key in _ON_A_BLOCK)
+        is_for_block = self._choice.line is not None and key in _ON_A_BLOCK
+        return key in _SCROLLING or is_for_block
 
     def choose_block(self, step: int) -> None:
-        """Choose the block before the one that is chosen (-1), or after it (1); at
-        first, the last one in sight.
+        """Choose the block before the chosen one (-1), or after it (1); at first, the
+        last one in sight.
         """
-        blocks = self._blocks()
-        if self._chosen is not None:
-            place = min(max(self._place_of_chosen(blocks) + step, 0), len(blocks) - 1)
-        else:
-            bottom = self.scroll_offset.y + self.size.height
-            place = bisect_left(blocks, bottom, key=lambda block: block.y) - 1
-        if place >= 0:
+        bottom = self.scroll_offset.y + self.size.height
+        block = self._choice.next_block(self._blocks(), step, bottom, self._row_offset)
+        if block is not None:
             self.focus(scroll_visible=False)
-            self._choose(blocks[place])
-
-    def _place_of_chosen(self, blocks: Sequence[Block]) -> int:
-        return (
-            bisect_right(
-                blocks, self._chosen_row - self._row_offset, key=lambda block: block.top
-            )
-            - 1
-        )
+            self._choose(block)
 
     @property
     def chosen_text(self) -> str:
         """The original text of the selected block, folded or not."""
-        if self._chosen is None:
-            return ""
-        blocks = self._blocks()
-        place = self._place_of_chosen(blocks)
-        return blocks[place].source if place >= 0 else ""  # it was left out
+        return self._choice.text(self._blocks(), self._row_offset)
 
     def seen(self) -> Hashable:
         shown = (
@@ -382,43 +382,28 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             len(self._scrollback.rows),
             self.diff_layout.is_side_by_side,
         )
-        return shown, self._chosen_row, self.finder.found
+        return shown, self._choice.row, self.finder.found
 
     @property
     def doing(self) -> str:
         """The effect of Enter on the block that is chosen, in words."""
-        if self._chosen is None:
-            return ""
-        others = "Ctrl+C: copy · Ctrl+↑↓: other blocks"
-        if (
-            not isinstance(self._chosen, FoldHeader)
-            or not (fold := self._chosen.fold).has_more
-        ):
-            return f"Nothing to open in this block · {others}"
-        does = {
-            Opening.HEADER: "open",
-            Opening.SOME: "open all of",
-            Opening.ALL: "fold",
-        }[fold.opening]
-        return f"Enter: {does} the block · {others}"
+        return self._choice.hint
 
     def on_blur(self) -> None:
         self._choose(None)
 
     def action_turn_block(self) -> None:
-        if isinstance(self._chosen, FoldHeader):
-            self._turn(self._chosen.fold)
+        if self._choice.fold is not None:
+            self._turn(self._choice.fold)
 
     def action_open_block(self) -> None:
-        if (
-            isinstance(self._chosen, FoldHeader)
-            and self._chosen.fold.opening is not Opening.ALL
-        ):
-            self._turn(self._chosen.fold)
+        fold = self._choice.fold
+        if fold is not None and fold.opening is not Opening.ALL:
+            self._turn(fold)
 
     def action_fold_block(self) -> None:
-        if isinstance(self._chosen, FoldHeader):
-            self._turn(self._chosen.fold, Opening.HEADER)
+        if self._choice.fold is not None:
+            self._turn(self._choice.fold, Opening.HEADER)
 
     @property
     def has_room_for_columns(self) -> bool:
@@ -441,7 +426,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 self._scrollback.settled,
             )
             top = next(y for y, row in below if row.line is live.header)
-            part = Part(
+            part = BlockPart(
                 live.rest,
                 [live.header],
                 begins=True,
@@ -451,10 +436,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return blocks + self._scrollback.blocks_below()
 
     def _choose(self, block: Block | None) -> None:
-        if (block.first if block else None) is self._chosen:
+        if not self._choice.choose(block, self._row_offset):
             return
-        self._chosen = block.first if block else None
-        self._chosen_row = block.y + self._row_offset if block else -1
         self.post_message(self.ChoiceChanged())
         self._strips.clear()
         self.refresh()
@@ -462,18 +445,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._bring_into_sight(block.y, block.end)
 
     def _find_chosen_row(self) -> None:
-        """The rows have been broken otherwise."""
-        if self._chosen is not None:
-            line = next(iter(self._chosen.laid_out()), self._chosen)
-            rows = (
-                y
-                for y, row in enumerate(self._scrollback.rows, self._row_offset)
-                if row.line is line
-            )
-            self._chosen_row = next(rows, -1)
-            if self._chosen_row < 0:  # it was left out
-                self._chosen = None
-                self.post_message(self.ChoiceChanged())
+        """Find the chosen block after new line breaks."""
+        if not self._choice.find_again(self._scrollback.rows, self._row_offset):
+            self.post_message(self.ChoiceChanged())
 
     def _bring_into_sight(self, y: int, end: int) -> None:
         """The row, and what is below it as far as there is room."""
@@ -556,40 +530,13 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             elif isinstance(line := rows[y].line, FoldHeader | MoreLine):
                 self._turn(line.fold)
 
-    def _go_to(self, row: Row, x: int) -> None:
-        line, start, end = row
-        x -= sum(cell_len(text) for text, _ in (line.hang if start else line.gutter))
-        at = (
-            next(
-                (
-                    place
-                    for place in range(start, end)
-                    if cell_len(line.text[start : place + 1]) > x
-                ),
-                end,
-            )
-            if x >= 0
-            else -1
-        )
-        for place in self._places(line):
-            if place.start <= at < place.end:
-                if isinstance(place, WebPlace):
-                    self.app.open_url(place.address)
-                elif self._root is not None and (
-                    path := in_project(self._root, place.path)
-                ):
-                    self.post_message(self.FileChosen(path, place.line))
-                return
-
-    def _places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
-        """The places in a line that can be gone to."""
-        yield from web_places(line.text)
-        if (root := self._root) is not None:
-            yield from (
-                place
-                for place in file_places(line.text)
-                if in_project(root, place.path)
-            )
+    def _go_to(self, row: LineRow, x: int) -> None:
+        """Open the address or the file in a column of a row, if there is one."""
+        target = self._place_finder.target_at(row, x)
+        if isinstance(target, str):
+            self.app.open_url(target)
+        elif target is not None:
+            self.post_message(self.FileChosen(*target))
 
     # --- the part of it that is on the screen
 
@@ -622,6 +569,16 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _stay_at_end(self) -> None:
+        """Show the end, or the pinned row at the top if it would leave the view."""
+        if self._pinned is not None:
+            y = self._pinned - self._row_offset
+            if y < self.max_scroll_y:
+                self.scroll_to(y=y, animate=False, immediate=True, force=True)
+                self._set_following(False)
+                self._seen = self._pinned + self.size.height
+                self._pinned = None
+                self.refresh()
+                return
         self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
 
     def _is_following(self) -> bool:
@@ -667,11 +624,21 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._stay_at_end()
 
     def _fit(self, width: int, following: bool) -> None:
-        above = self._scrollback.rows[: self.scroll_offset.y + 1]
+        rows = self._scrollback.rows
+        above = rows[: self.scroll_offset.y + 1]
+        seen = rows[: max(self._seen - self._row_offset, 0)]
+        pinned: list[LineRow] = []
+        if self._pinned is not None:
+            pinned = rows[: self._pinned - self._row_offset + 1]
         self._strips.clear()
         moved = self._scrollback.fit(width, self._tail())
         self.finder.is_old = True
-        self._seen = len(self._scrollback.rows) + self._row_offset
+        row_offset = self._row_offset + moved
+        self._seen = len(self._scrollback.rows) + row_offset
+        if len(seen) < len(rows):
+            self._seen = self._scrollback.place_of(seen) + 1 + row_offset
+        if pinned:
+            self._pinned = self._scrollback.place_of(pinned) + row_offset
         self._show(0, moved=moved, following=following)
         if not following:
             self.scroll_to(
@@ -712,7 +679,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 (row.start + first, row.end if last == -1 else row.start + last, style)
             )
         strip = self._painter.strip(row, number, shown.width, overlays)
-        if number == self._chosen_row:
+        if number == self._choice.row:
             strip = Strip(
                 Segment.apply_style(strip, post_style=_CHOSEN), strip.cell_length
             )
@@ -724,11 +691,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._shows_unfinal = True
         return strip
 
-    def _overlays(self, row: Row, number: int) -> Iterator[Overlay]:
+    def _overlays(self, row: LineRow, number: int) -> Iterator[Overlay]:
         """The parts of a line that stand out: where it leads, and what was looked
         for.
         """
-        for place in self._places(row.line):
+        for place in self._place_finder.places(row.line):
             if isinstance(place, WebPlace):
                 yield place.start, place.end, _link(place.address)
             else:
@@ -748,27 +715,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """The selected text without gutters, and without the breaks that only the width
-        has made.
-        """
-        rows = self._scrollback.rows
-        start, end = selection
-        first = max(start.y - self._row_offset, 0) if start else 0
-        last = min(end.y - self._row_offset + 1, len(rows)) if end else len(rows)
-        texts = list[str]()
-        for y in range(first, last):
-            row = rows[y]
-            if y > first:
-                above = rows[y - 1]
-                texts.append(
-                    row.line.text[above.end : row.start]
-                    if above.line is row.line
-                    else "\n"
-                )
-            begin, stop = selection.get_span(y + self._row_offset) or (0, 0)
-            text = row.line.text[row.start : row.end]
-            texts.append(text[begin : None if stop == -1 else stop])
-        return "".join(texts), "\n"
+        """Return the selected text and the separator to the next widget's."""
+        return selected_text(self._scrollback.rows, selection, self._row_offset), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
@@ -778,66 +726,3 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 def _link(address: str) -> Style:
     """The same for each drawing: a terminal is sent only what is different."""
     return Style(link=address)
-
-
-if __name__ == "__main__":
-    import re
-    from asyncio import sleep
-
-    from textual.app import App, ComposeResult
-
-    SAMPLE = """\
-# A small change
-
-The slug of a title is made **once**, when the ticket is created; see `Ticket.slug`. \
-Names in other scripts,
-such as 票据 or *élan*, keep their letters.
-
-```python:src/slugs.py
-def slug(title: str) -> str:
-    \"\"\"Lower case, words joined by hyphens.\"\"\"
-    return "-".join(title.lower().split())  # one rule
-```
-
-1. Run the tests:
-   - `tests/test_slugs.py`
-   - all others
-2. Look at the [docs](https://example.org/slugs).
-
-> A slug never changes later.
-
-| case | before | after |
-|---|---|--:|
-| empty | error | 1 |
-| two words | `two words` | 12 |
-"""
-
-    class Demo(App[None]):
-        def compose(self) -> ComposeResult:
-            yield Transcript()
-
-        def on_mount(self) -> None:
-            self.run_worker(self.talk())
-
-        async def talk(self) -> None:
-            transcript = self.query_one(Transcript)
-            transcript.add(BlockKind.USER, "/run slugs")
-            transcript.add(BlockKind.HEADING, "Step 1 of 2: make the slug")
-            for word in re.split(r"(?<=\s)", SAMPLE):
-                transcript.write(word)
-                await sleep(0.03)
-            transcript.add(
-                BlockKind.OUTPUT,
-                "tests/test_slugs.py ....                        [100%]\n4 passed in"
-                " 0.02s",
-            )
-            transcript.add(BlockKind.GOOD, "Verified: 4 tests passed.")
-            transcript.add(
-                BlockKind.WARNING, "One file has changes that are not committed."
-            )
-            transcript.add(
-                BlockKind.ERROR, "Step 2 failed: the model's reply holds no change."
-            )
-            transcript.add(BlockKind.NOTE, "Try again with /retry.")
-
-    Demo().run()
