@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cdd_agent.changes.review import Review
 
 
-class Reviewed(Struct, frozen=True):
+class Decision(Struct, frozen=True):
     """The user's answer about changes. YES: write the ones that `review` takes.
     ALWAYS: these and all later ones of this run. NO: write nothing; the model gets the
     `reason` and is asked again, and without a reason the work stops.
@@ -51,7 +51,7 @@ class Frontend(Protocol):
         """
         ...
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         """Ask which of these changes may be written. Raises `NotApproved` if there is
         no user to ask.
         """
@@ -77,7 +77,7 @@ class AnswersTold(Struct, frozen=True):
         self.tell(proposal, choice.value)
         return choice
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         reviewed = await self.person.review(review)
         self.tell(review, reviewed.choice.value)
         return reviewed
@@ -98,7 +98,7 @@ class OneAtATime(Struct, frozen=True):
         async with self.lock:
             return await self.person.approve(proposal)
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         async with self.lock:
             return await self.person.review(review)
 
@@ -130,7 +130,7 @@ class Nobody:
                 hint = f"Name them under `Removes tests` of step {label} in plan.md."
         raise NobodyHere(what, hint=hint)
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         who = "The model" if review.step is None else f"Step {review.step}"
         paths = ", ".join(file.name for file in review.files)
         what = f"{who} wants to write {paths}, and `approval: ask` needs your approval"

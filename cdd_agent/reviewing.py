@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from cdd_agent.changes.review import Review
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.question_events import Choice
-from cdd_agent.frontend import Reviewed
+from cdd_agent.frontend import Decision
 from cdd_agent.process.editor import copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
 from cdd_agent.threads import in_thread
@@ -65,7 +65,7 @@ _LEGEND_OF_PART = {
 }
 
 
-def answer_in_words(answer: Reviewed) -> str:
+def answer_in_words(answer: Decision) -> str:
     """A person's answer, in short."""
     if answer.choice not in (Choice.YES, Choice.ALWAYS):
         return f"no: {answer.reason}" if answer.reason else "no"
@@ -86,7 +86,7 @@ class Reviewing:
 
     def __init__(self, review: Review, *, may_edit: bool) -> None:
         self.review = review
-        self.answer: Reviewed | None = None
+        self.answer: Decision | None = None
         """When it is over."""
         self._may_edit = may_edit
         self._parts: tuple[tuple[int, tuple[int, ...]], ...] = ()
@@ -211,7 +211,7 @@ class Reviewing:
             case "no":
                 self.answer = self._refused(reason)
             case _:
-                self.answer = Reviewed(
+                self.answer = Decision(
                     Choice.ALWAYS if word == ALL else Choice.YES, self.review
                 )
 
@@ -228,14 +228,14 @@ class Reviewing:
         if self._parts:  # the hunks are others now
             self._parts, self._place = (), 0
 
-    def _refused(self, reason: str) -> Reviewed:
+    def _refused(self, reason: str) -> Decision:
         """Where all was left out part by part, the reasons are those of the parts."""
         reasons = [
             why for file in self.review.files for why in file.left_out.values() if why
         ]
         if not reason and self.review.is_empty and reasons:
-            return Reviewed(Choice.YES, self.review)
-        return Reviewed(Choice.NO, self.review, reason)
+            return Decision(Choice.YES, self.review)
+        return Decision(Choice.NO, self.review, reason)
 
     @property
     def _editable(self) -> list[int]:
@@ -264,7 +264,7 @@ async def review_in_words(
     answer: Callable[[str], Awaitable[str]],
     *,
     may_edit: bool,
-) -> Reviewed:
+) -> Decision:
     """A review by lines: `say` prints, `answer` gives a prompt and returns the line
     that comes. Where the terminal is a person's, they `may_edit` in it.
     """

@@ -19,7 +19,7 @@ from rich.console import Console
 from cdd_agent.changes.review import Review
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.question_events import ActionProposed, Choice, Proposal
-from cdd_agent.frontend import Frontend, Reviewed
+from cdd_agent.frontend import Decision, Frontend
 from cdd_agent.reviewing import review_in_words
 from cdd_agent.sanitize import sanitize_for_display, text_of_paste
 from cdd_agent.threads import in_thread
@@ -68,7 +68,7 @@ class Terminal:
                 return keys[answer]
             self._show("Type one of the letters.")
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         def answer(offered: str) -> Awaitable[str]:
             forget_what_was_typed(self._keyboard)
             return self._line(offered)
@@ -192,7 +192,7 @@ class AnswersFromPipe(Struct):
     async def approve(self, proposal: Proposal) -> Choice:
         return await self.others.approve(proposal)
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         return await self.others.review(review)
 
     async def ask(self, prompt: str) -> str:

@@ -15,7 +15,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.faults import FaultLog
 from cdd_agent.process.session import execute_command_tool
 from cdd_agent.settings.reading import user_file
-from cdd_agent.tui.themes import ThemeChoice, remember, remembered
+from cdd_agent.tui.themes import LastTheme, load_last_theme, save_last_theme
 from tests.support.settings import load_config
 
 FOLDERS = (
@@ -102,8 +102,8 @@ def test_the_passwd_entry_names_the_home_that_the_environment_does_not(
 def test_without_a_home_nothing_is_kept_and_nothing_fails(tmp_path: Path) -> None:
     assert user_file() is None
     assert load_config(tmp_path, {}).model is None
-    remember(ThemeChoice("light"))
-    assert remembered({}) == ThemeChoice("dark")
+    save_last_theme(LastTheme("light"))
+    assert load_last_theme({}) == LastTheme("dark")
     assert "RuntimeError: no" in FaultLog(tmp_path).write(RuntimeError("no"))
     assert list(tmp_path.iterdir()) == []
 

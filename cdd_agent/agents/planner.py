@@ -5,6 +5,8 @@ approves.
 from collections.abc import Awaitable, Collection
 from functools import partial
 
+from msgspec.structs import replace
+
 from cdd_agent.agents.base import Meaning, ReadsWords, word
 from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
@@ -69,28 +71,31 @@ class PlannerAgent(ReadsWords):
 
     def view(self) -> list[Event]:
         """Return the steps of the present plan, or the problems of a plan that cannot
-        run, and what the user can do next.
+        run, the steps of the proposal, and what the user can do next.
         """
         desk = self._planning.desk
+        proposal = []
         try:
             present = desk.present()
             spec = desk.ticket.read_spec()
+            if self._planning.notes.proposal:
+                proposal = [replace(self._planning.proposed(), in_full=False)]
         except BadInput as error:
             # The user has edited a file.
             return [Notice(error.message, Tone.WARNING)]
         if present.plan is None:
-            return [self._what_next()]
+            return [*proposal, self._what_next()]
         if present.plan.errors:
             problems = desk.problems(present.plan, spec, present)
             checked = PlanChecked(self.ticket_slug, desk.shown_path, tuple(problems))
-            return [checked, self._what_next()]
+            return [checked, *proposal, self._what_next()]
         opened = PlanOpened.from_run(
             spec.title,
             present.plan,
             state_of(present, self.ticket_slug),
             spec.acceptance_criteria,
         )
-        return [opened, self._what_next()]
+        return [opened, *proposal, self._what_next()]
 
     def close(self) -> None:
         self._planning.close()

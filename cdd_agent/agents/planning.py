@@ -6,7 +6,6 @@ plan.
 """
 
 import asyncio
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -46,16 +45,17 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.events.strength_events import CriterionStrength
-from cdd_agent.events.ticket_events import PlanChecked
+from cdd_agent.events.ticket_events import PlanChecked, PlanProposed
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.port import Message, Model
 from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
 from cdd_agent.sanitize import fenced
-from cdd_agent.tickets.plan import ImplementationPlan, Problem, without_step_ids
+from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import ChangeRefused, FixedSteps, replace_plan
 from cdd_agent.tickets.plan_check import find_misfits
+from cdd_agent.tickets.plan_comparison import compare_plans
 from cdd_agent.tickets.plan_draft import make_basic_plan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import write_plan
@@ -183,19 +183,29 @@ class Planning:
         return self.notes.spec != _identity(spec)
 
     def shown(self) -> list[Event]:
-        """Return the proposal, or its changes of plan.md, and its problems."""
-        text = self.text()
-        if not self.notes.is_anew:
-            text = _in_diff(self.notes.base, text)
-        return self._shown_as(text)
+        """Return the proposal and its problems."""
+        return self._with_problems(self.proposed())
 
-    def _shown_as(self, text: str) -> list[Event]:
-        return [
-            Answer(without_step_ids(text)),
-            PlanChecked(
-                self.desk.ticket.slug, self.name_of_plan, tuple(self.problems())
-            ),
-        ]
+    def proposed(self) -> PlanProposed:
+        """Return the proposal: a new plan, or changes of plan.md. Raises `BadInput`."""
+        return self._proposed_after(None if self.notes.is_anew else self.notes.base)
+
+    def _proposed_after(self, former: str | None, summary: str = "") -> PlanProposed:
+        """Return the proposal as changes of a former text. None: the plan is new."""
+        text = self.text()
+        plan = self.desk.ticket.parse_plan(text)
+        completed = self.desk.present().fixed.completed
+        changes = None
+        if former is not None:
+            before = self.desk.ticket.parse_plan(former)
+            changes = compare_plans(before, plan, completed)
+        slug = self.desk.ticket.slug
+        return PlanProposed.from_plan(slug, plan, text, completed, changes, summary)
+
+    def _with_problems(self, proposed: PlanProposed) -> list[Event]:
+        problems = tuple(self.problems())
+        checked = PlanChecked(self.desk.ticket.slug, self.name_of_plan, problems)
+        return [proposed, checked]
 
     def _base(self) -> Present:
         """Return the plan that the proposal changes."""
@@ -374,11 +384,9 @@ class Planning:
         self._propose(proposal)
         if not (isinstance(reply, ChangeReply) and reply.changes):
             return self.shown()
-        changed_from = before if self.notes.is_anew else self.notes.base
-        return [
-            Notice(reply.changes.summary),
-            *self._shown_as(_in_diff(changed_from, self.text())),
-        ]
+        former = before if self.notes.is_anew else self.notes.base
+        proposed = self._proposed_after(former, reply.changes.summary)
+        return self._with_problems(proposed)
 
     def open_questions(self) -> list[Event]:
         lines = [
@@ -672,13 +680,3 @@ def _numbering(fixed: FixedSteps, plan: ImplementationPlan) -> str:
         f"{done}A new step is numbered from {fixed.next_number} on: the numbers below"
         " are taken."
     )
-
-
-def _in_diff(before: str, after: str) -> str:
-    lines = difflib.unified_diff(
-        without_step_ids(before).splitlines(),
-        without_step_ids(after).splitlines(),
-        *("plan.md", "plan.md"),
-        lineterm="",
-    )
-    return fenced("\n".join(lines) or "No differences.", "diff")

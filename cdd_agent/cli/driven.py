@@ -42,7 +42,7 @@ from cdd_agent.events.question_events import (
 )
 from cdd_agent.events.stream import Event
 from cdd_agent.fleet.answers import NOBODY, AnswerLine, CancelLine, read_input_line
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.budget import Account, Limit
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import SharedCalls
@@ -226,13 +226,13 @@ class DriverAnswers(Struct, frozen=True):
             return await Nobody().approve(proposal)
         return choices[answer.choice]
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         choices = {"yes": Choice.YES, "no": Choice.NO, "always": Choice.ALWAYS}
         text = self.redactor.redact(question(review))
         answer = await self.driver.ask(QuestionKind.CHANGES, text, *choices)
         if answer.choice == NOBODY:
             return await Nobody().review(review)
-        return Reviewed(choices[answer.choice], review, answer.text)
+        return Decision(choices[answer.choice], review, answer.text)
 
     async def ask(self, prompt: str) -> str:
         text = self.redactor.redact(prompt)

@@ -27,7 +27,7 @@ from cdd_agent.events.shell_events import ExitRequested
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, beside_the_turn
 from cdd_agent.faults import FaultLog
-from cdd_agent.frontend import REST, Nobody, Reviewed
+from cdd_agent.frontend import REST, Decision, Nobody
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.process.signals import handle_signals
 from cdd_agent.reviewing import review_in_words
@@ -130,7 +130,7 @@ class PlainShell:
                 return keys[answer]
             self._printer.say("Type one of the letters.")
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         """The `Frontend` port. An editor has the keyboard to itself: nothing is read
         before its end.
         """

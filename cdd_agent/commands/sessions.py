@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from cdd_agent.agents.conversation_so_far import conversation_so_far
 from cdd_agent.agents.notebook import NAME as NOTEBOOK
-from cdd_agent.agents.notebook import said_before
 from cdd_agent.agents.store import LastActive
 from cdd_agent.commands.listing import view
 from cdd_agent.engine.log import RunLog
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.retelling import last_line, planning_retold, run_retold, shortened
+from cdd_agent.engine.retelling import last_line, run_retold, shortened
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
@@ -146,7 +146,7 @@ def _of_tickets(project: Project) -> Iterator[SessionView]:
 
 def _last_line(record: RunRecord, agent: str) -> str:
     if agent == "socrates":
-        said = said_before(record)
+        said = conversation_so_far(record, agent).events
         texts = [event.text for event in said if isinstance(event, Answer | PersonSaid)]
         return shortened(texts[-1]) if texts else ""
     return last_line(RunLog(record.folder / _KEPT[agent]).latest(_TAIL))
@@ -178,14 +178,10 @@ async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
 
 
 def _restored(record: RunRecord, agent: str, ticket: Ticket) -> SessionRestored:
-    match agent:
-        case "socrates":
-            return SessionRestored(ticket.slug, said_before(record))
-        case "planner":
-            return planning_retold(record)
-        case _:
-            state = read_state(ticket) or ExecutionState(ticket_slug=ticket.slug)
-            return run_retold(record, state)
+    if agent != "executor":
+        return conversation_so_far(record, agent)
+    state = read_state(ticket) or ExecutionState(ticket_slug=ticket.slug)
+    return run_retold(record, state)
 
 
 def _record(project: Project, ticket: Ticket, agent: str) -> RunRecord:

@@ -27,7 +27,7 @@ from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.json_file import JsonFile, set_aside
-from cdd_agent.frontend import Frontend, Reviewed
+from cdd_agent.frontend import Decision, Frontend
 
 _OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
@@ -81,7 +81,7 @@ async def ask_about(
     person: Frontend,
     root: Path,
     protected: Protected,
-) -> tuple[Reviewed, ChangeSet]:
+) -> tuple[Decision, ChangeSet]:
     """Ask the user about changes. Returns the answer and the accepted changes, none if
     the user refuses. Asks again until the accepted changes can be written: a hunk may
     depend on another one, and an edit may be wrong. Raises `NotApproved` if there is no
@@ -103,7 +103,7 @@ async def ask_about(
             return answer, accepted
 
 
-class _Saved(JsonFile, frozen=True):
+class _SavedOutcome(JsonFile, frozen=True):
     proposed: str
     choice: Choice
     reason: str
@@ -116,7 +116,7 @@ class _Saved(JsonFile, frozen=True):
     """
 
 
-class Answer(Struct, frozen=True):
+class ReviewOutcome(Struct, frozen=True):
     """The user's answer about changes, and the accepted changes."""
 
     reviewed: ChangesReviewed
@@ -137,7 +137,7 @@ class Answer(Struct, frozen=True):
 class ChangesRefused(ReplyRefused):
     """The user accepted nothing, and gave a reason. The model is asked again."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ReviewOutcome) -> None:
         super().__init__(answer.told)
         self.reason = answer.reviewed.reason or "; ".join(
             map(str, answer.reviewed.left_out)
@@ -151,7 +151,7 @@ class KeptAnswers(Struct, frozen=True):
 
     folder: Path
 
-    def save(self, call: int | None, proposed: str, answer: Answer) -> None:
+    def save(self, call: int | None, proposed: str, answer: ReviewOutcome) -> None:
         """Save the answer about the changes of a call or, without one, of the reply.
         Raises `BadInput`.
         """
@@ -167,7 +167,7 @@ class KeptAnswers(Struct, frozen=True):
                 results[path] = f"{name}-{index}"
                 write_atomic(self.folder / f"{name}-{index}", change.after)
         reviewed = answer.reviewed
-        saved = _Saved(
+        saved = _SavedOutcome(
             proposed=proposed,
             choice=reviewed.choice,
             reason=reviewed.reason,
@@ -180,18 +180,18 @@ class KeptAnswers(Struct, frozen=True):
 
     def find(
         self, call: int | None, proposed: str, changes: ChangeSet, step: int
-    ) -> Answer | None:
+    ) -> ReviewOutcome | None:
         """Return the saved answer about these changes, if there is one. Raises
         `BadInput` if a part of it is missing.
         """
-        saved = _Saved.load(self.folder / f"{self._name(call)}.json")
+        saved = _SavedOutcome.load(self.folder / f"{self._name(call)}.json")
         if saved is None or saved.proposed != proposed:
             return None
         reviewed = ChangesReviewed(
             step, saved.choice, saved.reason, saved.left_out, saved.edited
         )
         if saved.results is None:
-            return Answer(reviewed, changes, saved.told)
+            return ReviewOutcome(reviewed, changes, saved.told)
         accepted = []
         for change in changes.changes:
             path = str(change.path)
@@ -199,7 +199,7 @@ class KeptAnswers(Struct, frozen=True):
                 content = self._content(saved.results[path])
                 accepted.append(replace(change, after=content))
         changes = ChangeSet(tuple(accepted), changes.notes)
-        return Answer(reviewed, changes, saved.told)
+        return ReviewOutcome(reviewed, changes, saved.told)
 
     def set_calls_aside(self, since: int) -> None:
         """Rename the answers about calls from this number on, in a round that was

@@ -22,7 +22,7 @@ from cdd_agent.changes.model import BY_CALL, IN_BLOCKS, Edit, ReplyFault, ReplyR
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.review import proposal_digest
 from cdd_agent.changes.targets import Protected
-from cdd_agent.engine.approval import Answer, Approval, ChangesRefused, ask_about
+from cdd_agent.engine.approval import Approval, ChangesRefused, ReviewOutcome, ask_about
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.ledger import Ledger, Owns, RecordRemoved, States
 from cdd_agent.engine.ledger_entries import private_paths
@@ -226,7 +226,7 @@ class StepTransaction(Struct):
 
     async def _answer(
         self, changes: ChangeSet, call: int | None, *, again: bool
-    ) -> Answer | None:
+    ) -> ReviewOutcome | None:
         """Return the user's answer about changes, which may be from before an
         interruption. None if no question is needed. Raises `NotApproved` if the user
         refuses all without a reason.
@@ -245,7 +245,7 @@ class StepTransaction(Struct):
         self.emit(answer.reviewed)
         return answer
 
-    async def _ask(self, changes: ChangeSet) -> Answer | None:
+    async def _ask(self, changes: ChangeSet) -> ReviewOutcome | None:
         approval = self.approval
         if not approval.must_ask():
             return None
@@ -266,7 +266,7 @@ class StepTransaction(Struct):
         reviewed = ChangesReviewed(self.step.number, answer.choice, reason)
         if not reason:
             reviewed = replace(reviewed, left_out=review.left_out, edited=review.edited)
-        return Answer(
+        return ReviewOutcome(
             self.attempt.redactor.redacted(reviewed),
             taken,
             redact(review.answer_model(reason)),

@@ -1,6 +1,6 @@
 """Events about tickets: lists, specs, plans, acceptance criteria."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -8,7 +8,13 @@ from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.events.base_event import BaseEvent
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.strength_events import Strength
-from cdd_agent.tickets.plan import ImplementationPlan, Problem
+from cdd_agent.tickets.plan import ImplementationPlan, Problem, without_step_ids
+from cdd_agent.tickets.plan_comparison import (
+    PlanComparison,
+    StepChangeKind,
+    describe_checks,
+    describe_file,
+)
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import (
@@ -180,6 +186,76 @@ class PlanOpened(BaseEvent, frozen=True):
         )
 
 
+class ProposedStep(Struct, frozen=True):
+    """A step of a plan that is not approved."""
+
+    label: str
+    title: str
+    files: tuple[str, ...] = ()
+    """Paths, each with its note."""
+    checks: tuple[str, ...] = ()
+    """The commands that check it, or words for no check and for the default."""
+    depends_on: tuple[str, ...] = ()
+    """Labels of other steps."""
+    is_completed: bool = False
+    kind: StepChangeKind | None = None
+    """How it differs from the present plan; None if it does not, or if the whole plan
+    is new.
+    """
+
+
+class PlanProposed(BaseEvent, frozen=True):
+    """A plan, or changes of a plan, that wait for the user's approval."""
+
+    ticket_slug: str
+    title: str
+    text: str
+    """The whole plan in Markdown, without the ids of its steps."""
+    steps: tuple[ProposedStep, ...]
+    """All steps of the proposed plan."""
+    changes: PlanComparison | None = None
+    """The differences from the present plan, or from the last proposal. None if the
+    whole plan is new.
+    """
+    summary: str = ""
+    """The model's summary of the changes."""
+    in_full: bool = True
+    """False if a list of the steps is enough."""
+
+    @classmethod
+    def from_plan(
+        cls,
+        ticket_slug: str,
+        plan: ImplementationPlan,
+        text: str,
+        completed: Collection[str],
+        changes: PlanComparison | None,
+        summary: str = "",
+    ) -> "PlanProposed":
+        """`completed` are the labels of completed steps."""
+        steps = []
+        for step in plan.steps:
+            steps.append(
+                ProposedStep(
+                    step.label,
+                    step.title,
+                    tuple(map(describe_file, step.files_affected)),
+                    tuple(describe_checks(step)),
+                    plan.labels_of(step.dependencies),
+                    is_completed=step.label in completed,
+                    kind=changes.kind_of(step.label) if changes else None,
+                )
+            )
+        return PlanProposed(
+            ticket_slug,
+            plan.ticket_title,
+            without_step_ids(text),
+            tuple(steps),
+            changes,
+            summary,
+        )
+
+
 class CriterionProof(Struct, frozen=True):
     """An acceptance criterion, and what was done and seen for it."""
 
@@ -233,5 +309,11 @@ class PlanChecked(BaseEvent, frozen=True):
 
 
 TicketEvent = (
-    TicketsListed | SpecOpened | SpecShown | PlanOpened | CriteriaShown | PlanChecked
+    TicketsListed
+    | SpecOpened
+    | SpecShown
+    | PlanOpened
+    | PlanProposed
+    | CriteriaShown
+    | PlanChecked
 )

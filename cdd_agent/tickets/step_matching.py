@@ -90,6 +90,26 @@ def match_steps(
     return _add_free_numbers(plan, begun, former, numbers)
 
 
+def match_versions(
+    before: ImplementationPlan, after: ImplementationPlan
+) -> dict[int, int]:
+    """Return the number in `after` of each step of `before` that is in both. A step
+    with another title is the same if it has the same label.
+    """
+    identities = {}
+    for step in before.steps:
+        identities[step.number] = StepIdentity(step.title, fingerprint(step), step.id)
+    numbers = _match(after.steps, identities)
+    for step in before.steps:
+        candidate = after.find_step(step.label)
+        if candidate is None or step.number in numbers:
+            continue
+        is_free = candidate.number not in numbers.values()
+        if is_free and not identities[step.number].is_other(candidate):
+            numbers[step.number] = candidate.number
+    return numbers
+
+
 def _find_edited(
     plan: ImplementationPlan,
     begun: Mapping[int, StepIdentity],

@@ -34,6 +34,7 @@ from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, Calling, TerminalKind
 from cdd_agent.tui.bindings import SHELL_BINDINGS
+from cdd_agent.tui.contrast import readable_variables
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.guide import Guide
@@ -42,12 +43,11 @@ from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.terminal_input.choice import ask_for_background, choose_driver
 from cdd_agent.tui.themes import (
-    ThemeChoice,
-    by_background,
-    remember,
-    remembered,
+    LastTheme,
+    load_last_theme,
+    save_last_theme,
+    theme_for_background,
     use_theme,
-    with_readable_text,
 )
 from cdd_agent.tui.transcript.actions import show_line
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -176,7 +176,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         """The line that the guide suggests after the turn."""
         self._transcript_at = Region(), 0
         """The place of the transcript on the screen, and its first visible row."""
-        use_theme(self, remembered().name)
+        use_theme(self, load_last_theme().name)
 
     def get_driver_class(self) -> type[Driver]:
         return choose_driver(super().get_driver_class(), self._use_driver)
@@ -201,7 +201,7 @@ class Shell(Sparing, Guarded, App[CddError]):
         return self.home
 
     def get_css_variables(self) -> dict[str, str]:
-        return with_readable_text(super().get_css_variables())
+        return readable_variables(super().get_css_variables())
 
     def what_has_moved(self) -> tuple[Region, int] | None:
         transcript = self.home.transcript
@@ -232,15 +232,15 @@ class Shell(Sparing, Guarded, App[CddError]):
 
     def ask_for_background(self) -> None:
         """Use the theme that fits the terminal, unless the user has chosen one."""
-        if not remembered().is_chosen:
+        if not load_last_theme().is_chosen:
             ask_for_background(self.driver)
 
     def on_background_reported(self, event: BackgroundReported) -> None:
-        fitting, now = by_background(event.colour), remembered()
-        if fitting is not None and not now.is_chosen:
+        fitting, last = theme_for_background(event.colour), load_last_theme()
+        if fitting is not None and not last.is_chosen:
             use_theme(self, fitting)
-            if fitting != now.name:
-                remember(ThemeChoice(fitting))
+            if fitting != last.name:
+                save_last_theme(LastTheme(fitting))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Give a screen on top all keys except those that stop and quit."""

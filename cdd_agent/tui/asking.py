@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cdd_agent.changes.review import Review
-    from cdd_agent.frontend import Reviewed
+    from cdd_agent.frontend import Decision
     from cdd_agent.reviewing import Reviewing
     from cdd_agent.tui.home import Home
 
@@ -64,7 +64,7 @@ class Asking:
                     self._home.show(PersonAnswered(text, answer))
                 await widget.remove()
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         """The `Frontend` port. Each part of the review replaces the one before it."""
         # late: a review opens with the first change
         from cdd_agent.reviewing import EDIT, Reviewing, answer_in_words  # noqa: PLC0415

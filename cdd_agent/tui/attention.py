@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.changes.review import Review
     from cdd_agent.cost import Cost
-    from cdd_agent.frontend import Frontend, Reviewed
+    from cdd_agent.frontend import Decision, Frontend
     from cdd_agent.settings.config import Notifications
 
 _LONGEST = 160
@@ -349,7 +349,7 @@ class Calling(Struct, frozen=True):
         finally:
             self.attention.answered()
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         self.attention.ask(question(review, diff=False))
         try:
             return await self.person.review(review)

@@ -1,6 +1,4 @@
-"""The home screen: transcript, steps, prompt and status line, and how each event is
-shown on them.
-"""
+"""The home screen: transcript, plan, spec, prompt and status line."""
 
 from __future__ import annotations
 
@@ -12,73 +10,31 @@ from textual.events import DescendantBlur, DescendantFocus, Key
 from textual.screen import Screen
 
 from cdd_agent.commands.registry import can_run_now, hint_for
-from cdd_agent.engine.side_events import SideSteps
-from cdd_agent.events.dialogue_events import (
-    ConversationShortened,
-    ModelReplaced,
-    PromptMade,
-    ReplyDelayed,
-    ReplyDelta,
-    ReplyFinished,
-    ReplyRestarted,
-    ReplyStarted,
-    ThinkingDelta,
-    ThinkingFinished,
-    ToolFinished,
-    ToolStarted,
-)
-from cdd_agent.events.notices import Answer, Notice, Tone
-from cdd_agent.events.outside_events import OutsideDiff
-from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
-from cdd_agent.events.run_events import BaselineStarted
-from cdd_agent.events.shell_events import (
-    AgentChanged,
-    Cleared,
-    ModelChosen,
-    OwnCommandStarted,
-)
-from cdd_agent.events.step_events import (
-    ChangesApplied,
-    CheckpointStarted,
-    CommandOutput,
-    StepDiff,
-    StepsRedone,
-    StepStarted,
-    StepsUndone,
-    TestsFinished,
-    TestsStarted,
-)
-from cdd_agent.events.step_summary import StepFinished
-from cdd_agent.events.stream import Event, SessionRestored
-from cdd_agent.events.ticket_events import PlanOpened, SpecShown, TicketsListed
+from cdd_agent.events.notices import Notice
+from cdd_agent.events.question_events import ApprovalChanged
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened, PlanProposed
 from cdd_agent.git.branch import current_branch
+from cdd_agent.tui.displays.display import Display, lines_of
+from cdd_agent.tui.displays.every_display import show_on_home
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.hints import BETWEEN, fit_hint
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.quiet_enter import EnterGuard
-from cdd_agent.tui.restoring import restore
-from cdd_agent.tui.transcript.actions import (
-    ActionBlocks,
-    reply_block,
-    review_block,
-    show_diff,
-)
-from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
+from cdd_agent.tui.transcript.actions import review_block
+from cdd_agent.tui.transcript.blocks import BLOCKS
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.prompt_frame import ModeLabel, PromptFrame
+from cdd_agent.tui.widgets.proposal import ProposalPanel
 from cdd_agent.tui.widgets.spec import SpecPanel
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.tui.widgets.welcome import Welcome
-from cdd_agent.wording.describe import describe
-from cdd_agent.wording.dialogue_words import thought, tool_use
-from cdd_agent.wording.faces import Face
-from cdd_agent.wording.spec_words import spec_in_full
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +43,6 @@ if TYPE_CHECKING:
 
     from cdd_agent.agents.base import Agent, Meaning
     from cdd_agent.completion import Completion
-    from cdd_agent.cost import Cost
     from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
 
@@ -125,13 +80,6 @@ class Home(GuardedWidget, Screen[None]):
         self.is_asking = False
         """A question is open: Enter is for its answer."""
         self._root = root
-        self._window: int | None = None
-        """The context window of the current model, in tokens."""
-        self._delay = 0.0
-        """Seconds that the current wait for the model can still take. A longer one is a
-        new wait.
-        """
-        self._side = SideSteps()
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="main"):
@@ -139,6 +87,7 @@ class Home(GuardedWidget, Screen[None]):
             yield Transcript(self._root)
             yield StepList()
             yield SpecPanel()
+            yield ProposalPanel()
         yield Vertical(id="questions")
         yield Prompt(
             self._complete,
@@ -152,7 +101,7 @@ class Home(GuardedWidget, Screen[None]):
             yield StatusLine(self._root.name or str(self._root))
 
     def on_mount(self) -> None:
-        self._actions = ActionBlocks(self.transcript)
+        self._display = Display(self)
         self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
         self.bar.branch = current_branch(self._root) or ""
@@ -189,6 +138,10 @@ class Home(GuardedWidget, Screen[None]):
         return self.query_one(SpecPanel)
 
     @property
+    def proposal(self) -> ProposalPanel:
+        return self.query_one(ProposalPanel)
+
+    @property
     def bar(self) -> StatusLine:
         return self.query_one(StatusLine)
 
@@ -210,7 +163,7 @@ class Home(GuardedWidget, Screen[None]):
 
     def show_opening(self, notice: Notice) -> None:
         """Show a notice of the opening: below the welcome, and above the first line."""
-        for text, tone in _lines(notice):
+        for text, tone in lines_of(notice):
             if self.has_welcome:
                 self.welcome.add_note(text)
             self.transcript.add(BLOCKS[tone], text)
@@ -222,123 +175,7 @@ class Home(GuardedWidget, Screen[None]):
             if not self._is_at_work:
                 return
         self.end_welcome()
-        transcript, activity = self.transcript, self.activity
-        if self._side.holds_back(event):
-            self._show_beside(event)
-            return
-        match event:
-            case ReplyStarted(saved=True):
-                activity.busy("Using the saved reply")
-            case ReplyStarted(model=model):
-                # the active agent's model, or a fallback
-                self.bar.model = model
-                self._delay = 0.0
-                activity.busy(f"Waiting for {model}")
-            case ThinkingDelta(text=text, seconds=seconds, tokens=tokens):
-                activity.busy("Thinking …")
-                transcript.think(text, thought(seconds, tokens, estimated=True))
-            case ThinkingFinished(seconds=seconds, tokens=tokens, estimated=estimated):
-                if seconds is None or not transcript.end_thoughts(
-                    thought(seconds, tokens, estimated=estimated)
-                ):
-                    self._describe(event)
-            case ReplyDelta(text=text):
-                activity.busy("Receiving the reply")
-                transcript.write(text)
-            case ModelReplaced(model=model):
-                self.bar.model = model
-                self._describe(event)
-            case ConversationShortened(summary=summary):
-                self._describe(event)
-                if summary:
-                    transcript.add_foldable(reply_block(summary, "summary"))
-            case ReplyDelayed(seconds=seconds, reason=reason):
-                # a new wait: the activity bar may cut its reason
-                if seconds > self._delay:
-                    said = f"{reason} Retrying in {seconds:.0f} s."
-                    transcript.add(BlockKind.OUTPUT, said)
-                self._delay = seconds - 1
-                activity.busy(f"Retrying in {seconds:.0f} s: {reason}")
-            case ReplyRestarted(was_thought=True):
-                transcript.settle()
-                transcript.add(
-                    BlockKind.NOTE, "End of the model's thoughts; its reply follows."
-                )
-            case ReplyRestarted():
-                transcript.settle()
-                transcript.add(
-                    BlockKind.WARNING, "The reply broke off and starts again."
-                )
-            case PromptMade(window=window):
-                self._window = window
-            case ReplyFinished(step=step, usage=usage):
-                transcript.settle()
-                if usage is not None:
-                    self.bar.context = self._share_of_window(usage.cost)
-                self._say_what_was_spent()
-                if step is not None and usage is not None:
-                    self.steps.spend(step, usage.cost)
-            case ToolStarted():
-                transcript.settle()
-                activity.busy(tool_use(event))
-            case ToolFinished() | ChangesApplied() | CommandOutput() | TestsFinished():
-                self._actions.show(event)
-            case CheckpointStarted():
-                activity.busy("Taking a checkpoint")
-            case StepDiff(diff=diff) if diff:
-                self._actions.show(event)
-            case OutsideDiff(diff=diff) if diff:
-                show_diff(transcript, diff)
-            case BaselineStarted(command=command):
-                activity.busy(f"Running {command} before any change")
-            case TestsStarted(command=command):
-                self._actions.show(event)
-                activity.busy(f"Running {command}")
-            case OwnCommandStarted(command=command):
-                self._actions.show(event)
-                activity.busy(f"Running {command}")
-            case Answer(text=text):
-                transcript.add(BlockKind.MARKDOWN, text)
-            case SessionRestored():
-                restore(transcript, event)
-            case AgentChanged(agent=agent, ticket_slug=slug):
-                self.bar.agent, self.bar.ticket = agent or "chat", slug or ""
-                self.bar.context = ""
-                self.show_approval()
-                # a plan that just finished stays visible
-                if agent or not self.steps.is_over:
-                    self.steps.show(())
-                self.spec.show(None)
-                self.say_what_to_type()
-            case AcceptingAll():
-                self.show_approval()
-                self._describe(event)
-            case SpecShown():
-                self._show_spec(event)
-            case PlanOpened() if self._is_new_here(event):
-                self.steps.show(event.steps, event.former_cost)
-                self.say_what_to_type()
-                transcript.add(BlockKind.HEADING, f"{event.ticket_slug}: {event.title}")
-            case ModelChosen(model=model, role=None):
-                self.bar.model, self.bar.context = model, ""
-                self._describe(event)
-            case Cleared():
-                transcript.clear()
-                if self.agent is None:
-                    self.steps.show(())
-            case _:
-                self._describe(event)
-
-    def _show_beside(self, event: Event) -> None:
-        """Show that a step in a separate tree is running, and its cost."""
-        self.activity.busy(self._side.in_words())
-        if (
-            isinstance(event, ReplyFinished)
-            and event.usage is not None
-            and event.step is not None
-        ):
-            self._say_what_was_spent()
-            self.steps.spend(event.step, event.usage.cost)
+        show_on_home(event, self._display)
 
     def show_review(self, text: str, diff: str, answer: str) -> None:
         """Keep reviewed changes and the user's answer in the transcript."""
@@ -347,54 +184,10 @@ class Home(GuardedWidget, Screen[None]):
             review_block(text, diff, answer, self.transcript.diff_layout)
         )
 
-    def _show_spec(self, event: SpecShown) -> None:
-        """Show the spec next to the transcript if it fits, otherwise a line with its
-        progress.
-        """
-        if self.agent is not None and self.agent.ticket_slug == event.ticket_slug:
-            self.spec.show(event)
-        if event.in_full:
-            self.transcript.add(BlockKind.MARKDOWN, spec_in_full(event))
-        elif self.app.size.width < BESIDE:
-            # the screen has no class for its width at first
-            self._describe(event)
-
-    def _is_new_here(self, event: PlanOpened) -> bool:
-        """True for the active agent's plan while the list of steps is empty. Another
-        plan is shown in the transcript.
-        """
-        agent = self.agent
-        return (
-            agent is not None
-            and agent.ticket_slug == event.ticket_slug
-            and not self.steps.has_steps
-        )
-
-    def _describe(self, event: Event) -> None:
-        self.transcript.settle()
-        steps = self.steps
-        match event:
-            case StepStarted():
-                steps.begin(event)
-                self.activity.busy(
-                    self._side.in_words()
-                    if event.side_tree
-                    else f"Step {event.label}: {event.title}"
-                )
-            case StepFinished():
-                steps.finish(event)
-                self.say_what_to_type()
-            case StepsUndone() | StepsRedone() if self.agent is not None:
-                self.show_steps()
-                self.say_what_to_type()
-            case StepsUndone():
-                # the plan that just finished is unfinished again
-                steps.show(())
-            case _:
-                pass
-        prefix = self._side.prefix(event)
-        for text, tone in _lines(event):
-            self.transcript.add(BLOCKS[tone], prefix + text)
+    @property
+    def has_room_for_panel(self) -> bool:
+        # the screen has no class for its width at first
+        return self.app.size.width >= BESIDE
 
     def say_what_to_type(self) -> None:
         """Update the placeholder of the prompt, and the hint below it."""
@@ -527,23 +320,13 @@ class Home(GuardedWidget, Screen[None]):
         saved.
         """
         self.lines_wait = self._is_at_work = False
-        self._side.running.clear()
+        self._display.side.running.clear()
         self.transcript.settle()
         self.activity.rest()
-        self._say_what_was_spent()
+        self._display.show_cost()
         self.bar.branch = current_branch(self._root) or ""
         self.show_steps()
         self.say_what_to_type()
-
-    def _say_what_was_spent(self) -> None:
-        if self.session is not None:
-            self.bar.cost = self.session.tally.spent
-
-    def _share_of_window(self, cost: Cost) -> str:
-        """Return the share of the model's window that a call took."""
-        if not self._window:
-            return ""
-        return f"{cost.about}{100 * cost.tokens // self._window}%"
 
     def show_approval(self) -> None:
         """Show the session's approval mode around the prompt, or in the last row."""
@@ -552,15 +335,16 @@ class Home(GuardedWidget, Screen[None]):
             self.query_one(ModeLabel).show_mode(self.session.approval)
 
     def show_steps(self) -> None:
-        """Show the plan's steps if the active agent runs a plan."""
-        for event in self.agent.view() if self.agent is not None else ():
+        """Show the active agent's proposed plan, or else the steps of its plan."""
+        events = self.agent.view() if self.agent is not None else ()
+        proposal = None
+        for event in events:
+            if isinstance(event, PlanProposed):
+                proposal = event
+        self.proposal.show(proposal)
+        if proposal is not None:
+            self.steps.show(())
+            return
+        for event in events:
             if isinstance(event, PlanOpened):
                 self.steps.show(event.steps, event.former_cost)
-
-
-def _lines(event: Event) -> list[tuple[str, Tone]]:
-    """Return the lines of the transcript for an event. A list is one block."""
-    if isinstance(event, TicketsListed | PlanOpened):
-        lines = describe(event, Face.SHELL)
-        return [("\n".join(text for text, _ in lines), Tone.PLAIN)]
-    return describe(event, Face.SHELL)

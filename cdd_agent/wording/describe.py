@@ -3,12 +3,14 @@
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.shell_events import PersonSaid
 from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanProposed
 
 # each of these modules registers the words of its events
 from cdd_agent.wording import (  # noqa: F401
     action_words,
     dialogue_words,
     outside_words,
+    proposal_words,
     question_words,
     run_words,
     shell_words,
@@ -21,7 +23,7 @@ from cdd_agent.wording import (  # noqa: F401
 from cdd_agent.wording.faces import Face
 from cdd_agent.wording.registry import Lines, words_of
 
-_QUOTATIONS = (Answer, PersonSaid)
+_QUOTATIONS = (Answer, PersonSaid, PlanProposed)
 """Events whose words are those of the user or of a model."""
 
 

@@ -23,7 +23,7 @@ from cdd_agent.events.question_events import Choice, CommandProposed, Proposal
 from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_events import ChangesApplied
 from cdd_agent.events.stream import Event, ignore_event
-from cdd_agent.frontend import Reviewed
+from cdd_agent.frontend import Decision
 from cdd_agent.llm.port import (
     ContextTooLong,
     Message,
@@ -62,9 +62,9 @@ class Person:
         self.asked.append(proposal)
         return self.answer
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         self.asked.append(review)
-        return Reviewed(self.answer, review, self.reason)
+        return Decision(self.answer, review, self.reason)
 
     async def ask(self, prompt: str) -> str:
         raise AssertionError(f"nobody expected {prompt}")

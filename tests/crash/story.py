@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cdd_agent.changes.review import Review
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.events.question_events import Choice
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.port import (
     FREE,
     Done,
@@ -183,10 +183,10 @@ class Reviewer(Nobody):
 
     calls: Path
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         _note(self.calls, f"{ASKED + int(review.step or 0)} 1")
         if "+refused" in review.diff():
-            return Reviewed(Choice.NO, review, "not this")
+            return Decision(Choice.NO, review, "not this")
         for place, file in enumerate(review.files):
             unwanted = [
                 part for part, hunk in enumerate(file.hunks) if "+unwanted" in hunk.diff
@@ -198,7 +198,7 @@ class Reviewer(Nobody):
                 place,
                 file.edit(edited) if file.changes and file.result is not None else file,
             )
-        return Reviewed(Choice.YES, review)
+        return Decision(Choice.YES, review)
 
 
 def _note(calls: Path, call: str) -> None:

@@ -8,7 +8,7 @@ from cdd_agent.changes.review import Review
 from cdd_agent.commands.registry import handle
 from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
 from cdd_agent.events.stream import to_json
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.tables import each_row
@@ -23,8 +23,8 @@ class Person(Nobody):
     async def approve(self, proposal: Proposal) -> Choice:
         return self.choice
 
-    async def review(self, review: Review) -> Reviewed:
-        return Reviewed(self.choice, review)
+    async def review(self, review: Review) -> Decision:
+        return Decision(self.choice, review)
 
 
 def answers(sandbox: Sandbox) -> list[PersonAnswered]:

@@ -19,7 +19,7 @@ from cdd_agent.events.question_events import (
 )
 from cdd_agent.events.step_events import CheckpointStarted
 from cdd_agent.events.stream import Event
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.policy import CommandRunner
@@ -85,9 +85,9 @@ class User(Nobody):
         self.asked.append(proposal)
         return Choice.YES
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         self.asked.append(review)
-        return Reviewed(self.choice, review)
+        return Decision(self.choice, review)
 
 
 def rows() -> list[tuple[str, Approval, Approval]]:

@@ -31,7 +31,7 @@ from cdd_agent.events.step_events import (
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import NotWritten
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.git.restore import held
 from cdd_agent.llm.port import AuthenticationFailed, RateLimited, StopReason
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -349,8 +349,8 @@ async def test_a_retry_after_the_model_could_not_be_asked_works(
 
 
 class Refusal(Nobody):
-    async def review(self, review: Review) -> Reviewed:
-        return Reviewed(Choice.NO, review)
+    async def review(self, review: Review) -> Decision:
+        return Decision(Choice.NO, review)
 
 
 async def test_changes_that_are_not_approved_leave_no_trace_and_cost_no_second_reply(
@@ -566,9 +566,9 @@ async def test_a_disk_that_refuses_leaves_the_step_failed_and_nothing_half_writt
     sandbox.flags = {"approval": "ask"}
 
     class Saboteur(Nobody):
-        async def review(self, review: Review) -> Reviewed:
+        async def review(self, review: Review) -> Decision:
             (sandbox.root / "b").write_text("in the way")
-            return Reviewed(Choice.YES, review)
+            return Decision(Choice.YES, review)
 
     sandbox.frontend = Saboteur()
     sandbox.write(Step("a.txt", check("a.txt")))
@@ -591,9 +591,9 @@ async def test_an_edit_made_while_approval_is_asked_for_is_not_overwritten(
     (sandbox.root / "a.txt").write_text("before")
 
     class Thoughtful(Nobody):
-        async def review(self, review: Review) -> Reviewed:
+        async def review(self, review: Review) -> Decision:
             (sandbox.root / "a.txt").write_text(BY_HAND)
-            return Reviewed(Choice.YES, review)
+            return Decision(Choice.YES, review)
 
     sandbox.frontend = Thoughtful()
     sandbox.write(Step("a.txt", check("a.txt")))

@@ -9,7 +9,7 @@ from typing import Any
 from cdd_agent.changes.review import Review
 from cdd_agent.dialogue.limits import Limits
 from cdd_agent.events.question_events import Choice, Proposal
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.port import ConnectionFailed
 from tests.engine.tool_steps import (
     STEP,
@@ -89,9 +89,9 @@ class Slow(Nobody):
         time.sleep(0.4)  # also of the event loop's time: nothing else is under way
         return Choice.YES
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         time.sleep(0.4)
-        return Reviewed(Choice.YES, review)
+        return Decision(Choice.YES, review)
 
 
 async def test_waiting_for_a_persons_yes_is_no_work(sandbox: Sandbox) -> None:

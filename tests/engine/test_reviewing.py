@@ -23,7 +23,7 @@ from cdd_agent.events.question_events import (
 )
 from cdd_agent.events.step_events import AttemptFailed, TestsStarted
 from cdd_agent.events.stream import Event
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.port import ConnectionFailed
 from tests.crash.story import git
 from tests.engine.tool_steps import answers, calls, create, execute, read, replace
@@ -31,7 +31,7 @@ from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row
 
-Answer = Callable[[Review], Reviewed]
+Answer = Callable[[Review], Decision]
 
 OLD = "".join(f"line {number}\n" for number in range(1, 31))
 NEW = OLD.replace("line 2\n", "good\n").replace("line 28\n", "unwanted\n")
@@ -41,26 +41,26 @@ EDIT += "<<<<<<< SEARCH\nline 28\n=======\nunwanted\n>>>>>>> REPLACE\n"
 GONE = [ConnectionFailed("gone")] * 9
 
 
-def yes(review: Review) -> Reviewed:
-    return Reviewed(Choice.YES, review)
+def yes(review: Review) -> Decision:
+    return Decision(Choice.YES, review)
 
 
-def everything(review: Review) -> Reviewed:
-    return Reviewed(Choice.ALWAYS, review)
+def everything(review: Review) -> Decision:
+    return Decision(Choice.ALWAYS, review)
 
 
 def refuse(reason: str = "") -> Answer:
-    return lambda review: Reviewed(Choice.NO, review, reason)
+    return lambda review: Decision(Choice.NO, review, reason)
 
 
 def without(*hunks: int, reason: str = "not that") -> Answer:
-    return lambda review: Reviewed(
+    return lambda review: Decision(
         Choice.YES, review.with_file(0, review.files[0].leave(hunks, reason))
     )
 
 
 def edit(content: str, place: int = 0) -> Answer:
-    return lambda review: Reviewed(
+    return lambda review: Decision(
         Choice.YES, review.with_file(place, review.files[place].edit(content.encode()))
     )
 
@@ -72,7 +72,7 @@ class Person(Nobody):
         self.asked: list[Review] = []
         self._answers = list(answers)
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         self.asked.append(review)
         return self._answers.pop(0)(review)
 
@@ -424,7 +424,7 @@ def test_any_parts_are_what_is_there_and_an_undo_takes_them_back(
     gone = "*** Begin Patch\n*** Delete File: old.txt\n*** End Patch\n"
     sandbox.replies(f"{blocks}\n{says('new.txt', 'new')}\n{gone}", *GONE)
 
-    def answer(review: Review) -> Reviewed:
+    def answer(review: Review) -> Decision:
         for place, file in enumerate(review.files):
             parts = (
                 left_out
@@ -434,7 +434,7 @@ def test_any_parts_are_what_is_there_and_an_undo_takes_them_back(
                 else set()
             )
             review = review.with_file(place, file.leave(parts))
-        return Reviewed(Choice.YES, review)
+        return Decision(Choice.YES, review)
 
     sandbox.frontend = Person(answer)
     asyncio.run(run_all(sandbox))

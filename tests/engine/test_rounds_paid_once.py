@@ -12,7 +12,7 @@ import pytest
 from cdd_agent.changes.review import Review
 from cdd_agent.events.question_events import Choice
 from cdd_agent.events.stream import Event
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.port import Done, OnEvent, Request, TextDelta
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -196,5 +196,5 @@ class Answers(Nobody):
     def __init__(self, choices: list[Choice]) -> None:
         self._choices = choices
 
-    async def review(self, review: Review) -> Reviewed:
-        return Reviewed(self._choices.pop(0), review)
+    async def review(self, review: Review) -> Decision:
+        return Decision(self._choices.pop(0), review)

@@ -22,7 +22,7 @@ from cdd_agent.events.question_events import ChangesProposed, Choice
 from cdd_agent.events.step_events import StepDiff, StepStarted, TestsStarted
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.port import ToolCall
 from tests.engine.together import Together, WithTools, carried_out, project_in
 from tests.support.listening import collect, stop_at, told_to
@@ -40,13 +40,13 @@ class SlowPerson(Nobody):
     most: int = 0
     _now: int = 0
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         self.asked.append(review.step or "")
         self._now += 1
         self.most = max(self.most, self._now)
         await asyncio.sleep(0.01)  # time for another question, if there may be one
         self._now -= 1
-        return Reviewed(
+        return Decision(
             Choice.NO if review.step == self.refuses else Choice.YES, review
         )
 
@@ -462,7 +462,7 @@ async def test_a_question_that_waits_for_its_turn_follows_the_mode(
     )
 
     class Loosening(SlowPerson):
-        async def review(self, review: Review) -> Reviewed:
+        async def review(self, review: Review) -> Decision:
             answer = await super().review(review)
             while len(proposed) < 3:  # the others wait for their turn
                 await asyncio.sleep(0.01)

@@ -19,7 +19,7 @@ from cdd_agent.events.question_events import (
 from cdd_agent.events.step_events import AttemptFailed, TestsFinished
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, ignore_event
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.wiring import Wiring
@@ -55,8 +55,8 @@ class User(Nobody):
         self.asked.append(proposal)
         return self.choice
 
-    async def review(self, review: Review) -> Reviewed:
-        return Reviewed(Choice.ALWAYS, review)
+    async def review(self, review: Review) -> Decision:
+        return Decision(Choice.ALWAYS, review)
 
 
 class UserWhoStops(User):

@@ -23,7 +23,7 @@ from cdd_agent.events.step_events import (
     StepsUndone,
 )
 from cdd_agent.files.json_file import Damaged
-from cdd_agent.frontend import Nobody, Reviewed
+from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.port import (
     ConnectionFailed,
     ContextTooLong,
@@ -375,9 +375,9 @@ class Person(Nobody):
         self.asked: list[Review] = []
         self._choices = list(choices)
 
-    async def review(self, review: Review) -> Reviewed:
+    async def review(self, review: Review) -> Decision:
         self.asked.append(review)
-        return Reviewed(self._choices.pop(0), review)
+        return Decision(self._choices.pop(0), review)
 
     @property
     def changes(self) -> list[tuple[str, str]]:

@@ -104,6 +104,8 @@ from cdd_agent.events.ticket_events import (
     CriterionView,
     PlanChecked,
     PlanOpened,
+    PlanProposed,
+    ProposedStep,
     QuestionView,
     SpecOpened,
     SpecShown,
@@ -121,6 +123,13 @@ from cdd_agent.events.verify_events import (
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import PromptShare, Usage
 from cdd_agent.tickets.plan import Problem
+from cdd_agent.tickets.plan_comparison import (
+    FieldChange,
+    PlanComparison,
+    StepChange,
+    StepChangeKind,
+    ValueEdit,
+)
 from cdd_agent.tickets.status import (
     CriterionEdit,
     EditedCriterion,
@@ -182,6 +191,31 @@ EXAMPLES: tuple[Event, ...] = (
         (SpecWords("title", "Y"),),
     ),
     PlanOpened(_SLUG, "X", (_STEP,), resumed=True, edited_criteria=(_EDITED,)),
+    PlanProposed(
+        _SLUG,
+        "X",
+        "# Implementation Plan: X",
+        (
+            ProposedStep(
+                "1b", "Add it", ("a.py (new)",), ("`pytest`",), kind=StepChangeKind.NEW
+            ),
+        ),
+        PlanComparison(
+            (
+                StepChange(
+                    StepChangeKind.CHANGED,
+                    "1b",
+                    "Add it",
+                    (FieldChange("title", (ValueEdit("Add", "Add it"),)),),
+                    is_completed=True,
+                ),
+            ),
+            2,
+            (ValueEdit("2", "3"),),
+            (FieldChange("risks", (ValueEdit("", "It is late."),)),),
+        ),
+        "As you say.",
+    ),
     CriteriaShown(
         _SLUG, "X", (CriterionProof(1, "It adds", (_STEP,), ("t",), ("a.py",)),)
     ),

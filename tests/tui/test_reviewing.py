@@ -14,7 +14,7 @@ from cdd_agent.approval_mode import ACCEPTED_RUN, TITLES
 from cdd_agent.changes.review import Review
 from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import Choice
-from cdd_agent.frontend import REST, Reviewed
+from cdd_agent.frontend import REST, Decision
 from cdd_agent.tui import editor
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
 from cdd_agent.tui.widgets.question import ReviewQuestion
@@ -34,7 +34,7 @@ TWO_FILES = {"a.txt": (OLD, NEW), "b.txt": (None, "b\n")}
 @asynccontextmanager
 async def reviewing(
     sandbox: Sandbox, review: Review | None = None, size: tuple[int, int] = (80, 60)
-) -> AsyncIterator[tuple[Person, Worker[Reviewed]]]:
+) -> AsyncIterator[tuple[Person, Worker[Decision]]]:
     async with person_at(sandbox, size=size) as person:
         asked = person.app.run_worker(
             person.app.asking.review(review or review_of(1, TWO_FILES)),
@@ -72,7 +72,7 @@ async def press(person: Person, key: str) -> None:
         await person.until_asked()
 
 
-def left_out(answer: Reviewed) -> list[str]:
+def left_out(answer: Decision) -> list[str]:
     return [str(part) for part in answer.review.left_out]
 
 

@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from textual.selection import SELECT_ALL, Selection
 
 from cdd_agent.events.stream import beside_the_turn
+from cdd_agent.tui.contrast import readable_variables
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine
@@ -105,6 +106,9 @@ KINDS = [kind for kind in BlockKind if kind is not BlockKind.ACTION]
 
 
 class TranscriptApp(App[None]):
+    def get_css_variables(self) -> dict[str, str]:
+        return readable_variables(super().get_css_variables())
+
     def __init__(self, max_lines: int = 20_000) -> None:
         super().__init__()
         self.max_lines = max_lines
@@ -748,7 +752,7 @@ async def test_only_some_kinds_grow() -> None:
 
 
 async def test_text_from_before_the_first_layout_is_shown() -> None:
-    class Early(App[None]):
+    class Early(TranscriptApp):
         def compose(self) -> ComposeResult:
             transcript = Transcript()
             transcript.add(BlockKind.NOTE, "early")

@@ -186,7 +186,7 @@ class Chooser(Overlay):
         """Return the line with what was typed."""
         typed = sanitize_for_display(self._typed)
         if not typed:
-            return Content.styled(f"› {self.prompt}", "dim")
+            return Content.styled(f"› {self.prompt}", "$text-muted")
         return Content.assemble("› ", (typed, "bold"), "▏")
 
     def _options(self, widest: int) -> Iterator[Option]:

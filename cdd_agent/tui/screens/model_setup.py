@@ -441,7 +441,7 @@ class ModelSetup(Chooser):
         count = len(self._typed)
         dots = "•" * min(count, _LONGEST_MASK)
         return Content.assemble(
-            "› ", (dots, "bold"), "▏", (f"  {count} characters", "dim")
+            "› ", (dots, "bold"), "▏", (f"  {count} characters", "$text-muted")
         )
 
     @property

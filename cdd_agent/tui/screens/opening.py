@@ -17,10 +17,10 @@ from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.themes import (
     AUTOMATIC,
     THEMES,
-    ThemeChoice,
-    known_theme,
-    remember,
-    remembered,
+    LastTheme,
+    find_theme,
+    load_last_theme,
+    save_last_theme,
     use_theme,
 )
 
@@ -70,22 +70,20 @@ async def _done_with_palette(app: Shell, chosen: str | None) -> None:
 def _choose_theme(app: Shell, typed: str) -> None:
     """Use a theme from now on; without a name, say which there are."""
     if not typed:
-        now = remembered()
-        which = (
-            now.name
-            if now.is_chosen
-            else f"{now.name} (from the terminal's background)"
-        )
+        last = load_last_theme()
+        which = last.name
+        if not last.is_chosen:
+            which += " (from the terminal's background)"
         app.notify(
             f"Theme: {which}. To change it, type"
             f" /theme {' | '.join((*THEMES, AUTOMATIC))}",
             markup=False,
         )
         return
-    name = known_theme(typed)
+    name = find_theme(typed)
     if name == AUTOMATIC:
-        remember(ThemeChoice(remembered().name))
+        save_last_theme(LastTheme(load_last_theme().name))
         app.ask_for_background()
     else:
-        remember(ThemeChoice(name, is_chosen=True))
+        save_last_theme(LastTheme(name, is_chosen=True))
         use_theme(app, name)

@@ -17,7 +17,7 @@ from cdd_agent.commands.registry import commands
 from cdd_agent.errors import CddError
 from cdd_agent.tui.key_help import everywhere
 from cdd_agent.tui.screens.chooser import Chooser, Row
-from cdd_agent.tui.themes import THEMES
+from cdd_agent.tui.themes import THEMES, describe_theme
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -86,6 +86,6 @@ def _fixed_rows() -> Iterator[Row]:
             yield Row(
                 f"{ACTION}{key.action}", key.words, f"key {key.names}", section="Keys"
             )
-    for name, words in THEMES.items():
+    for name in THEMES:
         action = f"{ACTION}use_theme({name!r})"
-        yield Row(action, f"Theme: {name}", words.about, section="Themes")
+        yield Row(action, f"Theme: {name}", describe_theme(name), section="Themes")

@@ -1,6 +1,7 @@
-"""The style of each ink, in Textual's syntax, with the variables of themes.
+"""The style of each ink, in Textual's syntax, with the variables of themes. The colours
+of text are those of `contrast.py`.
 
-Not by component classes: for each of those Textual applies its whole stylesheet
+These are no component classes: for each of those Textual applies its whole stylesheet
 whenever a widget starts.
 """
 
@@ -22,10 +23,10 @@ LOOKS = {
     "verb": "$text-muted",
     "problem": "$text-error",
     "remark": "$text-muted",
-    "hit": "$background on $warning",
-    "current": "bold underline $background on $success",
+    "hit": "$on-warning on $warning",
+    "current": "bold underline $on-success on $success",
     "place": "underline",
-    "news": "bold $background on $primary",
+    "news": "bold $on-primary on $primary",
     "thoughts": "italic $text-muted",
     "left-out": "$text-muted",
     # Markdown
@@ -48,24 +49,24 @@ LOOKS = {
     "rule": "$foreground 35%",
     # Code blocks
     "code": "on $surface",
-    "wrapped": "$foreground 35%",
-    "path": "italic $text-muted",
-    "comment": "italic $text-muted",
-    "keyword": "$text-accent",
-    "string": "$text-success",
-    "number": "$text-warning",
-    "name": "bold $text-primary",
-    "builtin": "$text-secondary",
-    "deleted": "$text-error",
-    "inserted": "$text-success",
+    "wrapped": "$code-quiet",
+    "path": "italic $code-quiet",
+    "comment": "italic $code-quiet",
+    "keyword": "$code-keyword",
+    "string": "$code-string",
+    "number": "$code-number",
+    "name": "bold $code-name",
+    "builtin": "$code-builtin",
+    "deleted": "$code-removed",
+    "inserted": "$code-added",
     # Diffs
     "diff": "",
-    "removed": "on $error 15%",
-    "added": "on $success 15%",
-    "removed-word": "bold on $error 40%",
-    "added-word": "bold on $success 40%",
-    "line-number": "$foreground 50%",
-    "hunk": "italic $text-muted",
+    "removed": "on $diff-removed",
+    "added": "on $diff-added",
+    "removed-word": "bold $foreground on $diff-removed-word",
+    "added-word": "bold $foreground on $diff-added-word",
+    "line-number": "$code-quiet",
+    "hunk": "italic $code-quiet",
 }
 
 WITHOUT_COLOURS = {

@@ -125,6 +125,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._seen = 0
         """The number of the first row that is newer than the user's scrolling up.
         """
+        self._pinned: int | None = None
+        """The number of the row that stays in view while text arrives below it."""
         self._row_offset = 0
         """Added to a row's place, it gives a number that stays when old rows are left
         out.
@@ -296,8 +298,27 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._live = self._last_below = None
         self._place([*parts, *below])
 
+    @property
+    def next_row(self) -> int:
+        """The number of the row that the next text gets."""
+        return len(self._scrollback.rows) + self._row_offset
+
+    def show_from(self, number: int) -> None:
+        """Show the text from this row on at the top, and keep it there while more text
+        arrives. If the user has scrolled up, nothing moves.
+        """
+        if not self._is_following():
+            return
+        rows = self._scrollback.rows
+        y = max(number - self._row_offset, 0)
+        while y < len(rows) and not rows[y].line.text.strip():
+            y += 1
+        self._pinned = y + self._row_offset
+        self._stay_at_end()
+
     def follow(self) -> None:
         """Show the end, and stay there."""
+        self._pinned = None
         self._following = True
         self._stay_at_end()
 
@@ -310,6 +331,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self.finder.is_old = True
         self._strips.clear()
         self._row_offset = 0
+        self._pinned = None
         self._following = True
         self._show(0, moved=0, following=self._follows)
         self.post_message(self.ChoiceChanged())
@@ -599,6 +621,16 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _stay_at_end(self) -> None:
+        """Show the end, or the pinned row at the top if it would leave the view."""
+        if self._pinned is not None:
+            y = self._pinned - self._row_offset
+            if y < self.max_scroll_y:
+                self.scroll_to(y=y, animate=False, immediate=True, force=True)
+                self._set_following(False)
+                self._seen = self._pinned + self.size.height
+                self._pinned = None
+                self.refresh()
+                return
         self.scroll_end(animate=False, immediate=True, force=True, x_axis=False)
 
     def _is_following(self) -> bool:
@@ -644,11 +676,21 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._stay_at_end()
 
     def _fit(self, width: int, following: bool) -> None:
-        above = self._scrollback.rows[: self.scroll_offset.y + 1]
+        rows = self._scrollback.rows
+        above = rows[: self.scroll_offset.y + 1]
+        seen = rows[: max(self._seen - self._row_offset, 0)]
+        pinned: list[LineRow] = []
+        if self._pinned is not None:
+            pinned = rows[: self._pinned - self._row_offset + 1]
         self._strips.clear()
         moved = self._scrollback.fit(width, self._tail())
         self.finder.is_old = True
-        self._seen = len(self._scrollback.rows) + self._row_offset
+        row_offset = self._row_offset + moved
+        self._seen = len(self._scrollback.rows) + row_offset
+        if len(seen) < len(rows):
+            self._seen = self._scrollback.place_of(seen) + 1 + row_offset
+        if pinned:
+            self._pinned = self._scrollback.place_of(pinned) + row_offset
         self._show(0, moved=moved, following=following)
         if not following:
             self.scroll_to(

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cdd_agent.tui.terminal_input.driver import BACKGROUND_QUESTION
-from cdd_agent.tui.themes import ThemeChoice, remembered
+from cdd_agent.tui.themes import LastTheme, load_last_theme
 from tests.support.projects import Sandbox
 from tests.support.terminals import Terminal
 
@@ -39,7 +39,7 @@ def test_the_terminals_answer_chooses_the_theme_and_is_not_typed(
             )
         )
         os.write(terminal.master, b"\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\")
-        terminal.until(lambda: remembered({}) == ThemeChoice("light"))
+        terminal.until(lambda: load_last_theme({}) == LastTheme("light"))
         terminal.type("/exit")
         terminal.until(terminal.has_ended)
         assert terminal.code == 0

@@ -1,0 +1,342 @@
+"""Compare two versions of a plan, step by step."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from difflib import SequenceMatcher
+from enum import StrEnum
+
+from msgspec import Struct
+
+from cdd_agent.tickets.plan import (
+    NO_CHECK,
+    AffectedFile,
+    ImplementationPlan,
+    PlanStep,
+)
+from cdd_agent.tickets.step_matching import match_versions
+
+DEFAULT_CHECK = "the default check"
+"""The words for the check of a step that names none."""
+_WORD = re.compile(r"\S+")
+_MOST_WORDS = 2_000
+"""Words of a text up to which it is compared word by word."""
+_LEAST_ALIKE = 0.4
+"""Texts that are less alike, from 0 to 1, are shown as one edit."""
+_TEXTS = {
+    "ticket_title": "title",
+    "ticket_type": "type",
+    "overview": "overview",
+    "total_complexity": "complexity",
+    "total_estimated_time": "estimated time",
+    "notes": "notes",
+}
+"""The parts of a plan outside its steps, except the risks, and their names."""
+
+
+class StepChangeKind(StrEnum):
+    """The main difference between two versions of a step."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    MOVED = "moved"
+    REMOVED = "removed"
+
+
+class ValueEdit(Struct, frozen=True):
+    """A text and the text that replaces it. One of them is empty if a text was added
+    or removed.
+    """
+
+    old: str
+    new: str
+
+
+class FieldChange(Struct, frozen=True):
+    """A changed field of a step or of a plan."""
+
+    name: str
+    edits: tuple[ValueEdit, ...]
+
+
+class StepChange(Struct, frozen=True):
+    """A step that is not the same in both versions."""
+
+    kind: StepChangeKind
+    label: str
+    """The label in the new version; in the old one if the step was removed."""
+    title: str
+    fields: tuple[FieldChange, ...] = ()
+    """For a new step, its fields with their values."""
+    follows: str | None = None
+    """For a new or moved step, the label of the step before it; empty for the first
+    step. None for other steps.
+    """
+    is_completed: bool = False
+
+
+class PlanComparison(Struct, frozen=True):
+    """The differences between two versions of a plan."""
+
+    steps: tuple[StepChange, ...]
+    """In the order of the new version, then the removed steps."""
+    unchanged: int
+    """The number of steps that are the same, apart from their labels."""
+    renumbered: tuple[ValueEdit, ...]
+    """The labels of steps that are otherwise the same."""
+    parts: tuple[FieldChange, ...]
+    """The changes outside of the steps."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.steps or self.renumbered or self.parts)
+
+    @property
+    def reopened(self) -> tuple[StepChange, ...]:
+        """The completed steps that it changes or removes."""
+        return tuple(
+            step
+            for step in self.steps
+            if step.is_completed and step.kind is not StepChangeKind.MOVED
+        )
+
+    def kind_of(self, label: str) -> StepChangeKind | None:
+        """Return how the step with this label in the new version differs."""
+        for step in self.steps:
+            if step.label == label and step.kind is not StepChangeKind.REMOVED:
+                return step.kind
+        return None
+
+
+def compare_plans(
+    before: ImplementationPlan,
+    after: ImplementationPlan,
+    completed: Collection[str] = (),
+) -> PlanComparison:
+    """Return the differences. `completed` are labels of `before`. Steps are the same
+    by their ids, or else by their titles or numbers.
+    """
+    numbers = match_versions(before, after)
+    old_steps = {number: before.step(old) for old, number in numbers.items()}
+    labels = _label_mapping(before, after, numbers)
+    moved = _find_moved(before, after, numbers)
+    changes = []
+    renumbered = []
+    unchanged = 0
+    previous = ""
+    for step in after.steps:
+        old = old_steps.get(step.number)
+        if old is None:
+            fields = _fields_of_new(step, after)
+            kind = StepChangeKind.NEW
+            change = StepChange(kind, step.label, step.title, fields, previous)
+            changes.append(change)
+        else:
+            fields = _changed_fields(old, step, before, after, labels)
+            is_moved = step.number in moved
+            if fields or is_moved:
+                kind = StepChangeKind.CHANGED if fields else StepChangeKind.MOVED
+                follows = previous if is_moved else None
+                is_completed = old.label in completed
+                changes.append(
+                    StepChange(
+                        kind, step.label, step.title, fields, follows, is_completed
+                    )
+                )
+            else:
+                unchanged += 1
+            if old.label != step.label:
+                renumbered.append(ValueEdit(old.label, step.label))
+        previous = step.label
+    for step in before.steps:
+        if step.number not in numbers:
+            kind = StepChangeKind.REMOVED
+            is_completed = step.label in completed
+            changes.append(
+                StepChange(kind, step.label, step.title, is_completed=is_completed)
+            )
+    parts = _changed_parts(before, after)
+    return PlanComparison(tuple(changes), unchanged, tuple(renumbered), parts)
+
+
+def _label_mapping(
+    before: ImplementationPlan, after: ImplementationPlan, numbers: Mapping[int, int]
+) -> dict[str, str]:
+    """Return the new label of each old one."""
+    labels = {}
+    for step in before.steps:
+        if step.number in numbers:
+            labels[step.label] = after.label_of(numbers[step.number])
+    return labels
+
+
+def _find_moved(
+    before: ImplementationPlan, after: ImplementationPlan, numbers: Mapping[int, int]
+) -> set[int]:
+    """Return the new numbers of the fewest steps whose move explains the new order."""
+    old_places = {}
+    for place, step in enumerate(before.steps):
+        if step.number in numbers:
+            old_places[numbers[step.number]] = place
+    common = [step.number for step in after.steps if step.number in old_places]
+    in_order = _longest_rising([old_places[number] for number in common])
+    return {number for number in common if old_places[number] not in in_order}
+
+
+def _longest_rising(values: Sequence[int]) -> set[int]:
+    """Return a longest rising subsequence of different values."""
+    last_values: list[int] = []
+    previous: dict[int, int | None] = {}
+    for value in values:
+        place = bisect_left(last_values, value)
+        previous[value] = last_values[place - 1] if place else None
+        last_values[place : place + 1] = [value]
+    rising = set()
+    value_in_chain = last_values[-1] if last_values else None
+    while value_in_chain is not None:
+        rising.add(value_in_chain)
+        value_in_chain = previous[value_in_chain]
+    return rising
+
+
+def _fields_of_new(step: PlanStep, plan: ImplementationPlan) -> tuple[FieldChange, ...]:
+    """Return the fields of a new step that say what it does."""
+    fields = {
+        "files": [describe_file(file) for file in step.files_affected],
+        "check": describe_checks(step),
+        "depends on": _dependencies(step, plan, {}),
+        "description": [step.description] if step.description else [],
+    }
+    changes = []
+    for name, values in fields.items():
+        if values:
+            edits = tuple(ValueEdit("", value) for value in values)
+            changes.append(FieldChange(name, edits))
+    return tuple(changes)
+
+
+def _changed_fields(
+    old: PlanStep,
+    new: PlanStep,
+    before: ImplementationPlan,
+    after: ImplementationPlan,
+    labels: Mapping[str, str],
+) -> tuple[FieldChange, ...]:
+    """`labels` are the new labels of steps by their old ones."""
+    changes = {
+        "title": _edit_of(old.title, new.title),
+        "files": _edits_of_files(old.files_affected, new.files_affected),
+        "check": _edits_of_list(describe_checks(old), describe_checks(new)),
+        "depends on": _edits_of_list(
+            _dependencies(old, before, labels), _dependencies(new, after, {})
+        ),
+        "serves": _edits_of_list(
+            [str(ref) for ref in old.serves], [str(ref) for ref in new.serves]
+        ),
+        "removes tests": _edits_of_list(_removed_tests(old), _removed_tests(new)),
+        "may fail": _edits_of_list(_may_fail(old, labels), _may_fail(new, {})),
+        "complexity": _edit_of(old.complexity, new.complexity),
+        "estimated time": _edit_of(old.estimated_time, new.estimated_time),
+        "description": _edits_of_words(old.description, new.description),
+    }
+    return tuple(FieldChange(name, edits) for name, edits in changes.items() if edits)
+
+
+def _changed_parts(
+    before: ImplementationPlan, after: ImplementationPlan
+) -> tuple[FieldChange, ...]:
+    changes = []
+    for attribute, name in _TEXTS.items():
+        edits = _edits_of_words(getattr(before, attribute), getattr(after, attribute))
+        if edits:
+            changes.append(FieldChange(name, edits))
+    risks = _edits_of_list(before.risks, after.risks)
+    if risks:
+        changes.append(FieldChange("risks", risks))
+    return tuple(changes)
+
+
+def describe_file(file: AffectedFile) -> str:
+    """Return a file with its note."""
+    return f"{file.place} ({file.note})" if file.note else file.place
+
+
+def describe_checks(step: PlanStep) -> list[str]:
+    """Return the commands that check a step, or words for none and for the default."""
+    if step.checks is None:
+        return [DEFAULT_CHECK]
+    return [f"`{check}`" for check in step.checks] or [NO_CHECK]
+
+
+def _dependencies(
+    step: PlanStep, plan: ImplementationPlan, labels: Mapping[str, str]
+) -> list[str]:
+    names = [*plan.labels_of(step.dependencies), *step.missing_dependencies]
+    return [labels.get(name, name) for name in names]
+
+
+def _removed_tests(step: PlanStep) -> list[str]:
+    if step.removes_tests is None:
+        return []
+    return list(step.removes_tests) or ["none"]
+
+
+def _may_fail(step: PlanStep, labels: Mapping[str, str]) -> list[str]:
+    leaves = []
+    for leave in step.may_fail:
+        until = labels.get(leave.until, leave.until)
+        leaves.append(f"{leave.tests} until step {until}" if until else leave.tests)
+    return leaves
+
+
+def _edit_of(old: str, new: str) -> tuple[ValueEdit, ...]:
+    return (ValueEdit(old, new),) if old != new else ()
+
+
+def _edits_of_list(old: Sequence[str], new: Sequence[str]) -> tuple[ValueEdit, ...]:
+    """Return what was added and removed, as one edit if it is one of each."""
+    removed = [text for text in old if text not in new]
+    added = [text for text in new if text not in old]
+    if len(removed) == len(added) == 1:
+        return (ValueEdit(removed[0], added[0]),)
+    return (
+        *(ValueEdit("", text) for text in added),
+        *(ValueEdit(text, "") for text in removed),
+    )
+
+
+def _edits_of_files(
+    old: Sequence[AffectedFile], new: Sequence[AffectedFile]
+) -> tuple[ValueEdit, ...]:
+    """Return the added and the removed files, and those with another note."""
+    old_notes = {file.path: describe_file(file) for file in old}
+    new_notes = {file.path: describe_file(file) for file in new}
+    edits = []
+    for path, text in new_notes.items():
+        if old_notes.get(path) != text:
+            edits.append(ValueEdit(old_notes.get(path, ""), text))
+    for path, text in old_notes.items():
+        if path not in new_notes:
+            edits.append(ValueEdit(text, ""))
+    return tuple(edits)
+
+
+def _edits_of_words(old: str, new: str) -> tuple[ValueEdit, ...]:
+    """Return the passages that differ, or one edit if little is the same."""
+    old_words = _WORD.findall(old)
+    new_words = _WORD.findall(new)
+    if old_words == new_words:
+        # Line breaks alone matter in lists and code.
+        return _edit_of(old, new)
+    if max(len(old_words), len(new_words)) > _MOST_WORDS:
+        return _edit_of(old, new)
+    matcher = SequenceMatcher(None, old_words, new_words, autojunk=False)
+    if matcher.ratio() < _LEAST_ALIKE:
+        return _edit_of(old, new)
+    edits = []
+    for tag, start, end, new_start, new_end in matcher.get_opcodes():
+        if tag != "equal":
+            removed = " ".join(old_words[start:end])
+            added = " ".join(new_words[new_start:new_end])
+            edits.append(ValueEdit(removed, added))
+    return tuple(edits)

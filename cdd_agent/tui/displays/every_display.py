@@ -1,0 +1,32 @@
+"""Shows any event on the home screen."""
+
+from cdd_agent.events.dialogue_events import ReplyFinished
+from cdd_agent.events.stream import Event
+
+# each of these modules registers the displays of its events
+from cdd_agent.tui.displays import (  # noqa: F401
+    dialogue_display,
+    shell_display,
+    step_display,
+    ticket_display,
+)
+from cdd_agent.tui.displays.display import Display, show_event
+
+
+def show_on_home(event: Event, display: Display) -> None:
+    """Show an event, unless it belongs to a step that runs in a separate tree."""
+    if display.side.holds_back(event):
+        _show_side_step(event, display)
+    else:
+        show_event(event, display)
+
+
+def _show_side_step(event: Event, display: Display) -> None:
+    """Show that a step in a separate tree is running, and its cost."""
+    home = display.home
+    home.activity.busy(display.side.in_words())
+    if not isinstance(event, ReplyFinished):
+        return
+    if event.usage is not None and event.step is not None:
+        display.show_cost()
+        home.steps.spend(event.step, event.usage.cost)

@@ -1,0 +1,148 @@
+"""Words of a proposed plan: the plan, or its changes step by step."""
+
+from collections.abc import Sequence
+
+from cdd_agent.events.notices import Tone
+from cdd_agent.events.ticket_events import PlanProposed, ProposedStep
+from cdd_agent.tickets.plan_comparison import (
+    FieldChange,
+    PlanComparison,
+    StepChange,
+    StepChangeKind,
+    ValueEdit,
+)
+from cdd_agent.wording.registry import Lines, words_of
+from cdd_agent.wording.step_signs import first_names
+
+STEP_SIGNS = {
+    StepChangeKind.NEW: "+",
+    StepChangeKind.CHANGED: "~",
+    StepChangeKind.MOVED: "⇅",
+    StepChangeKind.REMOVED: "-",
+}
+_COUNTS = {
+    StepChangeKind.NEW: "new",
+    StepChangeKind.CHANGED: "changed",
+    StepChangeKind.MOVED: "moved",
+    StepChangeKind.REMOVED: "removed",
+}
+_MOST_EDITS = 4
+"""Edits of one field that are shown."""
+_LONGEST_EDIT = 80
+"""Characters of each side of an edit that are shown."""
+_LONGEST_TEXT = 400
+"""Characters of a new text that are shown."""
+
+
+@words_of.register
+def describe_proposal(event: PlanProposed) -> Lines:
+    if not event.in_full:
+        return [(proposal_heading(event), Tone.PLAIN), *_step_list(event.steps)]
+    if event.changes is None:
+        return [(event.text, Tone.PLAIN)]
+    lines = [(proposal_heading(event), Tone.HEADING)]
+    lines += [(line, Tone.PLAIN) for line in change_lines(event)]
+    lines += [(line, Tone.WARNING) for line in reopened_lines(event.changes)]
+    return lines
+
+
+def proposal_heading(event: PlanProposed) -> str:
+    """Return what is proposed, with the number of steps."""
+    if event.changes is None:
+        steps = "1 step" if len(event.steps) == 1 else f"{len(event.steps)} steps"
+        return f"Proposed plan, not approved yet: {steps}"
+    if event.changes.is_empty:
+        return "The proposal does not change the plan"
+    return f"Proposed change of the plan: {count_steps(event.changes)}"
+
+
+def count_steps(changes: PlanComparison) -> str:
+    """Return how many steps are new, changed, moved, removed and unchanged."""
+    counts = []
+    for kind, word in _COUNTS.items():
+        count = sum(step.kind is kind for step in changes.steps)
+        if count:
+            counts.append(f"{count} {word}")
+    counts.append(f"{changes.unchanged} unchanged")
+    number, _, word = counts[0].partition(" ")
+    steps = "step" if number == "1" else "steps"
+    counts[0] = f"{number} {word} {steps}"
+    return ", ".join(counts)
+
+
+def change_lines(event: PlanProposed) -> list[str]:
+    """Return the summary of a change, its steps with their fields, and what it changes
+    outside of the steps.
+    """
+    lines = [event.summary] if event.summary else []
+    if event.changes is None:
+        return lines
+    for step in event.changes.steps:
+        lines += _step_change(step)
+    if event.changes.renumbered:
+        pairs = [f"{edit.old} → {edit.new}" for edit in event.changes.renumbered]
+        lines.append(f"  renumbered: {first_names(pairs)}")
+    for part in event.changes.parts:
+        lines.append(f"  plan's {_field_change(part)}")
+    return lines
+
+
+def reopened_lines(changes: PlanComparison) -> list[str]:
+    """Return a warning for each completed step that a change does not leave alone."""
+    lines = []
+    for step in changes.reopened:
+        verb = "removes" if step.kind is StepChangeKind.REMOVED else "reopens"
+        text = f"The change {verb} step {step.label}, which is completed: {step.title}"
+        lines.append(text)
+    return lines
+
+
+def _step_change(step: StepChange) -> list[str]:
+    remark = ""
+    if step.kind is StepChangeKind.REMOVED:
+        remark = " (removed)"
+    elif step.follows is not None:
+        place = f"after step {step.follows}" if step.follows else "before all steps"
+        verb = "new" if step.kind is StepChangeKind.NEW else "moved"
+        remark = f" ({verb}, {place})"
+    lines = [f"  {STEP_SIGNS[step.kind]} {step.label}. {step.title}{remark}"]
+    for field in step.fields:
+        if step.kind is StepChangeKind.NEW:
+            values = [edit.new for edit in field.edits]
+            text = _shorten(", ".join(values), _LONGEST_TEXT)
+            lines.append(f"      {field.name}: {text}")
+        else:
+            lines.append(f"      {_field_change(field)}")
+    return lines
+
+
+def _field_change(field: FieldChange) -> str:
+    shown = [_edit(edit) for edit in field.edits[:_MOST_EDITS]]
+    more = len(field.edits) - _MOST_EDITS
+    if more > 0:
+        shown.append(f"{more} more")
+    return f"{field.name}: {'; '.join(shown)}"
+
+
+def _edit(edit: ValueEdit) -> str:
+    old = _shorten(edit.old, _LONGEST_EDIT)
+    new = _shorten(edit.new, _LONGEST_EDIT)
+    if not old:
+        return f"+ {new}"
+    if not new:
+        return f"- {old}"
+    return f"{old} → {new}"
+
+
+def _shorten(text: str, longest: int) -> str:
+    """Return a text on one line, with … where it was cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def _step_list(steps: Sequence[ProposedStep]) -> Lines:
+    lines = []
+    for step in steps:
+        sign = STEP_SIGNS[step.kind] if step.kind else " "
+        lines.append((f"  {sign} {step.label}. {step.title}", Tone.PLAIN))
+    return lines
