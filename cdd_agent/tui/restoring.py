@@ -5,24 +5,18 @@ it happens again.
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
     ReplyDelta,
-    ToolFinished,
 )
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.shell_events import PersonSaid
-from cdd_agent.events.step_events import (
-    ChangesApplied,
-    CommandOutput,
-    StepDiff,
-    TestsFinished,
-    TestsStarted,
-)
+from cdd_agent.events.step_events import StepDiff
 from cdd_agent.events.stream import Event, SessionRestored
 from cdd_agent.tui.transcript.actions import (
     ActionBlocks,
     reply_block,
     show_diff,
     show_line,
+    text_block,
 )
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.folds import Opening
@@ -51,19 +45,13 @@ def _restore(transcript: Transcript, actions: ActionBlocks, event: Event) -> Non
         case Answer(text=text):
             transcript.add(BlockKind.MARKDOWN, text)
         case ReplyDelta(text=text):
-            transcript.add_foldable(reply_block(text))
+            transcript.add_foldable(reply_block(text, transcript))
         case ConversationShortened(summary=summary) if summary:
-            transcript.add_foldable(reply_block(summary, "summary"))
-        case StepDiff(diff=diff) | OutsideDiff(diff=diff):
+            transcript.add_foldable(text_block(summary, "summary"))
+        case StepDiff():
+            actions.show_restored(event)
+        case OutsideDiff(diff=diff):
             show_diff(transcript, diff, Opening.HEADER)
-        case (
-            ToolFinished()
-            | ChangesApplied()
-            | TestsStarted()
-            | CommandOutput()
-            | TestsFinished()
-        ):
-            actions.show(event)
-        case _:
+        case _ if not actions.show(event):
             for line, tone in describe(event, Face.SHELL):
                 transcript.add(BLOCKS[tone], line)

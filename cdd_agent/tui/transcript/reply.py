@@ -11,13 +11,17 @@ from cdd_agent.changes.reply.scanner import (
     ReplyScanner,
     ReplyWords,
 )
+from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.edits import EditDrawer
+from cdd_agent.tui.transcript.folds import Fold, FoldHeader
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 
 _LONG_LINE = 1_000
 """Characters from which on a line is handled in parts, and never waits."""
+_MOST_WORDS = 200
+"""Characters of the first line in the header."""
 _MARK_CHARACTERS = frozenset("`~<>=+-*@# \t")
 """A beginning of a line that has only these may become a mark, and is not shown."""
 
@@ -46,6 +50,8 @@ class ReplyLines:
         self._last_edit: EditDrawer | None = None
         """The edit that is over, until other text follows."""
         self._has_shown = False
+        self._first_words = ""
+        """The beginning of the first line that is not blank."""
         self._line_count = 0
         self._paths: set[str] = set()
 
@@ -53,13 +59,20 @@ class ReplyLines:
     def has_edits(self) -> bool:
         return bool(self._paths)
 
-    @property
-    def summary(self) -> str:
-        """The numbers of files and lines, in words."""
+    def make_header(self) -> FoldHeader:
+        """Return the line to which the reply is folded: what it is, or its words."""
         files, lines = len(self._paths), self._line_count
-        parts = [f"{files} file{'s' * (files != 1)}"] if files else []
-        parts.append(f"{lines:,} line{'s' * (lines != 1)}")
-        return " · ".join(parts)
+        count = f"{lines:,} line{'s' * (lines != 1)}"
+        if files:
+            title = f"Reply · {files} file{'s' * (files != 1)} · {count}"
+            return FoldHeader(fold=Fold(), title=title, ink="action")
+        return FoldHeader(
+            fold=Fold(),
+            title=f"Reply · {self._first_words}",
+            remark=count,
+            remark_ink="remark",
+            ink="action",
+        )
 
     def feed(self, text: str) -> list[TranscriptLine]:
         """Take a chunk, and return the lines that it settles."""
@@ -112,6 +125,9 @@ class ReplyLines:
 
     def _take(self, text: str, *, is_over: bool) -> None:
         """Handle a line, or the received part of a long one."""
+        if not self._first_words:
+            words = remove_escapes(text.strip()[:_MOST_WORDS])
+            self._first_words = sanitize_for_display(words)
         if not self._is_in_long_line and len(text) < _LONG_LINE:
             self._show(self._scanner.take(text.removesuffix("\r")))
         else:

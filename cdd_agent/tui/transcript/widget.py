@@ -57,8 +57,7 @@ class _SettledReply(NamedTuple):
     """A reply that is over."""
 
     first_line: TranscriptLine
-    summary: str
-    """Its numbers of files and lines, in words."""
+    header: FoldHeader
     has_edits: bool
 
 
@@ -159,7 +158,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             return
         self.settle()
         if kind is BlockKind.USER:
-            self._replies.clear()
+            self.forget_replies()
         if kind in GROWING:
             live = self._open(kind)
             live.write(text)
@@ -191,16 +190,17 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         is. Those without edits are folded only if `in_words`.
         """
         replies = list(self._replies)
-        self._replies.clear()
+        self.forget_replies()
         for reply in replies:
             if not (reply.has_edits or in_words):
-                continue
-            header = FoldHeader(
-                fold=Fold(), title=f"Reply · {reply.summary}", ink="action"
-            )
-            if self._scrollback.fold_block(reply.first_line, header):
-                self._choice.replace(reply.first_line, header)
-                self._break_again(header.fold, following=self._is_following())
+                self._replies.append(reply)
+            elif self._scrollback.fold_block(reply.first_line, reply.header):
+                self._choice.replace(reply.first_line, reply.header)
+                self._break_again(reply.header.fold, following=self._is_following())
+
+    def forget_replies(self) -> None:
+        """Leave the replies so far open for good."""
+        self._replies.clear()
 
     def fold(self, folds: Iterable[Fold]) -> None:
         """Fold blocks, and stay at the end if it is in sight."""
@@ -291,7 +291,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._last_kind = live.kind
         if live.reply is not None and live.first_line is not None:
             self._replies.append(
-                _SettledReply(live.first_line, live.reply.summary, live.reply.has_edits)
+                _SettledReply(
+                    live.first_line, live.reply.make_header(), live.reply.has_edits
+                )
             )
         if below := self._scrollback.take_below():
             self._last_kind = self._last_below
@@ -325,7 +327,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def clear(self) -> None:
         self._live = self._last_kind = self._last_below = self._thoughts = None
         self._choice.clear()
-        self._replies.clear()
+        self.forget_replies()
         self._seen = 0
         self._scrollback.clear()
         self.finder.is_old = True
@@ -351,9 +353,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     def _make_live(self, kind: BlockKind, above: BlockKind | None) -> LiveBlock:
         if kind is BlockKind.REPLY:
-            reply = ReplyLines(self.diff_layout, self._root)
-            return LiveBlock(kind, above, reply)
+            return LiveBlock(kind, above, self.make_reply())
         return LiveBlock(kind, above)
+
+    def make_reply(self) -> ReplyLines:
+        """Return a maker of lines for a reply, with the layout of this transcript."""
+        return ReplyLines(self.diff_layout, self._root)
 
     def _draw_soon(self) -> None:
         if not self._drawing_is_due and self.is_mounted:
