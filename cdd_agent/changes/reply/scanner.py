@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdd_agent.changes.completeness import PROSE
 from cdd_agent.changes.formats.diffs import (
@@ -21,6 +22,7 @@ from cdd_agent.changes.formats.diffs import (
     read_names,
 )
 from cdd_agent.changes.formats.fences import Fence, FenceOpening, line_above, name_fence
+from cdd_agent.changes.formats.listed import Actions
 from cdd_agent.changes.formats.naming import (
     DIFFS,
     find_mentioned_files,
@@ -38,7 +40,12 @@ from cdd_agent.changes.formats.search_replace import (
     ends_replacement,
     may_divide,
 )
-from cdd_agent.changes.model import Replacement, ReplyRefused, WholeFile
+from cdd_agent.changes.model import (
+    Replacement,
+    ReplyRefused,
+    TextReplacement,
+    WholeFile,
+)
 from cdd_agent.changes.reply.lines import WRAPPER_LANGUAGES
 from cdd_agent.changes.reply.parts import suffix
 
@@ -129,6 +136,7 @@ ReplyPart = (
     | EditEnded
 )
 _END = EditEnded()
+_LISTS = Actions()
 
 
 class OpenReplacement(Struct):
@@ -193,6 +201,9 @@ class ReplyScanner:
         """False in a text for people, which may explain edits."""
         self._edit_path: str | None = None
         """The file of the current edit; empty if it is not named, None outside."""
+        self._list_fence: Fence | None = None
+        self._list: list[str] = []
+        """The lines of a list of actions, which is read as a whole."""
         self._hunk: Hunk | None = None
         self._has_names = False
         self.replacement: OpenReplacement | None = None
@@ -201,14 +212,16 @@ class ReplyScanner:
     @property
     def waiting(self) -> list[str]:
         """The lines that have come and are in no part yet."""
-        is_fence_open = self._read == self._read_fence_start
-        opening = [self._opening_line] if is_fence_open else []
-        return [*self._name_lines, *opening, *self._waiting]
+        is_open = self._read in (self._read_fence_start, self._read_list)
+        opening = [self._opening_line] if is_open else []
+        return [*self._name_lines, *opening, *self._list, *self._waiting]
 
     def take(self, line: str, *, is_long: bool = False) -> list[ReplyPart]:
         """Take a line without its end, or the beginning of a long one, which does not
         wait.
         """
+        if self._is_first:
+            line = line.removeprefix("\ufeff")
         if is_long:
             self._advance_to_end()
             if self._read == self._read_words:
@@ -243,6 +256,10 @@ class ReplyScanner:
         self._advance_to_end()
         if self.replacement is not None:
             self._finish_replacement(self.replacement)
+        if self._list:
+            self._show_list()
+        if self._read == self._read_fence_start:
+            self._start_fence_of_words()
         self._show_name_lines()
         self._end_edit()
         return self._take_parts()
@@ -459,7 +476,7 @@ class ReplyScanner:
             start = 0
         first = lines[start]
         is_name = find_name_above_edits(first, self._project_names) is not None
-        needs_next = is_name or first.startswith("--- ")
+        needs_next = is_name or first.startswith("---")
         if needs_next and len(lines) < start + 2 and not is_end:
             return 0
         fence = self._name_fence(opening, "" if self._closes(first) else first)
@@ -502,11 +519,16 @@ class ReplyScanner:
         if fence.path is not None:
             self._start_edit(EditStarted(fence.path, fence.language))
             self._read = self._read_file
+        elif _LISTS.accepts(replace(fence, content="\n".join(lines[start:]))):
+            self._list_fence, self._read = fence, self._read_list
         else:
-            self._show_name_lines()
-            self._parts.append(ReplyWords(f"{self._opening_line}\n"))
-            self._read = self._read_fence_words
+            self._start_fence_of_words()
         return self._read(is_end)
+
+    def _start_fence_of_words(self) -> None:
+        self._show_name_lines()
+        self._parts.append(ReplyWords(f"{self._opening_line}\n"))
+        self._read = self._read_fence_words
 
     def _is_patch(self, fence: Fence, first: str) -> bool:
         if fence.is_file_of_diffs:
@@ -597,9 +619,52 @@ class ReplyScanner:
                 if _bare(line) != self._name_above():
                     self._parts.append(ReplyWords(f"{line}\n"))
                 return 1
-        self._parts.append(ReplyWords(f"{self._opening_line}\n"))
-        self._read = self._read_fence_words
+        self._start_fence_of_words()
         return self._read(is_end)
+
+    # --- lists of actions
+
+    def _read_list(self, is_end: bool) -> int:
+        """Read a list of actions, which is shown at its end."""
+        del is_end
+        line = self._waiting[0]
+        if self._closes(line):
+            if not self._add_actions():
+                self._show_list()
+                self._parts.append(ReplyWords(f"{line}\n"))
+            self._list = []
+            self._close()
+        elif len(self._list) > _MOST_LINES or len(line) > _MOST_TEXT // _MOST_LINES:
+            self._show_list()
+            self._parts.append(ReplyWords(f"{line}\n"))
+        else:
+            self._list.append(line)
+        return 1
+
+    def _add_actions(self) -> bool:
+        """Show the edits of a list of actions. False if it cannot be read."""
+        assert self._list_fence is not None
+        content = "".join(f"{line}\n" for line in self._list)
+        try:
+            edits = _LISTS.read(replace(self._list_fence, content=content))
+        except ReplyRefused:
+            return False
+        for edit in edits:
+            is_new = isinstance(edit, WholeFile) and edit.must_be_new
+            self._start_edit(EditStarted(edit.path, note="new" if is_new else ""))
+            if isinstance(edit, WholeFile):
+                self._parts += map(FileText, edit.content.splitlines())
+            elif isinstance(edit, TextReplacement):
+                find, new = edit.find.splitlines(), edit.replace.splitlines()
+                self._parts.append(LinesReplaced(tuple(find), tuple(new)))
+            self._end_edit()
+        return True
+
+    def _show_list(self) -> None:
+        """Show a list that cannot be read, or is too long, as the reply has it."""
+        self._start_fence_of_words()
+        self._parts += [ReplyWords(f"{line}\n") for line in self._list]
+        self._list = []
 
     # --- patches
 

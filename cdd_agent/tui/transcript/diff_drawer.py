@@ -160,10 +160,14 @@ def _alike(
     """
     first = 0
     for old in removed:
-        words = set(WORD.findall(old.text))
         for place in range(first, len(added)):
-            others = set(WORD.findall(added[place].text))
-            if 4 * len(words & others) > len(words) + len(others):
+            if is_alike(old.text, added[place].text):
                 yield old, added[place]
                 first = place + 1
                 break
+
+
+def is_alike(old: str, new: str) -> bool:
+    """True if two lines have most of their words in common."""
+    words, others = set(WORD.findall(old)), set(WORD.findall(new))
+    return 4 * len(words & others) > len(words) + len(others)

@@ -16,7 +16,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.code import CodeBlock
 from cdd_agent.tui.transcript.colouring import language_of
 from cdd_agent.tui.transcript.diff import DiffLayout
-from cdd_agent.tui.transcript.diff_drawer import DiffDrawer
+from cdd_agent.tui.transcript.diff_drawer import DiffDrawer, is_alike
 from cdd_agent.tui.transcript.folds import shortened
 from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 from cdd_agent.wording.dialogue_words import lines_changed
@@ -168,14 +168,19 @@ def compare_beginning(find: Sequence[str], new: Sequence[str]) -> list[ChangedLi
     they have not reached are shown unchanged.
     """
     changed: list[ChangedLine] = []
+    added: list[ChangedLine] = []
     place = 0
     for line in new:
         ahead = find[place : place + _LOOK_AHEAD]
         if line in ahead:
             skipped = ahead.index(line)
             changed += [("-", old) for old in ahead[:skipped]]
-            changed.append((" ", line))
+            changed += [*added, (" ", line)]
+            added = []
             place += skipped + 1
-        else:
-            changed.append(("+", line))
-    return [*changed, *((" ", line) for line in find[place:])]
+            continue
+        added.append(("+", line))
+        if ahead and is_alike(ahead[0], line):
+            changed.append(("-", ahead[0]))
+            place += 1
+    return [*changed, *added, *((" ", line) for line in find[place:])]
