@@ -13,7 +13,7 @@ from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
 
 if TYPE_CHECKING:
-    from cdd_agent.tui.app import Shell
+    from cdd_agent.tui.screen_actions import ScreenActions
 
 _KEPT = (
     "Your text is saved. Press `e` to open it again. To discard it, delete all of it"
@@ -21,7 +21,7 @@ _KEPT = (
 )
 
 
-async def edit_step(app: Shell, slug: str, number: int) -> None:
+async def edit_step(app: ScreenActions, slug: str, number: int) -> None:
     """Open the user's editor with the text; the step's screen shows the result."""
     screen, session = app.screen, app.session
     if not isinstance(screen, StepScreen) or session is None:

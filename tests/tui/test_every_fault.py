@@ -25,6 +25,7 @@ from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.completing import complete
+from cdd_agent.commands.declaration import load_address
 from cdd_agent.commands.registry import commands
 from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
 from cdd_agent.events.question_events import ChangesProposed, CommandProposed
@@ -55,7 +56,9 @@ HEARS_OR_DRAWS = re.compile(
     r"compose|render|render_line|_?on_\w+|action_\w+|watch_\w+|_watch_\w+"
 )
 LEAVES = re.compile(
-    r"Shell\.(_leave|action_(leave|vanish|quit|suspend_process)|on_(mount|ready|unmount|exit_app|input_ended|event)|open|look_around)$"
+    r"Leaving\.(leave|action_(leave|vanish|quit|suspend_process)|on_(exit_app|input_ended))$"
+    r"|KeyRouting\.on_(ready|event)$"
+    r"|Shell\.(on_(mount|unmount)|open|look_around)$"
     r"|\.(on_unmount|_on_mount)$|(Home|Prompt)\.(compose|on_mount)$"
 )
 """What begins the shell or ends it: a test of its own has it."""
@@ -203,7 +206,7 @@ async def home(person: Person) -> None:
 async def in_the_prompt(person: Person, left: set[str]) -> None:
     await home(person)
     person.prompt.area.focus()
-    if "Shell.action_toggle_approval" in left:  # it fails, and changes no mode
+    if "ScreenActions.action_toggle_approval" in left:  # it fails, and changes no mode
         await keys(person, "shift+tab")
     person.prompt.post_message(Prompt.EnterIgnored())
     await keys(person, "a", "left", "ctrl+k", "ctrl+u", "/")
@@ -402,7 +405,7 @@ async def in_a_run(person: Person, left: set[str]) -> None:
     await click(person, x + 1, y + 1)
     await home(person)
     person.app.home.transcript.post_message(
-        Transcript.FileChosen(person.app._root / "a.txt", 1)
+        Transcript.FileChosen(person.app.root / "a.txt", 1)
     )
     person.app.call_later(person.app.look, "/status")
     person.app.call_later(person.app.action_use_theme, "light")
@@ -442,10 +445,10 @@ async def in_questions(person: Person, left: set[str]) -> None:
 async def in_the_question_about_trust(person: Person, left: set[str]) -> None:
     del left
     setting = ProjectSetting("model", "model: script:x", "why", "config.yaml", 1, "0")
-    question = TrustQuestion(person.app._root, (setting,), {}, "model: script:x\n")
+    question = TrustQuestion(person.app.root, (setting,), {}, "model: script:x\n")
     for answer in "tc":
         asked = person.app.run_worker(
-            person.app._show_trust_screen(question), exit_on_error=False
+            person.app.show_trust_screen(question), exit_on_error=False
         )
         await person.pilot.pause()
         await keys(person, "s", "down", answer, answer)
@@ -500,14 +503,28 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
     )
     left = set[str]()
     broken = commands()
-    for name, known in commands().items():
+    for name, command in commands().items():
         left.add(f"/{name}")
-        broken[name] = known._replace(run=fails_once(known.run, f"/{name}", left))
+        assert command.slash is not None
+        if command.slash.run:
+            usual = load_address(command.slash.run)
+            front = command.slash._replace(run=fails_once(usual, f"/{name}", left))
+            broken[name] = command._replace(slash=front)
+        else:
+            usual = load_address(command.events)
+            failing = fails_once(usual, f"/{name}", left)
+            broken[name] = command._replace(events=failing)
     monkeypatch.setattr("cdd_agent.commands.registry.commands", lambda: broken)
-    for agent in (ExecutorAgent, PlannerAgent, SocratesAgent, ChatAgent):
-        left.add(f"{agent.__name__}.say")
+    for agent, method in (
+        (ExecutorAgent, "carry_out"),
+        (PlannerAgent, "carry_out"),
+        (SocratesAgent, "carry_out"),
+        (ChatAgent, "say"),
+    ):
+        name = f"{agent.__name__}.{method}"
+        left.add(name)
         monkeypatch.setattr(
-            agent, "say", fails_once(agent.say, f"{agent.__name__}.say", left)
+            agent, method, fails_once(getattr(agent, method), name, left)
         )
     left.add("completion")
     monkeypatch.setattr(
@@ -519,7 +536,7 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
         await person.press("/")
         person.prompt.replace("")
         for known in commands().values():
-            needed = [word for word in known.usage.split() if not word.startswith("[")]
+            needed = known.required.split()
             await person.say(" ".join((f"/{known.name}", *needed)))
         await person.say("hello")
         for opens in (f"/exec {SLUG}", f"/plan {SLUG}", f"/socrates {SLUG}"):

@@ -120,8 +120,7 @@ async def silent(person: Person, keys: Iterable[str], again: Again) -> list[str]
 
 
 def without_hints(person: Person) -> None:
-    if person.app._take_hint_back is not None:
-        person.app._take_hint_back()
+    person.app.restore_hint()
     person.app.clear_notifications()
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.widgets import TextArea
 
 from cdd_agent.tui.faults import GuardedWidget
@@ -29,6 +30,15 @@ class PromptArea(GuardedWidget, TextArea):
         Binding("ctrl+y", "redo", "Redo", show=False),
     ]
     _KEYS = frozenset({"enter", "tab", "up", "down", "escape", "ctrl+r", "ctrl+g"})
+    _REPORTED = ("open_pastes",)
+    """Actions that show a message where they change nothing."""
+
+    class NothingDone(Message):
+        """A key changed nothing."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
 
     def __init__(self, pressed: Callable[[events.Key], None]) -> None:
         super().__init__(compact=True, highlight_cursor_line=False)
@@ -79,7 +89,7 @@ class PromptArea(GuardedWidget, TextArea):
             self._suggested == self.text == self.selected_text
         )
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         text = re.sub(r"\r\n?", "\n", event.text)
         lines = len(text.removesuffix("\n").split("\n"))
         if lines > _MOST_LINES:
@@ -89,7 +99,8 @@ class PromptArea(GuardedWidget, TextArea):
         else:
             return
         event.prevent_default()
-        self._replace_via_keyboard(self._mark_for(text, size), *self.selection)
+        mark = self._mark_for(text, size)
+        self.replace(mark, *self.selection, maintain_selection_offset=False)
 
     def _mark_for(self, text: str, size: str) -> str:
         number, mark = 1, f"[pasted {size}]"
@@ -127,7 +138,7 @@ class PromptArea(GuardedWidget, TextArea):
         before = self.document.get_line(row)[:column]
         mark = next((mark for mark in self._pasted if before.endswith(mark)), None)
         if mark is not None and self.selection.is_empty:
-            self._delete_via_keyboard((row, column - len(mark)), (row, column))
+            self._delete((row, column - len(mark)), (row, column))
         else:
             super().action_delete_left()
 
@@ -135,26 +146,36 @@ class PromptArea(GuardedWidget, TextArea):
         """Delete a whole wrapped line: the rest would be sent with the next line."""
         row, column = self.cursor_location
         if column and self.selection.is_empty:
-            self._delete_via_keyboard((row, 0), (row, column))
+            self._delete((row, 0), (row, column))
         else:
             super().action_delete_to_start_of_line()
 
     def action_delete_to_end_of_line(self) -> None:
         row, _ = end = self.selection.end
-        self._delete_via_keyboard(end, (row, len(self.document.get_line(row))))
+        self._delete(end, (row, len(self.document.get_line(row))))
 
-    async def _on_key(self, event: events.Key) -> None:
+    def _delete(self, start: tuple[int, int], end: tuple[int, int]) -> None:
+        self.delete(start, end, maintain_selection_offset=False)
+
+    async def on_key(self, event: events.Key) -> None:
         if event.key in ("shift+enter", "ctrl+j", "alt+enter"):
             event.prevent_default().stop()
             self.insert("\n")
         elif event.key in self._KEYS and self._is_for_the_prompt(event.key):
             event.prevent_default().stop()
             self._pressed(event)
-        elif event.key in self._bindings.key_to_bindings:
-            # Here and now: on Textual's way, letters that are waiting already would get
-            # into the text before it.
+        elif event.key in _ACTIONS:
             event.prevent_default().stop()
-            await self.app._check_bindings(event.key)
+            await self._run_binding(event.key, _ACTIONS[event.key])
+
+    async def _run_binding(self, key: str, action: str) -> None:
+        """Run the action of a key at once. On Textual's way, letters that are waiting
+        already would get into the text before it.
+        """
+        before = self.seen()
+        await self.run_action(action)
+        if self.seen() == before and action not in self._REPORTED:
+            self.post_message(self.NothingDone(key))
 
     def _is_for_the_prompt(self, key: str) -> bool:
         """False for Up and Down while the text has a row above or below the cursor."""
@@ -163,3 +184,16 @@ class PromptArea(GuardedWidget, TextArea):
         if key == "down":
             return self.navigator.is_last_wrapped_line(self.cursor_location)
         return True
+
+
+def _actions_by_key() -> dict[str, str]:
+    actions = {}
+    for binding in (*TextArea.BINDINGS, *PromptArea.BINDINGS):
+        assert isinstance(binding, Binding)
+        for key in binding.key.split(","):
+            actions[key] = binding.action
+    return actions
+
+
+_ACTIONS = _actions_by_key()
+"""The actions of the keys that the text area binds."""

@@ -1,0 +1,188 @@
+"""The base of the shell: its widgets, its session, and short messages to the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING
+
+from textual.app import App
+from textual.widgets import Static
+
+from cdd_agent.errors import CddError
+from cdd_agent.frontend import REST
+from cdd_agent.tui.asking import Asking
+from cdd_agent.tui.attention import Attention, TerminalKind
+from cdd_agent.tui.faults import Guarded, GuardedWidget
+from cdd_agent.tui.home import Home
+from cdd_agent.tui.keys import shown
+from cdd_agent.tui.sparing import Sparing
+from cdd_agent.tui.terminal_input.choice import ask_for_background
+from cdd_agent.tui.themes import load_last_theme
+from cdd_agent.wording.faces import Face
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from pathlib import Path
+
+    from textual.driver import Driver
+    from textual.notifications import SeverityLevel
+    from textual.screen import Screen
+    from textual.worker import Worker
+
+    from cdd_agent.session import Session
+    from cdd_agent.tui.answering import KeyClock
+
+SHORT_MESSAGE = 3.0
+"""Seconds for which a short message is shown, and in which a second key press quits."""
+
+
+class ShellBase(Sparing, Guarded, App[CddError]):
+    """Holds what turns, keys, screens and leaving have in common."""
+
+    driver: Driver | None = None
+    """The driver of the terminal or of the browser page; None without a screen."""
+
+    def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
+        # else Textual makes greys of colours
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        self.root = root
+        self.clock = clock
+        self.home = Home(root, clock, has_welcome=has_welcome)
+        self.asking = Asking(self.home, clock)
+        self.attention = Attention(
+            self._write_to_terminal, TerminalKind.of(os.environ), root.name
+        )
+        self.typed_at = -inf
+        """The time of the last letter or paste."""
+        self.quit_asked_at = -inf
+        """The time of a key press that quits if it is repeated."""
+        self.step_screen: tuple[Screen[str] | None, float] = (None, inf)
+        """The screen of a step, and the time it appeared. Earlier keys are not for it.
+        """
+        self._message_count = 0
+        self._restore_hint: Callable[[], object] | None = None
+        """Restores the text that a hint replaced."""
+
+    def _write_to_terminal(self, sequence: str) -> None:
+        """Write to the terminal, if there is one. Textual uses standard error; in a
+        browser it writes elsewhere.
+        """
+        is_terminal = all(
+            file is not None and file.isatty()
+            for file in (sys.__stdout__, sys.__stderr__)
+        )
+        if is_terminal and self.driver is not None and not self.is_web:
+            self.driver.write(sequence)
+
+    def ask_for_background(self) -> None:
+        """Use the theme that fits the terminal, unless the user has chosen one."""
+        if not load_last_theme().is_chosen:
+            ask_for_background(self.driver)
+
+    @property
+    def session(self) -> Session | None:
+        return self.home.session
+
+    @property
+    def turn(self) -> Worker[None] | None:
+        """The running turn, also while it cleans up."""
+        for worker in self.workers:
+            if worker.group == "turn" and not worker.is_finished:
+                return worker
+        return None
+
+    @property
+    def is_typing(self) -> bool:
+        return self.clock.now() - self.typed_at < REST
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a turn runs or the user is typing."""
+        return self.turn is not None or self.is_typing
+
+    def stop_turn(self) -> bool:
+        """Cancel the turn once: a second cancellation would interrupt its clean-up.
+        False if no turn runs.
+        """
+        turn = self.turn
+        if turn is None or turn.is_cancelled:
+            return False
+        turn.cancel()
+        return True
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a message for a few seconds. Commands get their names in the shell."""
+        self._message_count += 1
+        text = Face.SHELL.name_commands(message)
+        if self.screen is self.home and not self.home.has_room_for_notifications:
+            self.home.activity.say_once(" ".join(text.split()))
+        super().notify(
+            text, title=title, severity=severity, timeout=timeout, markup=markup
+        )
+
+    def notify_error(self, error: CddError) -> None:
+        """Show an error and its hint for a few seconds."""
+        text = f"{error.message}\n{error.hint or ''}".strip()
+        self.notify(text, severity="warning", markup=False)
+
+    def say_from_screen(self, line: str | None) -> None:
+        """Put a line that a screen chose into the prompt. Up restores a draft."""
+        prompt = self.home.prompt
+        self.home.set_focus(prompt.area)
+        self.home.steps.follow()
+        if line:
+            prompt.put_away()
+            prompt.put(line)
+            self.home.say_what_enter_does()
+
+    def visible_state(self) -> Hashable:
+        """Return everything that a key can change."""
+        widgets = self.screen.walk_children(GuardedWidget, with_self=True)
+        try:
+            seen = tuple((id(widget), widget.seen()) for widget in widgets)
+        # a fault here must not stop the key
+        except Exception as error:  # noqa: BLE001
+            self._handle_exception(error)
+            return object()
+        return (
+            self.screen,
+            self.focused,
+            self._message_count,
+            len(self.workers),
+            seen,
+            self.theme,
+        )
+
+    def show_no_effect(self, key: str) -> None:
+        """Show until the next key that this key does nothing: below the prompt, or in
+        the key line of a screen.
+        """
+        if self.screen is self.home:
+            self.home.say_that_nothing_is_done(key)
+            self._restore_hint = partial(self.home.say_that_nothing_is_done, "")
+            return
+        line = self.screen.query_one("#keys", Static)
+        usual = line.content
+        self._restore_hint = partial(line.update, usual)
+        line.update(f"{shown(key)} does nothing here · {usual}")
+
+    def restore_hint(self) -> None:
+        """Restore the text that a hint replaced, if any."""
+        if self._restore_hint is not None:
+            self._restore_hint()
+            self._restore_hint = None
+
+    def on_prompt_enter_ignored(self) -> None:
+        self.home.say_that_enter_was_ignored()
+        self._restore_hint = partial(self.home.say_that_nothing_is_done, "")

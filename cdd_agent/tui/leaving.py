@@ -1,0 +1,134 @@
+"""How the shell ends, is suspended, or is stopped: Ctrl+C, Ctrl+D, Ctrl+Z, Escape,
+signals, and a terminal that is gone.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from textual import messages, work
+from textual.worker import WorkerCancelled, WorkerFailed
+
+from cdd_agent.errors import ExitCode
+from cdd_agent.tui.app_base import SHORT_MESSAGE, ShellBase
+
+if TYPE_CHECKING:
+    from cdd_agent.tui.terminal_input.driver_messages import InputEnded
+
+
+class Leaving(ShellBase):
+    """Ends the shell so that drafts are saved and the ticket is released."""
+
+    def action_stop(self) -> None:
+        """Ctrl+C: copy the selection, else stop the turn, else clear the prompt; twice:
+        quit.
+        """
+        selected = self._selected_text()
+        if selected:
+            self._copy(selected)
+        elif self.stop_turn():
+            pass
+        elif self.clock.now() - self.quit_asked_at < SHORT_MESSAGE:
+            self.action_leave()
+        else:
+            self._clear_prompt()
+
+    def _selected_text(self) -> str:
+        prompt = self.home.prompt
+        selected = self.screen.get_selected_text()
+        if not selected and not prompt.is_suggesting:
+            selected = prompt.area.selected_text
+        return selected or self.home.transcript.chosen_text
+
+    def _copy(self, text: str) -> None:
+        area = self.home.prompt.area
+        self.copy_to_clipboard(text)
+        self.screen.clear_selection()
+        area.move_cursor(area.cursor_location)
+        self.notify("Copied.", timeout=SHORT_MESSAGE)
+
+    def _clear_prompt(self) -> None:
+        prompt = self.home.prompt
+        self.quit_asked_at = self.clock.now()
+        hint = ""
+        if prompt.text.strip() and not prompt.is_suggesting:
+            hint = "Press ↑ to restore your line. "
+        prompt.put_away()
+        self.notify(f"{hint}Press Ctrl+C again to quit.", timeout=SHORT_MESSAGE)
+
+    def on_prompt_stopped(self) -> None:
+        """Escape: cancel a screen that is about to open, or else stop the turn."""
+        if not self.workers.cancel_group(self, "step") and not self.stop_turn():
+            self.show_no_effect("escape")
+
+    def action_leave(self) -> None:
+        """Ctrl+D: quit. Drafts are saved; if they cannot be, warn the user first."""
+        now = self.clock.now()
+        is_repeated = now - self.quit_asked_at < SHORT_MESSAGE
+        if is_repeated or not self.home.prompt.loses_drafts:
+            self.leave()
+            return
+        self.quit_asked_at = now
+        text = (
+            "Your text will be lost: drafts are saved only in a project. Press"
+            " the same key again to quit."
+        )
+        self.notify(text, timeout=SHORT_MESSAGE)
+
+    @work(group="leave")
+    async def leave(self, code: ExitCode = ExitCode.DONE) -> None:
+        """Quit after the turn has cleaned up."""
+        try:
+            await self._release()
+        finally:
+            self.exit(return_code=code)
+
+    async def _release(self) -> None:
+        """Save the drafts, stop the turn, wait for its clean-up, and release the
+        ticket.
+        """
+        self.home.prompt.keep_drafts()
+        turn = self.turn
+        if turn is not None:
+            self.stop_turn()
+            with suppress(WorkerFailed, WorkerCancelled):
+                await turn.wait()
+        if self.session is not None:
+            self.session.leave()
+
+    def on_exit_app(self, event: messages.ExitApp) -> None:
+        """Textual asks the app to end. Without a call of `exit`, the browser page was
+        closed.
+        """
+        if not self._exit:
+            event.prevent_default()
+            self.leave(ExitCode.INTERRUPTED)
+
+    @work(group="leave")
+    async def action_vanish(self) -> None:
+        """The terminal is gone. Textual would wait forever to restore it, so end
+        without it.
+        """
+        try:
+            await self._release()
+        finally:
+            os._exit(ExitCode.INTERRUPTED)
+
+    def on_input_ended(self, event: InputEnded) -> None:
+        if event.is_gone:
+            self.action_vanish()
+        else:
+            self.leave(ExitCode.INTERRUPTED)
+
+    async def action_quit(self) -> None:
+        """Ctrl+Q, or Textual's command palette: quit."""
+        self.action_leave()
+
+    def action_suspend_process(self) -> None:
+        """Ctrl+Z: suspend the shell."""
+        if os.name != "nt" and self.driver is not None and self.driver.can_suspend:
+            super().action_suspend_process()
+        else:
+            self.notify("Cannot suspend the shell: this terminal has no job control.")

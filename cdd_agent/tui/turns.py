@@ -1,0 +1,234 @@
+"""Turns: each line is carried out in a turn, one at a time. Lines sent meanwhile are
+queued.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.worker import Worker, WorkerState
+
+from cdd_agent.commands.registry import carry_out, read_command, read_line
+from cdd_agent.errors import CddError
+from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.step_events import CommandOutput
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event, beside_the_turn
+from cdd_agent.frontend import REST
+from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tui.app_base import ShellBase
+from cdd_agent.tui.guide import Guide
+from cdd_agent.tui.transcript.actions import show_line
+from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.widgets.prompt import Prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cdd_agent.agents.meaning import Meaning
+    from cdd_agent.session import Session
+    from cdd_agent.tui.answering import KeyClock
+
+
+class Turns(ShellBase):
+    """Starts turns, and notes how they end."""
+
+    def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
+        super().__init__(root, clock, has_welcome=has_welcome)
+        self.guide = Guide()
+        self.after_turn: Callable[[], None] | None = None
+        """Called after each successful turn if no line is queued."""
+        self._error = ""
+        """The error that ended the turn."""
+        self._succeeded = True
+        """The running turn, or the last one. A queued line depends on its success."""
+        self._next_turn: Meaning | None = None
+        """The meaning of the line whose turn begins."""
+        self._next_line: str | None = None
+        """The line that the guide suggests after the turn."""
+        self._recap = ""
+        """The summary for a user who was away. It waits until no text is streaming."""
+
+    def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
+        """Begin a turn with the line, answer a question with it, run it now, or queue
+        it.
+        """
+        line, prompt = event.line, self.home.prompt
+        question = self.asking.open
+        command = read_command(line, self.session)
+        # `h` and `quit` may be answers
+        is_answer = question is not None and question.find_word(line) is not None
+        is_free = self.turn is None and question is None
+        asks_for_help = command is not None and command.about == "/help"
+        leaves = command is not None and command.leaves
+        if not line.strip() and not (is_free and self.home.takes_blank):
+            self.show_no_effect("enter")
+        elif command is not None and asks_for_help and not is_free and not is_answer:
+            prompt.accepted(line)
+            self.look(command)
+        elif question is not None and (is_answer or not leaves):
+            self.asking.take_line(question, line)
+        elif self.session is None:
+            prompt.hold(line, None)
+        elif command is not None and command.runs_beside and not is_free:
+            prompt.accepted(line)
+            self.look(command)
+        else:
+            meaning = self._meaning_to_send(self.session, event)
+            if is_free:
+                self._begin(meaning)
+            elif meaning.is_refused_at_work:
+                prompt.bring_back([line])
+                text = "Nothing was undone, because something runs. Wait, or press Esc."
+                self.show(Notice(text, kind=NoticeKind.NOT_DONE))
+            else:
+                prompt.hold(meaning.line, meaning)
+                take = partial(prompt.take_held, meaning.line)
+                self.session.steer(meaning, take)
+
+    def _meaning_to_send(self, session: Session, event: Prompt.Submitted) -> Meaning:
+        """Return the meaning that the user sent. Most of a very long line is saved in a
+        file.
+        """
+        line = session.save_long_line(event.line)
+        if event.meaning is not None and line == event.line:
+            return event.meaning
+        return read_line(session, line)
+
+    def _begin(self, meaning: Meaning) -> None:
+        self.home.prompt.accepted(meaning.line)
+        self.home.transcript.follow()
+        show_line(self.home.transcript, meaning.line)
+        self.take_turn(meaning)
+
+    @work(group="look")
+    async def look(self, meaning: Meaning) -> None:
+        """Carry out a read-only line while a turn runs."""
+        with beside_the_turn():
+            self.home.end_welcome()
+            self.home.transcript.follow()
+            self.home.transcript.add(BlockKind.USER, str(meaning.about))
+            assert self.session is not None
+            try:
+                await carry_out(self.session, meaning)
+            except CddError as error:
+                self._show_error(error)
+
+    def take_turn(self, meaning: Meaning) -> None:
+        """Carry out one line in a worker, and show its events."""
+        # Timers that start during a turn keep its worker, whose arguments would keep
+        # the agent of the line.
+        self._next_turn = meaning
+        self._run_turn()
+
+    @work(exclusive=True, group="turn")
+    async def _run_turn(self) -> None:
+        meaning, self._next_turn = self._next_turn, None
+        assert self.session is not None
+        assert meaning is not None
+        self._succeeded, self._error = True, ""
+        self._next_line = None
+        self.attention.begin()
+        self.home.begin()
+        try:
+            await carry_out(self.session, meaning)
+            self._next_line = await self.guide.find_next(self.session)
+        except CddError as error:
+            self._succeeded, self._error = False, error.message
+            self._show_error(error)
+        except asyncio.CancelledError as error:
+            agent = self.home.agent
+            # the Executor has said how to resume
+            if self.is_running and (agent is None or agent.name != "executor"):
+                self.show(Notice("Stopped.", Tone.WARNING))
+            # the worker keeps the error, whose frames would keep all that the turn held
+            error.__traceback__ = None
+            raise
+        finally:
+            if self.is_running:
+                self.home.settle()
+
+    def _show_error(self, error: CddError) -> None:
+        self.show(Notice(error.message, Tone.ERROR))
+        if error.hint:
+            self.show(Notice(error.hint))
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """After a successful turn, send the next queued line. If the turn failed or was
+        stopped, return the queued lines to the prompt.
+        """
+        worker = event.worker
+        if worker.group != "turn" or not worker.is_finished or not self.is_running:
+            return
+        is_typing = self.is_typing
+        if event.state is not WorkerState.SUCCESS or not self._succeeded:
+            self.home.prompt.give_back(is_typing=is_typing)
+        elif not self.send_queued(is_typing=is_typing):
+            self._continue_at_rest()
+        if self.turn is None:
+            is_stopped = event.state is WorkerState.CANCELLED
+            self.attention.end(self._error, stopped=is_stopped)
+            self.show_recap()
+
+    def send_queued(self, *, is_typing: bool = False) -> bool:
+        """Send the oldest queued line. If its meaning has changed since, return all
+        queued lines to the prompt. False if no line is queued.
+        """
+        prompt = self.home.prompt
+        queued = prompt.take_waiting()
+        if queued is None:
+            return False
+        line, meaning = queued
+        # a line sent before the session was open has no meaning yet
+        if meaning is None or meaning == self.home.read_line(line):
+            self.on_prompt_submitted(Prompt.Submitted(line, meaning))
+        else:
+            prompt.bring_back([line], is_typing=is_typing)
+            prompt.give_back(is_typing=is_typing)
+        return True
+
+    def _continue_at_rest(self) -> None:
+        """Once the user has stopped typing, suggest the next line."""
+        if self.turn is not None or not (self.after_turn or self._next_line):
+            return
+        if self.is_busy:
+            self.set_timer(REST, self._continue_at_rest)
+            return
+        if self.after_turn is not None:
+            self.after_turn()
+        line, self._next_line = self._next_line, None
+        prompt = self.home.prompt
+        is_free = not prompt.text and not prompt.is_searching
+        if line and self.screen is self.home and is_free:
+            prompt.suggest(line)
+            self.home.say_what_enter_does()
+
+    def show(self, event: Event) -> None:
+        """Show an event, and note its result for the running turn."""
+        self.attention.receive(event)
+        is_streaming = isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput)
+        if self._recap and not is_streaming:
+            self.show_recap()
+        if isinstance(event, StepFinished):
+            is_done = event.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
+            self._succeeded = self._succeeded and is_done
+        self.home.show(event)
+
+    def on_app_blur(self) -> None:
+        self.attention.look_away()
+
+    def on_app_focus(self) -> None:
+        self._recap = self.attention.look_back() or self._recap
+        if self.turn is None or self.asking.open is not None:
+            self.show_recap()
+
+    def show_recap(self) -> None:
+        """Show the summary for a user who was away, if any."""
+        text, self._recap = self._recap, ""
+        with beside_the_turn():
+            self.home.transcript.add(BlockKind.NOTE, text)
