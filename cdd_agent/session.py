@@ -289,7 +289,7 @@ class Session(Struct, eq=False, dict=True):
         """Undo, redo and diff of the changes of this session."""
         project = self.project
         redactor = Redactor.of_environment(project.config.commands.hide_env)
-        changes = OutsideChanges.of(project.root, redactor)
+        changes = OutsideChanges.open(project.root, redactor)
         self.scope.conversations = self.chat.conversations
         return SessionUndo(
             history=ChangeHistory(project.tickets, changes, redactor),

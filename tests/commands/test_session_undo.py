@@ -163,7 +163,7 @@ async def make(project: Sandbox, session: Session, name: str) -> State:
 
 def write_elsewhere(root: Path, path: PurePosixPath, content: bytes) -> None:
     """Write a file as `cdd run` does in another terminal."""
-    changes = OutsideChanges.of(root, Redactor())
+    changes = OutsideChanges.open(root, Redactor())
     work = OutsideWork(changes, ignore_event, "cdd run plan.yaml")
     place = root / path
     before = place.read_bytes() if place.exists() else None
@@ -573,7 +573,7 @@ async def test_an_undo_that_was_killed_is_finished_without_a_question(
 
 async def test_work_under_way_is_not_undone(project: Sandbox) -> None:
     session = project.session()
-    changes = OutsideChanges.of(project.root, Redactor())
+    changes = OutsideChanges.open(project.root, Redactor())
     work = OutsideWork(changes, ignore_event, "cdd run plan.yaml")
     path = PurePosixPath("new.txt")
     with work.writing(ChangeSet((FileChange(path, None, b"x"),)), "create"):
