@@ -125,12 +125,11 @@ class PlannerAgent(TicketAgent):
             await meaning.act()
 
     def read_text(self, text: str) -> Meaning:
-        return Meaning(
-            LineKind.TEXT,
-            "words",
-            "Enter: send it to the Planner",
-            partial(self._use_words, text),
-        )
+        hint = "Enter: send it to the Planner"
+        if self._planning.notes.proposal:
+            hint = "Enter: ask the Planner for this change"
+        act = partial(self._use_words, text)
+        return Meaning(LineKind.TEXT, "words", hint, act)
 
     @word(
         *("approve", "yes", "y"),
@@ -243,6 +242,11 @@ class PlannerAgent(TicketAgent):
     def _hint_of_enter(self) -> str:
         if self._planning.notes.questions:
             return "Enter: show open questions"
+        if self._planning.notes.proposal:
+            return (
+                "approve: write the plan · other words: change it · Enter: show what"
+                " to type"
+            )
         return "Enter: show what to type next"
 
     @word(
@@ -254,7 +258,7 @@ class PlannerAgent(TicketAgent):
     async def _discard(self) -> None:
         self._planning.discard()
         self.tell(
-            Notice("Proposal discarded; plan.md unchanged."),
+            Notice("Proposal discarded; plan.md unchanged.", kind=NoticeKind.PLAN_KEPT),
             self._what_next(),
         )
 
