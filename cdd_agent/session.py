@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.agents.base import Agent, GeneralAgent
+from cdd_agent.agents.conversation_so_far import conversation_so_far
 from cdd_agent.agents.line_guesses import shell_name
 from cdd_agent.agents.meaning import LineKind, Meaning
 from cdd_agent.agents.mention_completion import files_to_mention
@@ -32,6 +33,7 @@ from cdd_agent.engine.change_history import ChangeHistory, SessionScope
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.outside import OutsideChanges
 from cdd_agent.engine.outside_undo import OutsideUndoing
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.step_details import StepDetails, step_details
 from cdd_agent.engine.timeline import Timeline, timeline
@@ -126,6 +128,8 @@ class Session(Struct, eq=False, dict=True):
     agent: Agent | None = None
     offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, from the last search."""
+    _shown: set[tuple[str, str]] = field(default_factory=set)
+    """The agents and tickets whose conversation the user has seen."""
     _completed: Completed | None = None
     _worked_on: str | None = None
     _remembered: LastActive | None = None
@@ -231,6 +235,7 @@ class Session(Struct, eq=False, dict=True):
         self._note_work(ticket)
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
+        await self._show_conversation(agent.name, ticket)
         try:
             await agent.begin()
         except RunElsewhere:  # the run is elsewhere: this session cannot continue it
@@ -238,6 +243,19 @@ class Session(Struct, eq=False, dict=True):
             raise
         if agent.done:
             self.leave()
+
+    async def _show_conversation(self, name: str, ticket: Ticket) -> None:
+        """Show the saved conversation about a spec or a plan, once in this session."""
+        conversation = (name, ticket.slug)
+        if name not in ("socrates", "planner") or conversation in self._shown:
+            return
+        self._shown.add(conversation)
+        record = RunRecord.of_ticket(ticket, self._redactor)
+        # the agent reports a file that cannot be read
+        with suppress(BadInput):
+            saved = await asyncio.to_thread(conversation_so_far, record, name)
+            if saved.events:
+                self.emit(saved)
 
     async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> None:
         """Send a command to a ticket's run. The active agent stays active. `is_look`:
@@ -285,14 +303,17 @@ class Session(Struct, eq=False, dict=True):
         await self.verify_run(ticket, strength=strength)
 
     @property
+    def _redactor(self) -> Redactor:
+        return Redactor.of_environment(self.project.config.commands.hide_env)
+
+    @property
     def undoing(self) -> SessionUndo:
         """Undo, redo and diff of the changes of this session."""
         project = self.project
-        redactor = Redactor.of_environment(project.config.commands.hide_env)
-        changes = OutsideChanges.of(project.root, redactor)
+        changes = OutsideChanges.of(project.root, self._redactor)
         self.scope.conversations = self.chat.conversations
         return SessionUndo(
-            history=ChangeHistory(project.tickets, changes, redactor),
+            history=ChangeHistory(project.tickets, changes, self._redactor),
             scope=self.scope,
             outside=OutsideUndoing(changes, self.emit),
             frontend=self.frontend,

@@ -65,15 +65,19 @@ _PRINT_EVENTS = "cdd_agent.cli.print_events:print_events"
 _OPTIONS = (_HELP, _VERSION, *_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
 
 
+_WRONG_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from")
+
+
 class _Parser(ArgumentParser):
     """A parser whose error for a mistyped command names the probable one."""
 
     def error(self, message: str) -> NoReturn:
-        if wrong := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message):
+        if wrong := _WRONG_COMMAND.match(message):
             message = f"There is no command {wrong[1]!r}"
             names = terminal_commands()
             near = difflib.get_close_matches(wrong[1], names, n=1)
-            near = near or list(find_matches(wrong[1], names).best)
+            if wrong[1] and not near:
+                near = list(find_matches(wrong[1], names).best)
             if near:
                 message += f"; did you mean {near[0]}?"
         super().error(message)
@@ -196,10 +200,6 @@ def _read(typed: dict[str, Any]) -> ParsedCommand:
     if command is None or command.terminal is None:
         values = {"resume": resume}
         return ParsedCommand(_OPEN_SHELL, invocation, values, INTERRUPTED)
-    for parameter in command.parameters_in(Front.TERMINAL):
-        key = parameter.value_key
-        if parameter.times is Times.OPTIONAL and typed.get(key) == "":
-            typed[key] = None
     front = command.terminal
     address, values = front.run, typed
     if front.opens_shell:
@@ -230,8 +230,11 @@ def _split(
         if parameter.is_flag:
             if value and parameter.value_key != "as_json":
                 flags[parameter.value_key] = value
-        elif value is not None:
-            arguments += value if parameter.repeats else [value]
+        elif isinstance(value, list):
+            # `argparse` also returns a list, an empty one, for `--` as the last word
+            arguments += value
+        elif value or (value == "" and parameter.is_required):
+            arguments.append(value)
     return arguments, flags
 
 

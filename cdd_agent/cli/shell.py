@@ -165,6 +165,7 @@ def _open_session(
     the dialog that sets up a model (`has_setup`) show some of them themselves.
     """
     # late: the first screen shows sooner
+    from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
     from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
     from cdd_agent.trust_words import (  # noqa: PLC0415
@@ -193,4 +194,5 @@ def _open_session(
         from cdd_agent.commands.model_setup import how_to_set_up  # noqa: PLC0415
 
         notices.append(Notice(how_to_set_up(in_shell=True), Tone.WARNING))
+    ADDED.begin_loading()
     return Wiring(project, frontend, emit).session, tuple(notices)

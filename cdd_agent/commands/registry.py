@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.line_guesses import LEAVING, shell_name
 from cdd_agent.agents.meaning import LineKind, Meaning
+from cdd_agent.commands.added_commands import ADDED
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.declaration import Command
 from cdd_agent.commands.slash_call import SlashCall, WrongUsage, read_call, split_line
 from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.tickets.store import SeveralTickets
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session
@@ -27,8 +29,11 @@ _OTHER_NAMES = {"quit": "exit", "q": "exit"}
 
 
 def commands() -> dict[str, Command]:
-    """Return all slash commands by name, in the order of the catalogue."""
-    return {name: each for name, each in CATALOGUE.items() if each.slash}
+    """Return all slash commands by name, in the order of the catalogue. Those of other
+    packages come last.
+    """
+    builtin = {name: each for name, each in CATALOGUE.items() if each.slash}
+    return builtin | ADDED.loaded
 
 
 def find_command(name: str) -> Command | None:
@@ -102,7 +107,12 @@ def _is_help_word(text: str) -> bool:
 
 
 def _read_slash_command(text: str, session: Session | None) -> Meaning:
-    known = find_command(text[1:].partition(" ")[0])
+    name = text[1:].partition(" ")[0]
+    known = find_command(name)
+    if known is None and ADDED.is_expected(name):
+        hint = f"Enter: run /{name} as soon as its package is loaded"
+        act = partial(_run_when_loaded, text, session)
+        return Meaning(LineKind.SLASH, name, hint, act)
     runs_beside = known is not None and known.any_time
     try:
         call = _parse_call(text)
@@ -134,7 +144,13 @@ def _hint_for_call(call: SlashCall, session: Session | None) -> str:
 
 
 def _refusal(error: BadInput) -> str:
-    reason = error.message if isinstance(error, WrongUsage) else error.in_a_line
+    match error:
+        case WrongUsage():
+            reason = error.message
+        case SeveralTickets():
+            reason = error.short_reason
+        case _:
+            reason = error.in_a_line
     return f"Enter does nothing · {reason}"
 
 
@@ -145,6 +161,12 @@ async def _refuse(error: BadInput) -> None:
 async def _run_call(call: SlashCall, session: Session | None) -> None:
     assert session is not None
     await call.run(session)
+
+
+async def _run_when_loaded(text: str, session: Session | None) -> None:
+    assert session is not None
+    await ADDED.finish_loading(session.emit)
+    await _parse_call(text).run(session)
 
 
 async def _run_own_command(session: Session | None, command: str) -> None:
@@ -167,6 +189,8 @@ def _parse_call(line: str) -> SlashCall:
 def _hint_for_unknown(name: str) -> str:
     if name in CATALOGUE:
         return f"Run it in a terminal, or here as `!cdd {name}`."
+    if reason := ADDED.explain_missing(name):
+        return reason
     near = find_matches(name, commands()).best if name else ()
     if not near:
         near = difflib.get_close_matches(name, commands(), n=2)

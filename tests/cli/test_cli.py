@@ -307,6 +307,44 @@ def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(
     assert out == ""
 
 
+def test_a_wrong_value_of_a_flag_is_not_called_a_mistyped_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["exec", "--all=x"])
+    err = capsys.readouterr().err
+    assert "argument --all: invalid choice: 'x'" in err
+    assert "no command" not in err
+
+
+@each_row("word", ["undo", "redo", "diff"])
+def test_an_empty_ticket_does_not_mean_the_newest_change(
+    sandbox: Sandbox, word: str
+) -> None:
+    """A variable of a script may be empty."""
+    assert cdd(sandbox, word, "") == 2
+
+
+@pytest.mark.fork
+@each_row("arguments", [["--version"], ["--help"], ["help", "exec"], ["exce"]])
+@pytest.mark.parametrize("target", ["&-", "/dev/full"])
+def test_output_that_cannot_be_written_is_no_traceback(
+    arguments: list[str], target: str
+) -> None:
+    if target == "/dev/full" and not Path(target).exists():
+        pytest.skip("only on Linux")
+    line = f'"$0" -m cdd_agent {" ".join(arguments)} >{target}'
+    ended = subprocess.run(
+        ["sh", "-c", line, sys.executable],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert ended.returncode in (0, 1, 2)
+    assert "Traceback" not in ended.stderr
+    assert "Exception" not in ended.stderr
+
+
 @pytest.mark.fork
 def test_no_help_imports_what_a_command_needs_to_run() -> None:
     code = (
