@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.agents.base import Agent, GeneralAgent, Meaning
+from cdd_agent.agents.base import Agent, GeneralAgent
+from cdd_agent.agents.conversation_so_far import conversation_so_far
+from cdd_agent.agents.line_guesses import shell_name
+from cdd_agent.agents.meaning import LineKind, Meaning
 from cdd_agent.agents.mention_completion import files_to_mention
 from cdd_agent.agents.pastes import LONGEST, save_long_line
 from cdd_agent.agents.plan_desk import PlanDesk
@@ -20,14 +24,16 @@ from cdd_agent.agents.run_lines import (
     no_run_open,
     read_run_line,
 )
+from cdd_agent.agents.session_undo import RunVisit, SessionUndo
 from cdd_agent.agents.step_editing import StepEditing
 from cdd_agent.agents.store import LastActive
-from cdd_agent.agents.words import LEAVING, shell_name
 from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.context.finder import CodeFinder
+from cdd_agent.engine.change_history import ChangeHistory, SessionScope
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.outside import OutsideChanges
-from cdd_agent.engine.outside_undo import OutsideUndoing, is_newer
+from cdd_agent.engine.outside_undo import OutsideUndoing
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.step_details import StepDetails, step_details
 from cdd_agent.engine.timeline import Timeline, timeline
@@ -40,7 +46,7 @@ from cdd_agent.events.shell_events import AgentChanged, ModelsFound
 from cdd_agent.events.step_events import UndoPreview
 from cdd_agent.events.stream import Emit, beside_the_turn
 from cdd_agent.files.index import FileIndex
-from cdd_agent.files.json_file import stamp
+from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import Project
@@ -111,6 +117,10 @@ class Session(Struct, eq=False, dict=True):
     with `strength` with small faults in them.
     Raises `CddError`.
     """
+    frontend: Frontend = field(default_factory=Nobody)
+    """Answers questions before an undo."""
+    scope: SessionScope = field(default_factory=SessionScope)
+    """The changes that belong to this session."""
     approval: ApprovalMode = field(default_factory=ApprovalMode)
     """The approval mode, at first the one of the settings."""
     last_prompt: PromptMade | None = None
@@ -118,10 +128,10 @@ class Session(Struct, eq=False, dict=True):
     agent: Agent | None = None
     offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, from the last search."""
+    _shown: set[tuple[str, str]] = field(default_factory=set)
+    """The agents and tickets whose conversation the user has seen."""
     _completed: Completed | None = None
     _worked_on: str | None = None
-    _worked_at: str = ""
-    """The time of the last work, in the form of `stamp`."""
     _remembered: LastActive | None = None
 
     @property
@@ -225,6 +235,7 @@ class Session(Struct, eq=False, dict=True):
         self._note_work(ticket)
         self._remember(LastActive(agent=agent.name, ticket=ticket.slug))
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
+        await self._show_conversation(agent.name, ticket)
         try:
             await agent.begin()
         except RunElsewhere:  # the run is elsewhere: this session cannot continue it
@@ -233,29 +244,46 @@ class Session(Struct, eq=False, dict=True):
         if agent.done:
             self.leave()
 
+    async def _show_conversation(self, name: str, ticket: Ticket) -> None:
+        """Show the saved conversation about a spec or a plan, once in this session."""
+        conversation = (name, ticket.slug)
+        if name not in ("socrates", "planner") or conversation in self._shown:
+            return
+        self._shown.add(conversation)
+        record = RunRecord.of_ticket(ticket, self._redactor)
+        # the agent reports a file that cannot be read
+        with suppress(BadInput):
+            saved = await asyncio.to_thread(conversation_so_far, record, name)
+            if saved.events:
+                self.emit(saved)
+
     async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> None:
         """Send a command to a ticket's run. The active agent stays active. `is_look`:
         the command changes nothing.
         """
-        active = (
-            self.agent
-            if self.agent is not None and self.agent.ticket_slug == ticket.slug
-            else None
-        )
-        if active is not None and active.name == "executor":
-            visited = active
+        with self._visiting(ticket, is_look=is_look) as visited:
+            meaning = visited.meaning(line)
+            # a working agent has not finished its record
+            if is_look and visited is self.agent:
+                await meaning.act()
+            else:
+                await visited.carry_out(meaning)
+
+    @contextmanager
+    def _visiting(self, ticket: Ticket, *, is_look: bool) -> Iterator[Agent]:
+        """Open the Executor on a ticket's run, or yield the active one."""
+        agent = self.agent
+        is_active = agent is not None and agent.ticket_slug == ticket.slug
+        if agent is not None and is_active and agent.name == "executor":
+            visited = agent
         else:
             visited = self._open_visit(ticket, is_look=is_look)
         if not is_look:
             self._note_work(ticket)
         try:
-            # a working agent has not finished its record
-            if is_look and visited is active:
-                await visited.meaning(line).act()
-            else:
-                await visited.say(line)
+            yield visited
         finally:
-            if visited is not active:
+            if visited is not agent:
                 visited.close()
 
     async def land(self, ticket: Ticket, *, rebase: bool) -> None:
@@ -274,26 +302,38 @@ class Session(Struct, eq=False, dict=True):
         """
         await self.verify_run(ticket, strength=strength)
 
-    def open_outside(self) -> OutsideUndoing:
-        """Return what undoes changes outside of tickets."""
-        return OutsideUndoing(self._outside_changes, self.emit)
-
-    def is_outside_meant(self) -> bool:
-        """True if `undo` without a ticket is about changes outside of tickets: no agent
-        is active, and no ticket was worked on since. Raises `Damaged`.
-        """
-        if self.agent is not None:
-            return False
-        return is_newer(self._outside_changes, self._worked_at)
+    @property
+    def _redactor(self) -> Redactor:
+        return Redactor.of_environment(self.project.config.commands.hide_env)
 
     @property
-    def _outside_changes(self) -> OutsideChanges:
+    def undoing(self) -> SessionUndo:
+        """Undo, redo and diff of the changes of this session."""
         project = self.project
-        redactor = Redactor.of_environment(project.config.commands.hide_env)
-        return OutsideChanges.of(project.root, redactor)
+        changes = OutsideChanges.of(project.root, self._redactor)
+        self.scope.conversations = self.chat.conversations
+        return SessionUndo(
+            history=ChangeHistory(project.tickets, changes, self._redactor),
+            scope=self.scope,
+            outside=OutsideUndoing(changes, self.emit),
+            frontend=self.frontend,
+            emit=self.emit,
+            visit=self._visit_to_undo,
+        )
+
+    @contextmanager
+    def _visit_to_undo(self, slug: str, is_look: bool) -> Iterator[RunVisit]:
+        # late: the Executor brings the whole engine
+        from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
+
+        ticket = self.project.tickets.find_slug(slug)
+        with self._visiting(ticket, is_look=is_look) as visited:
+            assert isinstance(visited, ExecutorAgent)
+            yield visited
 
     def _note_work(self, ticket: Ticket) -> None:
-        self._worked_on, self._worked_at = ticket.slug, stamp()
+        self._worked_on = ticket.slug
+        self.scope.add_ticket(ticket.slug)
 
     def timeline(self) -> Timeline:
         """Return the timeline of the current ticket's run. Raises `BadInput`."""
@@ -368,26 +408,25 @@ class Session(Struct, eq=False, dict=True):
         if isinstance(self.agent, ExecutorAgent) and self.agent.ticket_slug == slug:
             self.agent.take_up_plan()
 
-    def meaning(self, line: str) -> Meaning | None:
-        """Return the active agent's meaning of a line, or the meaning for a run that is
-        not open; None if it is for chat or a command (`/help`, `!ls`).
+    def meaning(self, line: str) -> Meaning:
+        """Return the meaning of a line that is no command: for the active agent, for a
+        run that is not open, or for chat. Nothing is done for it.
         """
-        if _is_command(line):
-            return None
         if self.agent is not None:
             return self.agent.meaning(line)
-        said = read_run_line(line)
-        return None if said is None else self._meaning_without_run(said)
+        run_line = read_run_line(line)
+        meaning = None
+        if run_line is not None:
+            meaning = self._meaning_without_run(run_line)
+        if meaning is None:
+            meaning = self._meaning_in_chat(line)
+        return replace(meaning, line=line)
 
-    def steer(self, line: str, take: Take) -> bool:
-        """Pass a line to the working agent (`Agent.steer`). Only the shell handles
-        commands.
-        """
-        return (
-            self.agent is not None
-            and not _is_command(line)
-            and self.agent.steer(line, take)
-        )
+    def steer(self, meaning: Meaning, take: Take) -> bool:
+        """Pass a line to the working agent; see `Agent.steer`."""
+        if self.agent is None or not meaning.is_for_agent:
+            return False
+        return self.agent.steer(meaning, take)
 
     def save_long_line(self, line: str) -> str:
         """Return a line in the form in which it is kept and sent: the beginning and the
@@ -398,16 +437,17 @@ class Session(Struct, eq=False, dict=True):
         redactor = Redactor.of_environment(self.project.config.commands.hide_env)
         return save_long_line(self.project.root, line, redactor)
 
-    async def say(self, line: str) -> None:
-        """Send plain text to the active agent, or else to chat."""
-        line = self.save_long_line(line)
-        if (agent := self.agent) is None:
+    async def carry_out(self, meaning: Meaning) -> None:
+        """Do what a line means for the active agent or for chat. Raises `CddError`."""
+        line = self.save_long_line(meaning.line)
+        if line != meaning.line:
             meaning = self.meaning(line)
-            await (meaning.act() if meaning is not None else self._chat(line))
+        agent = self.agent
+        if agent is None:
+            await meaning.act()
             return
-        is_closed = agent.meaning(line).name == "close"
         try:
-            await agent.say(line)
+            await agent.carry_out(meaning)
         except CddError:
             if agent.done:  # a finished agent takes no more lines
                 self.leave()
@@ -416,7 +456,7 @@ class Session(Struct, eq=False, dict=True):
             for event in agent.closing():
                 self.emit(event)
             self.leave()
-            if not is_closed:
+            if meaning.name != "close":
                 self._completed = Completed(agent.ticket_slug, agent.name)
 
     def note_created(self, ticket: Ticket) -> None:
@@ -429,24 +469,28 @@ class Session(Struct, eq=False, dict=True):
         completed, self._completed = self._completed, None
         return completed
 
-    async def _chat(self, line: str) -> None:
-        match line.strip().lower():
-            case "":
-                return
-            case word if (command := shell_name(word)) in ("exit", "help", "clear"):
-                self.emit(Notice(f"Type `/{command}` instead."))
-                return
-            case "close":
-                self.emit(Notice(NO_AGENT))
-                return
-            case "approve" | "approve anyway":
-                slug = self.last_ticket or "SLUG"
-                text = (
-                    f"No question is open. To continue with the ticket, type"
-                    f" `/socrates {slug}` or `/plan {slug}`."
-                )
-                self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
-                return
+    def _meaning_in_chat(self, line: str) -> Meaning:
+        """Return the meaning of a line for chat. A few words are answered here."""
+        text = line.strip().lower()
+        if not text:
+            return Meaning(LineKind.NOTHING, "nothing", "", _do_nothing)
+        answer = None
+        if (command := shell_name(text)) in ("exit", "help", "clear"):
+            answer = Notice(f"Type `/{command}` instead.")
+        elif text == "close":
+            answer = Notice(NO_AGENT)
+        elif text in ("approve", "approve anyway"):
+            slug = self.last_ticket or "SLUG"
+            answer = Notice(
+                "No question is open. To continue with the ticket, type"
+                f" `/socrates {slug}` or `/plan {slug}`.",
+                kind=NoticeKind.NOT_DONE,
+            )
+        if answer is not None:
+            return self._answer(answer, answer.text)
+        return Meaning(LineKind.TEXT, "chat", "", partial(self._send_to_chat, line))
+
+    async def _send_to_chat(self, line: str) -> None:
         self._remember(LastActive(agent=None, ticket=None))
         await self.chat.say(line)
 
@@ -454,28 +498,41 @@ class Session(Struct, eq=False, dict=True):
         """Return the meaning of a command for a run while none is open; None if the
         line can be part of a conversation.
         """
+        if said.is_from_log and not said.step:
+            newest = {
+                "undo": self.undoing.undo,
+                "redo": self.undoing.redo,
+                "diff": self.undoing.diff,
+            }
+            act = newest[said.word]
+            hint = said.hint("")
+            return Meaning(LineKind.WORD, said.word, hint, act, about=said.word)
         is_chat = self._remembered is not None and self._remembered.agent is None
         if is_chat and said.is_conversation:
             return None
         last = self._remembered or self._active_before
         slug = self.last_ticket or (last.ticket if last is not None else None)
         if slug is None or last is None or last.agent != "executor":
-            return self._answer(no_run_open(said, slug, is_first=not self._remembered))
+            answer = no_run_open(said, slug, is_first=not self._remembered)
+            return self._answer(answer, NO_RUN)
         if not said.is_from_log:
             act = partial(self._tell_how_far, slug, said)
-            return Meaning("how far", said.hint(slug), act, about=slug)
+            hint = said.hint(slug)
+            return Meaning(LineKind.WORD, "how far", hint, act, about=(slug, said.word))
         if self._remembered is None:
-            return self._answer(no_run_open(said, slug, is_first=True))
+            return self._answer(no_run_open(said, slug, is_first=True), NO_RUN)
         act = partial(self._tell_closed_run, slug, said)
-        return Meaning(said.word, said.hint(slug), act, about=(slug, said.step))
+        hint = said.hint(slug)
+        return Meaning(LineKind.WORD, said.word, hint, act, about=(slug, said.step))
 
-    def _answer(self, notice: Notice) -> Meaning:
+    def _answer(self, notice: Notice, reason: str) -> Meaning:
         """Return the meaning of a line that only shows a notice."""
 
         async def act() -> None:
             self.emit(notice)
 
-        return Meaning("nothing", f"Enter does nothing. {NO_RUN}", act)
+        hint = f"Enter does nothing. {reason}"
+        return Meaning(LineKind.NOTHING, "nothing", hint, act)
 
     async def _tell_closed_run(self, slug: str, said: RunLine) -> None:
         """Send the line to the run that was closed last. Raises `CddError`."""
@@ -543,7 +600,6 @@ class Session(Struct, eq=False, dict=True):
         if self.agent is not None:
             self.agent.close()
             self.agent = None
-            self._worked_at = stamp()
             self.emit(AgentChanged(None))
 
 
@@ -556,8 +612,5 @@ def _run_status(ticket: Ticket) -> RunStatus | None:
     return judge_run(plan, state, ticket.read_spec().acceptance_criteria).status
 
 
-def _is_command(line: str) -> bool:
-    """True for a slash command, a command of the user, and a word that leaves the
-    shell: no agent gets it.
-    """
-    return line.lstrip()[:1] in ("/", "!") or line.strip().lower() in LEAVING
+async def _do_nothing() -> None:
+    """Carry out a blank line."""

@@ -172,6 +172,7 @@ class Wiring(Struct, frozen=True, dict=True):
             desk,
             lambda: self.code,
             *trees,
+            frontend=self.frontend,
             approval=self.approval,
         )
 

@@ -355,7 +355,7 @@ if os.name != "nt":
             (Session, "meaning", "hello"),
             (PlainPrinter, "show", "/list"),
             (TicketStore, "list", "/list"),
-            (Session, "say", "hello"),
+            (Session, "carry_out", "hello"),
         ],
     )
     async def test_a_fault_prints_one_line_and_the_session_continues(

@@ -24,6 +24,7 @@ from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added, Dialogue, ToolCalls
+from cdd_agent.engine.outside import CHAT
 from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import PromptMade, ToolFinished
@@ -104,7 +105,8 @@ class ChatAgent:
             Message("user", sent.text, pictures=sent.pictures, is_typed=True)
         )
         turn = _Turn(said, (said,), Limits())
-        self._tools().work.what = f"chat: {_shortened(line)}"
+        work = self._tools().work
+        work.what, work.conversation = CHAT + _shortened(line), self._conversation.name
         try:
             while not turn.is_over:
                 await self._rounds(model, turn)
@@ -139,6 +141,11 @@ class ChatAgent:
 
     def earlier(self) -> tuple[SessionView, ...]:
         return self._conversation.earlier()
+
+    @property
+    def conversations(self) -> frozenset[str]:
+        """See `GeneralAgent.conversations`."""
+        return self._conversation.names
 
     def describe(self) -> str:
         """See `GeneralAgent.describe`."""

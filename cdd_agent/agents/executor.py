@@ -12,20 +12,21 @@ from cdd_agent.agents.attachments import (
     report_missing,
     room_for_files,
 )
-from cdd_agent.agents.base import Meaning, ReadsWords, word
-from cdd_agent.agents.questions import MOST_FILES, about_the_run
-from cdd_agent.agents.run_lines import all_steps_over
-from cdd_agent.agents.words import (
+from cdd_agent.agents.line_guesses import (
     FOR_THE_MODEL,
-    is_for_a_terminal,
+    cut_reason,
+    guess_slash_command,
+    is_instruction,
     is_question,
     is_unfinished,
-    says_something,
-    slash_meant,
+    looks_like_shell_command,
+    split_words,
     starts_with_skip,
-    without_its_reason,
-    words_of,
 )
+from cdd_agent.agents.meaning import GUIDANCE, LineKind, Meaning
+from cdd_agent.agents.questions import MOST_FILES, about_the_run
+from cdd_agent.agents.run_lines import all_steps_over
+from cdd_agent.agents.ticket_agent import TicketAgent, word
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.code_search import search_in_thread
@@ -78,7 +79,7 @@ def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
     return agent._step.number
 
 
-class ExecutorAgent(ReadsWords):
+class ExecutorAgent(TicketAgent):
     """Runs a ticket's plan as the user says."""
 
     name = "executor"
@@ -173,11 +174,11 @@ class ExecutorAgent(ReadsWords):
             self._note_saved_work()
             self.emit(self._what_next())
 
-    async def say(self, line: str) -> None:
+    async def carry_out(self, meaning: Meaning) -> None:
         with self._engine.recording():
-            self._engine.run.recorder.note(PersonSaid(line[:LONGEST_TEXT]))
+            self._engine.run.recorder.note(PersonSaid(meaning.line[:LONGEST_TEXT]))
             try:
-                await self.meaning(line).act()
+                await meaning.act()
             except asyncio.CancelledError:
                 self._report_stop()
                 raise
@@ -219,14 +220,14 @@ class ExecutorAgent(ReadsWords):
         """See `Engine.preview_undo`."""
         return await self._engine.preview_undo(number)
 
-    def steer(self, line: str, take: Take) -> bool:
+    def steer(self, meaning: Meaning, take: Take) -> bool:
         """Pass guidance to the running step if its model uses tools: the model gets
         it between two calls.
         """
-        text = line.strip().removeprefix(FOR_THE_MODEL).strip()
-        return self.meaning(
-            line
-        ).name == "guidance" and self._engine.runner.steering.say(text, take)
+        if meaning.name != GUIDANCE:
+            return False
+        text = meaning.line.strip().removeprefix(FOR_THE_MODEL).strip()
+        return self._engine.runner.steering.say(text, take)
 
     def closing(self) -> list[Event]:
         if self._left:
@@ -245,7 +246,7 @@ class ExecutorAgent(ReadsWords):
     def _exec(self) -> str:
         return f"`/exec {self.ticket_slug}{' --worktree' * self._own_tree}`"
 
-    def command(self, text: str) -> Meaning | None:
+    def read_word(self, text: str) -> Meaning | None:
         said = None if text.endswith("?") else _LINE.fullmatch(text)
         known = self.WORDS.get(said["word"].lower()) if said else None
         if said is None or known is None or (said["step"] and known.step is None):
@@ -459,7 +460,7 @@ class ExecutorAgent(ReadsWords):
         if now is None:
             return ""
         if text.endswith("?"):
-            is_one_word = len(words_of(text[:_LONGEST_SLIP])) == 1
+            is_one_word = len(split_words(text[:_LONGEST_SLIP])) == 1
             return self._slip_of(text) if is_one_word else ""
         if starts_with_skip(text):
             return self._slip_of(text) or (
@@ -469,9 +470,9 @@ class ExecutorAgent(ReadsWords):
 
     def _doubt_guidance(self, text: str) -> str:
         """Say why a text may not be guidance; empty if it is a sentence."""
-        if is_for_a_terminal(text):
+        if looks_like_shell_command(text):
             return _suggest_shell_command(text)
-        if (slash := slash_meant(text, self.slash)) is not None:
+        if (slash := guess_slash_command(text, self.slash)) is not None:
             return f"Use `/{slash}` for that."
         if near := self._slip_of(text):
             return near
@@ -484,7 +485,7 @@ class ExecutorAgent(ReadsWords):
             return "This looks unfinished."
         return (
             ""
-            if says_something(text, self.names)
+            if is_instruction(text, self.names)
             else "Not a command, and too short to be instructions."
         )
 
@@ -492,14 +493,15 @@ class ExecutorAgent(ReadsWords):
         """Ask about the command that a line, or the part before its reason, is near."""
         if len(text) > _LONGEST_SLIP:
             return ""
-        return super().doubt(text) or super().doubt(without_its_reason(text))
+        return super().doubt(text) or super().doubt(cut_reason(text))
 
-    def words(self, text: str) -> Meaning:
+    def read_text(self, text: str) -> Meaning:
         now = self._engine.run.next_step
         if now is None:
             return self.nothing_for("All steps are done.")
         if text.endswith("?"):
             return Meaning(
+                LineKind.TEXT,
                 "question",
                 "Enter: ask the model; no step runs",
                 partial(self._answer, now, text),
@@ -514,14 +516,15 @@ class ExecutorAgent(ReadsWords):
         )
         act = partial(self._guide, now, text)
         return Meaning(
-            "guidance",
+            LineKind.TEXT,
+            GUIDANCE,
             f"Enter: add instructions to step {now.label}, {then}",
             act,
             about=now.number,
         )
 
     @property
-    def to_the_model(self) -> str:
+    def to_the_model(self) -> str:  # type: ignore[override]
         now = self._engine.run.next_step
         return f"send it to step {now.label} anyway" if now else "send it to a step"
 

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.agents.added_lines import ADDED_LINES
 from cdd_agent.agents.attachments import without_files
 from cdd_agent.agents.spec_draft import (
     TEXTS,
@@ -394,13 +395,23 @@ def said_before(record: RunRecord) -> tuple[Event, ...]:
         saved = from_json(data, _Saved | _SavedV1)  # type: ignore[arg-type]
     except ValueError:
         return ()
-    told = [
-        PersonSaid(message.content)
-        if message.role == "user"
-        else Answer(without_json(message.content))
-        for message in saved.history
-    ]
-    return tuple(told[:-1] if told and isinstance(told[-1], Answer) else told)
+    events: list[Event] = []
+    for message in saved.history:
+        if message.role == "user":
+            words = _without_added_lines(message.content)
+            if words:
+                events.append(PersonSaid(words))
+        else:
+            events.append(Answer(without_json(message.content)))
+    if events and isinstance(events[-1], Answer):
+        events.pop()
+    return tuple(events)
+
+
+def _without_added_lines(text: str) -> str:
+    """Return the user's words without the lines that the program added."""
+    lines = text.split("\n\n")
+    return "\n\n".join(line for line in lines if line not in ADDED_LINES)
 
 
 def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from cdd_agent.agents.base import Meaning, ReadsWords, word
+from cdd_agent.agents.meaning import LineKind, Meaning
 from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import PlanningNotes
+from cdd_agent.agents.ticket_agent import TicketAgent, word
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.retelling import LONGEST_TEXT
 from cdd_agent.engine.spec_notices import spec_notices
@@ -26,7 +27,7 @@ def _proposal(agent: "PlannerAgent") -> str:
     return agent._planning.notes.proposal
 
 
-class PlannerAgent(ReadsWords):
+class PlannerAgent(TicketAgent):
     """Plans a ticket as the user says. It writes nothing to plan.md before
     `approve`.
     """
@@ -118,15 +119,17 @@ class PlannerAgent(ReadsWords):
                 return
             await self._show_open()
 
-    async def say(self, line: str) -> None:
+    async def carry_out(self, meaning: Meaning) -> None:
         with self._planning.recorder.recording():
-            self._planning.recorder.note(PersonSaid(line[:LONGEST_TEXT]))
-            await self.meaning(line).act()
+            self._planning.recorder.note(PersonSaid(meaning.line[:LONGEST_TEXT]))
+            await meaning.act()
 
-    def words(self, text: str) -> Meaning:
-        return Meaning(
-            "words", "Enter: send it to the Planner", partial(self._use_words, text)
-        )
+    def read_text(self, text: str) -> Meaning:
+        hint = "Enter: send it to the Planner"
+        if self._planning.notes.proposal:
+            hint = "Enter: ask the Planner for this change"
+        act = partial(self._use_words, text)
+        return Meaning(LineKind.TEXT, "words", hint, act)
 
     @word(
         *("approve", "yes", "y"),
@@ -239,6 +242,11 @@ class PlannerAgent(ReadsWords):
     def _hint_of_enter(self) -> str:
         if self._planning.notes.questions:
             return "Enter: show open questions"
+        if self._planning.notes.proposal:
+            return (
+                "approve: write the plan · other words: change it · Enter: show what"
+                " to type"
+            )
         return "Enter: show what to type next"
 
     @word(
@@ -250,7 +258,7 @@ class PlannerAgent(ReadsWords):
     async def _discard(self) -> None:
         self._planning.discard()
         self.tell(
-            Notice("Proposal discarded; plan.md unchanged."),
+            Notice("Proposal discarded; plan.md unchanged.", kind=NoticeKind.PLAN_KEPT),
             self._what_next(),
         )
 

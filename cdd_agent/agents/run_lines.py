@@ -21,6 +21,12 @@ _SHORT = {"c": "continue", "n": "continue", "next": "continue", "st": "status"} 
     "s": "skip",
 }
 _FROM_LOG = ("undo", "redo", "diff")
+_NEWEST = {
+    "undo": "Enter: name the newest change of this session, and ask before undoing it",
+    "redo": "Enter: redo the last undo of this session",
+    "diff": "Enter: show the newest change of this session",
+}
+"""The effect of Enter, by word, if no step is named."""
 _ABOUT_A_RUN = (*_FROM_LOG, "status", "retry", "skip")
 
 
@@ -54,12 +60,12 @@ class RunLine(Struct, frozen=True):
 
     def hint(self, slug: str) -> str:
         """The effect of Enter, for a run that was closed."""
-        which = f"step {self.step}" if self.step else "the last step"
+        if self.is_from_log and not self.step:
+            return _NEWEST[self.word]
+        which = f"step {self.step}"
         match self.word:
             case "undo":
                 return f"Enter: undo {which} of {slug}"
-            case "redo":
-                return f"Enter: redo the steps of {slug} that were undone last"
             case "diff":
                 return f"Enter: show the changes of {which} of {slug}"
             case "status":

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.added_lines import ADDED_LINES, BEGIN, GO_DEEPER, GO_ON
 from cdd_agent.agents.attachments import attach_files, room_for_files, without_files
-from cdd_agent.agents.base import Meaning, ReadsWords, word
+from cdd_agent.agents.meaning import LineKind, Meaning
 from cdd_agent.agents.notebook import Notebook
 from cdd_agent.agents.socrates_prompt import Surroundings, request_of
 from cdd_agent.agents.spec_draft import Draft, RebasedDraft, plain_words
 from cdd_agent.agents.spec_losses import lost_words, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
+from cdd_agent.agents.ticket_agent import TicketAgent, word
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import Cost
 from cdd_agent.dialogue.code_search import search_in_thread
@@ -53,7 +54,7 @@ _LONGEST_DROPPED = 200
 """Characters of a dropped change that a notice shows."""
 
 
-class SocratesAgent(ReadsWords):
+class SocratesAgent(TicketAgent):
     """Works on one ticket's spec with the user's answers."""
 
     name = "socrates"
@@ -196,8 +197,8 @@ class SocratesAgent(ReadsWords):
         )
         self.emit(Notice(text, kind=NoticeKind.SPEC_COMPLETE))
 
-    async def say(self, line: str) -> None:
-        await self.meaning(line).act()
+    async def carry_out(self, meaning: Meaning) -> None:
+        await meaning.act()
 
     def _count(self, event: Event) -> None:
         """Pass the event on, and count what a reply took."""
@@ -334,10 +335,10 @@ class SocratesAgent(ReadsWords):
             self._shown(), Notice(f"{text} {more}", tone, kind=NoticeKind.SPEC_WRITTEN)
         )
 
-    def command(self, text: str) -> Meaning | None:
+    def read_word(self, text: str) -> Meaning | None:
         said = _DROP.fullmatch(text)
         if said is None:
-            return super().command(text)
+            return super().read_word(text)
         count = len(self.notebook.draft.questions)
         numbers = [int(number) for number in re.findall("[0-9]+", said["which"] or "")]
         if not count:
@@ -411,8 +412,9 @@ class SocratesAgent(ReadsWords):
         )
         self.emit(Notice(text, kind=NoticeKind.AGENT_LEFT))
 
-    def words(self, text: str) -> Meaning:
+    def read_text(self, text: str) -> Meaning:
         return Meaning(
+            LineKind.TEXT,
             "words",
             "Enter: send it to Socrates",
             partial(self._ask, text, is_answer=True),

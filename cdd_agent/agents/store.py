@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic, Self, TypeVar
@@ -185,6 +185,10 @@ class Conversation:
         self.messages: tuple[Message, ...] = ()
         """All messages except the system's."""
         self._file: Path | None = None
+        self.name = self._new_name()
+        """The name of its file, before there is one, too."""
+        self.names = frozenset((self.name,))
+        """The names of the conversations that this shell held or resumed."""
         self._is_refused = False
         """True once the disk has refused to save; that is reported once."""
 
@@ -203,6 +207,8 @@ class Conversation:
         """Begin a new conversation. The old one stays in its file."""
         self.messages = ()
         self._file = None
+        self.name = self._new_name()
+        self.names |= {self.name}
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
         """Continue the conversation with this key, or without one the last conversation
@@ -221,6 +227,7 @@ class Conversation:
                 self.begin_anew()
                 self.messages = without_secrets(messages, self._redactor)
                 self._save("instead", self.messages, goes_on=file.stem)
+                self.names = self.names.union(_find_continued(file))
                 self._show(file, damaged, is_last=not key, in_short=in_short)
                 return True
         return False
@@ -299,7 +306,10 @@ class Conversation:
             # Another shell may have deleted it.
             with contextlib.suppress(OSError):
                 old.unlink()
-        return folder / f"{self._clock():%Y%m%dT%H%M%S.%f}-{os.getpid()}.jsonl"
+        return folder / f"{self.name}.jsonl"
+
+    def _new_name(self) -> str:
+        return f"{self._clock():%Y%m%dT%H%M%S.%f}-{os.getpid()}"
 
     def _files(self) -> list[Path]:
         """Return the files of the saved conversations, the latest one last."""
@@ -314,6 +324,27 @@ class Conversation:
 def key_of(file: Path) -> str:
     """Return the name by which the user chooses the conversation in this file."""
     return f"chat-{file.stem}"
+
+
+def _find_continued(file: Path) -> Iterator[str]:
+    """Yield the names of a saved conversation and of those that it continues."""
+    name = file.stem
+    visited = set[str]()
+    while name and name not in visited:
+        yield name
+        visited.add(name)
+        name = _read_goes_on(file.with_name(f"{name}.jsonl"))
+
+
+def _read_goes_on(file: Path) -> str:
+    """Return the name of the conversation that a file continues, if there is one."""
+    try:
+        for line in read_lines(file, _LONGEST_LINE):
+            record = _parse_record(line)
+            return "" if record is None else record.goes_on
+    except CddError:
+        pass
+    return ""
 
 
 class _Row(Struct, frozen=True):

@@ -39,6 +39,7 @@ from cdd_agent.events.question_events import (
     CommandProposed,
     Proposal,
     TestLossProposed,
+    UndoProposed,
 )
 from cdd_agent.events.stream import Event
 from cdd_agent.fleet.answers import NOBODY, AnswerLine, CancelLine, read_input_line
@@ -219,6 +220,9 @@ class DriverAnswers(Struct, frozen=True):
     """Takes secrets out of questions, as out of events."""
 
     async def approve(self, proposal: Proposal) -> Choice:
+        # only the shell proposes an undo
+        if isinstance(proposal, UndoProposed):
+            return await Nobody().approve(proposal)
         choices = answers(proposal)
         text = self.redactor.redact(question(proposal))
         answer = await self.driver.ask(_KINDS[type(proposal)], text, *choices)

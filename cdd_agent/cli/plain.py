@@ -16,13 +16,18 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from cdd_agent.agents.base import Agent, Meaning
+from cdd_agent.agents.meaning import Meaning
 from cdd_agent.changes.review import Review
 from cdd_agent.cli.working import Output
-from cdd_agent.commands.registry import can_run_now, handle, leaves
+from cdd_agent.commands.registry import carry_out, read_command, read_line
 from cdd_agent.errors import CddError, ExitCode, NotApproved
 from cdd_agent.events.notices import Notice, Tone
-from cdd_agent.events.question_events import Choice, Proposal, TestLossProposed
+from cdd_agent.events.question_events import (
+    Choice,
+    Proposal,
+    TestLossProposed,
+    UndoProposed,
+)
 from cdd_agent.events.shell_events import ExitRequested
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, beside_the_turn
@@ -30,7 +35,7 @@ from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST, Decision, Nobody
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.process.signals import handle_signals
-from cdd_agent.reviewing import review_in_words
+from cdd_agent.reviewing import approve_in_words, review_in_words
 from cdd_agent.session import Session
 from cdd_agent.terminal import (
     add_to_paste,
@@ -41,9 +46,7 @@ from cdd_agent.terminal import (
     read_burst,
 )
 from cdd_agent.threads import in_thread
-from cdd_agent.wording.question_words import answers, question
-
-Meant = tuple[Agent | None, Meaning | None]
+from cdd_agent.wording.question_words import question
 
 _TWICE = 3.0
 """Seconds in which a second Ctrl+C leaves the shell."""
@@ -81,8 +84,8 @@ class PlainShell:
         self._rest = b""
         self._is_over = False
         """No more lines will come."""
-        self._lines: deque[tuple[str, Meant]] = deque()
-        """Queued lines, each with its meaning when it was typed."""
+        self._queue: deque[Meaning] = deque()
+        """The meanings of queued lines when they were typed."""
         self._pasted = ""
         """A paste that waits for Enter."""
         self._has_come = asyncio.Event()
@@ -120,15 +123,11 @@ class PlainShell:
         if isinstance(proposal, TestLossProposed) and not self._is_terminal:
             # the next line of a script was not written as an answer to this
             return await Nobody().approve(proposal)
-        known = answers(proposal)
-        keys = {word[0]: choice for word, choice in known.items()} | known
+        if isinstance(proposal, UndoProposed) and not self._is_terminal:
+            # a script that says `/undo` has decided
+            return Choice.YES
         self._printer.say(question(proposal))
-        offered = "  ".join(f"[{word[0]}] {word}" for word in known)
-        while True:
-            answer = (await self._answer(f"{offered} > ")).strip().lower()
-            if answer in keys:
-                return keys[answer]
-            self._printer.say("Type one of the letters.")
+        return await approve_in_words(proposal, self._printer.say, self._answer)
 
     async def review(self, review: Review) -> Decision:
         """The `Frontend` port. An editor has the keyboard to itself: nothing is read
@@ -154,6 +153,7 @@ class PlainShell:
     async def run(self, session: Session, notices: tuple[Notice, ...]) -> ExitCode:
         """Take turns until `/exit`, the end of the input, or Ctrl+C twice."""
         self._session, self._faults = session, FaultLog(session.project.root)
+        session.scope.is_whole_project = not self._is_terminal
         loop = asyncio.get_running_loop()
         # on Windows, Ctrl+C ends the program
         handle_signals(("SIGINT",), self._interrupt)
@@ -171,35 +171,29 @@ class PlainShell:
 
     async def _take_turns(self, session: Session) -> ExitCode:
         while not self._leaves:
-            typed = await self._next()
-            if typed is None:
+            meaning = await self._next_meaning()
+            if meaning is None:
                 break
-            line, meant = typed
             self._step_failed = False
             failure: ExitCode | None = ExitCode.FAILED
             with self._outliving_faults():
-                if meant != self._meaning(line):
-                    self._printer.say(
-                        f"Not sent, because its meaning has changed: {line}"
-                    )
-                    continue
-                self._turn = asyncio.create_task(handle(session, line))
+                self._turn = asyncio.create_task(carry_out(session, meaning))
                 failure = await self._ended(self._turn)
             self._turn = None
             if failure is None:
                 continue
             if not self._is_terminal:
                 return failure
-            for unsent, _ in self._lines:
-                self._printer.say(f"Not sent: {unsent}")
-            self._lines.clear()
+            for unsent in self._queue:
+                self._printer.say(f"Not sent: {unsent.line}")
+            self._queue.clear()
         return ExitCode.DONE
 
-    async def _look(self, line: str) -> None:
+    async def _look(self, meaning: Meaning) -> None:
         assert self._session is not None
         with beside_the_turn(), self._outliving_faults():
             try:
-                await handle(self._session, line)
+                await carry_out(self._session, meaning)
             except CddError as error:
                 self._complain(error)
 
@@ -250,32 +244,31 @@ class PlainShell:
             return ExitCode.INTERRUPTED
         return ExitCode.FAILED if self._step_failed else None
 
-    def _meaning(self, line: str) -> Meant:
+    def _read_line(self, line: str) -> Meaning:
         assert self._session is not None
-        meaning = self._session.meaning(line)
-        return (self._session.agent, meaning) if meaning is not None else (None, None)
+        return read_line(self._session, line)
 
-    async def _next(self) -> tuple[str, Meant] | None:
-        """Return the line to carry out now; None if there are no more."""
+    async def _next_meaning(self) -> Meaning | None:
+        """Return the meaning of the line to carry out now; None after the last."""
         first, self._first = self._first, ""
         if first:
-            return first, self._meaning(first)
+            return self._read_line(first)
         if not self._is_terminal:
             line = await self._read()
-            return None if line is None else (line, self._meaning(line))
-        if not self._lines and not self._is_over:
+            return None if line is None else self._read_line(line)
+        if not self._queue and not self._is_over:
             self._prompt()
-        while not self._lines and not self._is_over and not self._leaves:
+        while not self._queue and not self._is_over and not self._leaves:
             self._has_come.clear()
             await self._has_come.wait()
-        return self._lines.popleft() if self._lines and not self._leaves else None
+        return self._queue.popleft() if self._queue and not self._leaves else None
 
     def _prompt(self) -> None:
         assert self._session is not None
         agent = self._session.agent
         with self._outliving_faults():
-            if agent is not None and (meaning := self._session.meaning("")) is not None:
-                self._printer.say(f"({meaning.hint})")
+            if agent is not None:
+                self._printer.say(f"({agent.meaning('').hint})")
         self._printer.prompt(
             f"{agent.name} {agent.ticket_slug} > " if agent is not None else "chat > "
         )
@@ -371,23 +364,34 @@ class PlainShell:
                 )
                 self._printer.prompt(self._offered)
             return
-        if self._turn is not None and can_run_now(line):
-            look = asyncio.create_task(self._look(line))
+        if self._turn is not None:
+            self._take_during_turn(line)
+            return
+        self._enqueue(self._read_line(line))
+
+    def _take_during_turn(self, line: str) -> None:
+        """Run a read-only command at once, or queue the line."""
+        if not line.strip():  # an Enter too many
+            return
+        command = read_command(line, self._session)
+        if command is not None and command.runs_beside:
+            look = asyncio.create_task(self._look(command))
             self._looks.add(look)
             look.add_done_callback(self._looks.discard)
             return
-        if self._turn is not None and line.strip():
-            assert self._session is not None
-            if self._session.steer(line, partial(self._take_held, line)):
-                self._printer.say(
-                    "(Queued. The model of the step gets it with its next call, or it"
-                    " waits for the end.)"
-                )
-            else:
-                self._printer.say("(Queued until this ends.)")
-        elif self._turn is not None:  # an Enter too many
-            return
-        self._lines.append((line, self._meaning(line)))
+        assert self._session is not None
+        meaning = self._read_line(line)
+        self._enqueue(meaning)
+        if self._session.steer(meaning, partial(self._take_held, meaning)):
+            self._printer.say(
+                "(Queued. The model of the step gets it with its next call, or it"
+                " waits for the end.)"
+            )
+        else:
+            self._printer.say("(Queued until this ends.)")
+
+    def _enqueue(self, meaning: Meaning) -> None:
+        self._queue.append(meaning)
         self._has_come.set()
 
     def _leaves_by(self, line: str) -> bool:
@@ -397,14 +401,16 @@ class PlainShell:
             and "quit" in self._offered
             and line.strip().lower() in ("q", "quit")
         )
-        return leaves(line) and not is_answer
+        command = read_command(line, self._session)
+        return command is not None and command.leaves and not is_answer
 
-    def _take_held(self, line: str) -> bool:
+    def _take_held(self, meaning: Meaning) -> bool:
         """Pass a queued line to the running step. True if it was still queued."""
-        held = next((waiting for waiting in self._lines if waiting[0] == line), None)
-        if held is not None:
-            self._lines.remove(held)
-        return held is not None
+        for place, queued in enumerate(self._queue):
+            if queued is meaning:
+                del self._queue[place]
+                return True
+        return False
 
     def _end(self) -> None:
         self._is_over = True

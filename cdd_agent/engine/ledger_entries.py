@@ -54,6 +54,13 @@ def final_restoring(attempts: Iterable[Attempt]) -> Entry | None:
     return None
 
 
+def find_commands(attempts: Iterable[Attempt]) -> tuple[str, ...]:
+    """Return the commands of the model that ran, each once."""
+    entries = in_order(attempts)
+    commands = [entry.by for entry in entries if entry.kind is Kind.COMMAND]
+    return tuple(dict.fromkeys(commands))
+
+
 # Paths
 
 

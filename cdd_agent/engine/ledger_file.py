@@ -61,6 +61,7 @@ class Kind(StrEnum):
     """The undo `by` was reversed."""
 
 
+UNDOS = (Kind.UNDONE, Kind.REDONE)
 _WITHIN = (
     Kind.REPLY,
     Kind.TOOL,
@@ -86,6 +87,8 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     """The command, the check, or the id of the undo. Outside of tickets also the work
     or the action.
     """
+    conversation: str = ""
+    """The name of the conversation whose turn begins. Only outside of tickets."""
     call: int | None = None
     """The number of the call of a tool within the attempt, from 0."""
     changes: tuple[Change, ...] = ()

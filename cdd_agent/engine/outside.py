@@ -28,19 +28,27 @@ from msgspec import Struct
 
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_entries import find_commands
+from cdd_agent.engine.ledger_file import UNDOS, Entry, Kind
 from cdd_agent.engine.lock import TicketLock, is_at_work
 from cdd_agent.engine.net_changes import is_same
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import NotWritten, remove, remove_folder
+from cdd_agent.files.json_file import STAMP
 from cdd_agent.git.restore import entry_now
 from cdd_agent.redaction import Redactor
 
 FOLDER = ".changes"
 MOST = 100
 """Changes that are kept; older ones are removed."""
+CHAT = "chat: "
+"""The beginning of `what` for a turn of chat. The rest is the line that the user sent.
+"""
 _NUMBER = re.compile(r"\d{4,}")
+_NAME = "change-"
+CHANGE_NAME = re.compile(r"change-\d+")
+"""The name of a change, as the user types it."""
 LOOKING, LOOKING_LOCK = "looking.git", "looking"
 """The folder that looks at the project share, and the lock of it."""
 
@@ -75,6 +83,33 @@ class OutsideChange(Struct, frozen=True):
         return self.entries[0].by
 
     @property
+    def name(self) -> str:
+        """The name that the user types. No ticket has one like it."""
+        return f"{_NAME}{int(self.record.slug)}"
+
+    @property
+    def title(self) -> str:
+        """The change in a sentence."""
+        if self.what.startswith(CHAT):
+            return f'the chat turn "{self.what.removeprefix(CHAT)}"'
+        return f"`{self.what}`"
+
+    @property
+    def conversation(self) -> str:
+        """The name of the conversation in chat; empty for other work."""
+        return self.entries[0].conversation
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands that ran."""
+        return find_commands([self.attempt])
+
+    @property
+    def last_change(self) -> str:
+        """The time of its last entry that is no undo or redo."""
+        return max(entry.at for entry in self.entries if entry.kind not in UNDOS)
+
+    @property
     def at(self) -> str:
         """The time of its first entry, in the form of `stamp`."""
         return self.entries[0].at
@@ -82,8 +117,8 @@ class OutsideChange(Struct, frozen=True):
     @property
     def last_undo(self) -> Entry | None:
         """Its last undo or redo."""
-        found = [one for one in self.entries if one.kind in (Kind.UNDONE, Kind.REDONE)]
-        return found[-1] if found else None
+        undos = [entry for entry in self.entries if entry.kind in UNDOS]
+        return undos[-1] if undos else None
 
     @property
     def is_undone(self) -> bool:
@@ -135,9 +170,15 @@ class OutsideChanges(Struct, frozen=True):
         return cls(RunRecord.of(root, FOLDER, redactor))
 
     def all(self) -> list[OutsideChange]:
-        """Return those that have an entry, the oldest first. Raises `Damaged`."""
-        found = map(OutsideChange.load, map(self._record_of, self._numbers()))
-        return [change for change in found if change is not None]
+        """Return those that have an entry, in the order of their last changes. Raises
+        `Damaged`.
+        """
+        changes = []
+        for number in self._numbers():
+            change = OutsideChange.load(self._record_of(number))
+            if change is not None:
+                changes.append(change)
+        return sorted(changes, key=lambda change: change.last_change)
 
     def take_lock(self) -> TicketLock:
         """Return the lock of undo and redo. Raises `TicketTaken`, or `BadInput`."""
@@ -145,7 +186,9 @@ class OutsideChanges(Struct, frozen=True):
             self.record.folder, "the changes outside of tickets", _now()
         )
 
-    def create(self, what: str) -> tuple[OutsideChange, TicketLock]:
+    def create(
+        self, what: str, conversation: str = ""
+    ) -> tuple[OutsideChange, TicketLock]:
         """Begin a piece of work, in a folder that no other process has. Raises
         `BadInput` if the record cannot be written.
         """
@@ -155,7 +198,8 @@ class OutsideChanges(Struct, frozen=True):
             lock = TicketLock.take(record.folder, f"`{what}`", _now())
             attempt = record.attempt(1, 1)
             by = record.redactor.redact(what)
-            entry = attempt.ledger.append(Entry(Kind.BEGIN, attempt.number, by=by))
+            begin = Entry(Kind.BEGIN, attempt.number, by=by, conversation=conversation)
+            entry = attempt.ledger.append(begin)
         except CddError:
             self.discard(OutsideChange(record, (), new))
             raise
@@ -232,7 +276,7 @@ class OutsideChanges(Struct, frozen=True):
 
 def in_words(at: str) -> str:
     """Return a moment of a ledger as local date and time."""
-    moment = datetime.strptime(at, "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+    moment = datetime.strptime(at, STAMP).replace(tzinfo=UTC)
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal
 
 from msgspec import Struct
 
@@ -14,68 +13,69 @@ from cdd_agent.engine.ledger_undo import carry_out_redo, carry_out_undo, enter_u
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.outside import OutsideChange, OutsideChanges, in_words
 from cdd_agent.engine.record import GoingBack
-from cdd_agent.engine.restoring import Restorer
+from cdd_agent.engine.restoring import RestorePlan, Restorer
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.outside_events import (
     OutsideDiff,
-    OutsideListed,
     OutsideRedone,
     OutsideUndone,
-    OutsideView,
 )
+from cdd_agent.events.question_events import UndoProposed
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.restore import CheckpointGone
 from cdd_agent.threads import to_its_end
 
-Word = Literal["undo", "redo", "diff", "list"]
-_SHOWN = 20
-"""Changes in the list."""
 _STEPS = (1,)
 """The step of a change, as its record has it."""
+_NOTHING = {
+    "undo": "There is nothing more to undo outside of tickets.",
+    "redo": (
+        "There is nothing to redo outside of tickets, or a later change replaced it."
+    ),
+    "diff": "There are no changes outside of tickets, or all are undone.",
+}
 
 
 class OutsideUndoing(Struct, frozen=True):
-    """Goes back and forth through the changes outside of tickets, one at a time."""
+    """Undo and redo of changes outside of tickets, one at a time."""
 
     changes: OutsideChanges
     emit: Emit
 
-    async def carry_out(self, word: Word) -> None:
-        """Do what the user typed. Raises `CddError`."""
-        match word:
-            case "undo":
-                await self.undo()
-            case "redo":
-                await self.redo()
-            case "diff":
-                await self.diff()
-            case "list":
-                await self.list()
-
-    async def undo(self) -> None:
-        """Undo the last change that stands. Raises `CddError`."""
+    async def undo(self, change: OutsideChange | None = None) -> None:
+        """Undo a change, or the last one that stands. Raises `CddError`."""
         with self._locked():
-            if await self._finish_earlier(again=False):
+            if await self.finish_interrupted(again=False):
                 return
-            change = last_standing(self.changes.all())
             if change is None:
-                self._tell_nothing("undo")
+                change = last_standing(self.changes.all())
+            else:
+                change = OutsideChange.load(change.record)
+            if change is None:
+                self._report_nothing("undo")
+                return
+            if change.is_undone:
+                text = f"{change.name}, `{change.what}`, is undone already."
+                self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
                 return
             with _held(change):
-                await asyncio.to_thread(_expect_contents, change)
+                await asyncio.to_thread(_plan_undo, change)
                 change.record.save_going_back(GoingBack(id=stamp(), steps=_STEPS))
                 await self._finish(change)
 
-    async def redo(self) -> None:
-        """Undo the last undo, unless something was changed since. Raises `CddError`."""
+    async def redo(self, change: OutsideChange | None = None) -> None:
+        """Undo the undo of a change, or the last undo, unless something was changed
+        since. Raises `CddError`.
+        """
         with self._locked():
-            if await self._finish_earlier(again=True):
+            if await self.finish_interrupted(again=True):
                 return
-            change = next_to_redo(self.changes.all())
+            if change is None:
+                change = last_undone(self.changes.all())
             if change is None or change.last_undo is None:
-                self._tell_nothing("redo")
+                self._report_nothing("redo")
                 return
             with _held(change):
                 undo = change.last_undo.by
@@ -84,11 +84,11 @@ class OutsideUndoing(Struct, frozen=True):
                 )
                 await self._finish(change)
 
-    async def diff(self) -> None:
-        """Show the last change that stands. Raises `CddError`."""
-        change = last_standing(self.changes.all())
+    async def diff(self, change: OutsideChange | None = None) -> None:
+        """Show a change, or the last one that stands. Raises `CddError`."""
+        change = change or last_standing(self.changes.all())
         if change is None:
-            self._tell_nothing("diff")
+            self._report_nothing("diff")
             return
         shown = await change.ledger.diff([change.attempt])
         self.emit(OutsideDiff(change.what, in_words(change.at), shown))
@@ -99,11 +99,18 @@ class OutsideUndoing(Struct, frozen=True):
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
 
-    async def list(self) -> None:
-        """Show the last changes. Raises `CddError`."""
-        changes = await asyncio.to_thread(self.changes.all)
-        views = [_view(change) for change in reversed(changes[-_SHOWN:])]
-        self.emit(OutsideListed(tuple(views)))
+    async def finish_interrupted(self, *, again: bool) -> bool:
+        """Finish an undo or redo whose process was killed. Returns True if it was of
+        the direction that the user asks for.
+        """
+        is_done = False
+        for change in self.changes.all():
+            going = change.record.going_back
+            if going is not None:
+                with _held(change):
+                    await self._finish(change)
+                is_done = is_done or going.again is again
+        return is_done
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -117,19 +124,6 @@ class OutsideUndoing(Struct, frozen=True):
         finally:
             lock.release()
 
-    async def _finish_earlier(self, *, again: bool) -> bool:
-        """Finish an undo or redo whose process was killed. Returns True if that was all
-        that the user asks for.
-        """
-        is_done = False
-        for change in self.changes.all():
-            going = change.record.going_back
-            if going is not None:
-                with _held(change):
-                    await self._finish(change)
-                is_done = is_done or going.again is again
-        return is_done
-
     async def _finish(self, change: OutsideChange) -> None:
         """Bring an undo or redo to its end. Harmless when repeated."""
         going = change.record.going_back
@@ -141,17 +135,9 @@ class OutsideUndoing(Struct, frozen=True):
         change.record.settle_going_back()
         self.emit(event)
 
-    def _tell_nothing(self, word: str) -> None:
-        texts = {
-            "undo": "There is nothing more to undo outside of tickets.",
-            "redo": (
-                "There is nothing to redo outside of tickets, or a later change"
-                " replaced it."
-            ),
-            "diff": "There are no changes outside of tickets, or all are undone.",
-        }
-        text = f"{texts[word]} For the steps of a ticket, add its name: `{word} SLUG`."
-        self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
+    def _report_nothing(self, word: str) -> None:
+        text = f"{_NOTHING[word]} For the steps of a ticket, add its name:"
+        self.emit(Notice(f"{text} `{word} SLUG`.", kind=NoticeKind.NOT_DONE))
 
 
 def last_standing(changes: Sequence[OutsideChange]) -> OutsideChange | None:
@@ -160,21 +146,32 @@ def last_standing(changes: Sequence[OutsideChange]) -> OutsideChange | None:
     return standing[-1] if standing else None
 
 
-def next_to_redo(changes: Sequence[OutsideChange]) -> OutsideChange | None:
+def last_undone(changes: Sequence[OutsideChange]) -> OutsideChange | None:
     """Return the change that was undone last, if nothing was changed since."""
-    undone = []
-    for change in reversed(changes):
-        if not change.is_undone:
-            break
-        undone.append(change)
-    return undone[-1] if undone else None
+    undone = [change for change in changes if change.is_undone]
+    if not undone:
+        return None
+    last = max(undone, key=lambda change: change.entries[-1].at)
+    standing = last_standing(changes)
+    if standing is not None and standing.last_change > last.entries[-1].at:
+        return None
+    return last
 
 
-def is_newer(changes: OutsideChanges, moment: str) -> bool:
-    """True if something outside of tickets was changed or undone since a moment, in the
-    form of `stamp`. Raises `Damaged`.
+def propose_undo(change: OutsideChange) -> UndoProposed:
+    """Return the effect that an undo would have now. Raises `BadInput` if a saved
+    content is gone.
     """
-    return any(change.entries[-1].at > moment for change in changes.all())
+    plan = _plan_undo(change)
+    restored = {file.path for file in plan.changes}
+    return UndoProposed(
+        change.title,
+        restored=tuple(sorted(restored.difference(plan.merged))),
+        kept=tuple(plan.kept),
+        merged=tuple(plan.merged),
+        others=change.others,
+        commands=change.commands,
+    )
 
 
 def _undo(change: OutsideChange, undo: str) -> OutsideUndone:
@@ -202,10 +199,10 @@ def _restorer(change: OutsideChange) -> Restorer:
     return Restorer(change.record.root, [change.attempt])
 
 
-def _expect_contents(change: OutsideChange) -> None:
-    """Raise `BadInput` if a saved content is gone."""
+def _plan_undo(change: OutsideChange) -> RestorePlan:
+    """Return the files to restore. Raises `BadInput` if a saved content is gone."""
     try:
-        _restorer(change).plan_undo()
+        return _restorer(change).plan_undo()
     except CheckpointGone as error:
         folder = change.record.folder.relative_to(change.record.root)
         raise BadInput(
@@ -223,14 +220,3 @@ def _held(change: OutsideChange) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _view(change: OutsideChange) -> OutsideView:
-    return OutsideView(
-        change.what,
-        in_words(change.at),
-        change.files,
-        change.others,
-        change.is_undone,
-        change.is_under_way,
-    )

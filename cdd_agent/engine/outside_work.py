@@ -81,6 +81,8 @@ class OutsideWork(Struct):
     emit: Emit
     what: str = ""
     """What makes the changes that come now."""
+    conversation: str = ""
+    """The name of the conversation in chat that it belongs to."""
     leave_out: tuple[str, ...] = ()
     """Patterns of files that no look at the project sees."""
     open_checkpoints: OpenCheckpoints = open_in_repository
@@ -199,7 +201,7 @@ class OutsideWork(Struct):
         if self._change is None or self._ledger is None:
             for cut_off in self.changes.take_up_cut_off():
                 self.emit(_tell_cut_off(cut_off))
-            self._change, self._lock = self.changes.create(self.what)
+            self._change, self._lock = self.changes.create(self.what, self.conversation)
             self._ledger = Ledger(
                 self._change.record,
                 self.leave_out,
@@ -278,7 +280,6 @@ def _tell_cut_off(change: OutsideChange) -> Notice:
     files = named((*change.files, *change.others))
     text = (
         f"`{change.what}` of {in_words(change.at)} was interrupted after it"
-        f" changed {files}. List such changes with `cdd undo --list`; `cdd undo`"
-        " undoes the latest one."
+        f" changed {files}. Undo it with `cdd undo {change.name}`."
     )
     return Notice(text, Tone.WARNING, kind=NoticeKind.CUT_OFF)

@@ -11,6 +11,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from cdd_agent.engine.ledger_entries import find_commands
 from cdd_agent.engine.ledger_file import LedgerFile
 from cdd_agent.engine.ledger_undo import carry_out_redo, carry_out_undo, enter_undo
 from cdd_agent.engine.named_files import named
@@ -93,6 +94,9 @@ class Undoing(Struct, frozen=True):
             tuple(sorted(kept)),
             tuple(sorted(net.edited & net.paths - kept)),
             tuple(plan.merged),
+            others=await asyncio.to_thread(run.ledger.others, restorer.attempts),
+            commits=tuple(name for step in steps for name in step.commits),
+            commands=find_commands(restorer.attempts),
             labels=self._labels(steps),
         )
 

@@ -42,18 +42,21 @@ class OutsideDiff(BaseEvent, frozen=True):
 
 
 class OutsideView(Struct, frozen=True):
-    """A change outside of tickets in a list."""
+    """A change in a list: a step, or a change outside of tickets."""
 
     what: str
+    """The step, or the command or chat turn that made the change."""
     at: str
     files: tuple[str, ...]
     others: tuple[str, ...] = ()
     is_undone: bool = False
     is_under_way: bool = False
+    name: str = ""
+    """The name to type after `undo`, such as `change-7` or `feature-a 2`."""
 
 
 class OutsideListed(BaseEvent, frozen=True):
-    """The last changes outside of tickets, the last one first."""
+    """The last changes of steps and outside of tickets, the last one first."""
 
     changes: tuple[OutsideView, ...]
 

@@ -106,7 +106,28 @@ class TestLossProposed(BaseEvent, frozen=True):
     tests: tuple[LostTest, ...]
 
 
-Proposal = CommandProposed | ActionProposed | TestLossProposed
+class UndoProposed(BaseEvent, frozen=True):
+    """The newest change of a session is about to be undone."""
+
+    choices: ClassVar = (Choice.YES, Choice.NO)
+
+    title: str
+    """The change, such as `step 2 of feature-a, Add them up`."""
+    restored: tuple[str, ...]
+    """Files that will be restored."""
+    kept: tuple[str, ...] = ()
+    """Files that were edited since and will be left unchanged."""
+    merged: tuple[str, ...] = ()
+    """Files that were edited since: the edit stays, the change will be removed."""
+    others: tuple[str, ...] = ()
+    """Files that commands changed. They will be left unchanged."""
+    commits: tuple[str, ...] = ()
+    """Commits that stay."""
+    commands: tuple[str, ...] = ()
+    """Commands that ran. Their other effects cannot be undone."""
+
+
+Proposal = CommandProposed | ActionProposed | TestLossProposed | UndoProposed
 """The questions of a face, other than reviews of changes. `choices` are the possible
 answers.
 """

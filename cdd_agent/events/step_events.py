@@ -167,6 +167,14 @@ class UndoPreview(NamesSteps, frozen=True):
     """Files that were edited since: the steps' changes would be removed, and the edit
     kept.
     """
+    others: tuple[str, ...] = ()
+    """Files that commands and checks changed outside the steps' files. They would be
+    kept.
+    """
+    commits: tuple[str, ...] = ()
+    """The commits of these steps. They would stay."""
+    commands: tuple[str, ...] = ()
+    """Commands of the model that ran. Their other effects cannot be undone."""
 
 
 class StepsUndone(NamesSteps, frozen=True):

@@ -93,6 +93,10 @@ def set_aside(path: Path) -> Path:
     return aside
 
 
+STAMP = "%Y%m%dT%H%M%S%f"
+"""The form of a time that sorts as text, for `strftime`. The time is in UTC."""
+
+
 def stamp() -> str:
     """Return a name that sorts by time."""
-    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    return datetime.now(UTC).strftime(STAMP)

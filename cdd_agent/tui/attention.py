@@ -19,6 +19,7 @@ from cdd_agent.events.question_events import (
     CommandProposed,
     Proposal,
     TestLossProposed,
+    UndoProposed,
 )
 from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished
@@ -373,6 +374,8 @@ def _call_for(proposal: Proposal) -> str:
             return "Allow an action?"
         case TestLossProposed():
             return "Let a step remove tests?"
+        case UndoProposed():
+            return "Undo a change?"
 
 
 def _plain(text: str) -> str:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.events import DescendantBlur, DescendantFocus, Key
+from textual.geometry import Region
 from textual.screen import Screen
 
-from cdd_agent.commands.registry import can_run_now, hint_for
+from cdd_agent.agents.meaning import GUIDANCE
+from cdd_agent.commands.registry import read_command, read_line
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.question_events import ApprovalChanged
 from cdd_agent.events.stream import Event
@@ -41,15 +43,17 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from cdd_agent.agents.base import Agent, Meaning
+    from cdd_agent.agents.base import Agent
+    from cdd_agent.agents.meaning import Meaning
     from cdd_agent.completion import Completion
     from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
 
-    Meant = tuple[Agent | None, Meaning | None]
 
 BESIDE = 100
 """Width from which a panel fits next to the transcript, in columns."""
+_LEAST_NOTIFICATION_ROWS = 4
+"""Rows of the transcript that a notification needs."""
 _IDLE = "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines"
 _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
@@ -94,6 +98,7 @@ class Home(GuardedWidget, Screen[None]):
             PromptHistory(self._root),
             Drafts(self._root),
             self._is_too_soon,
+            self.read_line,
         )
         yield ActivityBar(_IDLE)
         with Horizontal(id="status"):
@@ -104,6 +109,7 @@ class Home(GuardedWidget, Screen[None]):
         self._display = Display(self)
         self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
+        self.screen_layout_refresh_signal.subscribe(self, self._place_notifications)
         self.bar.branch = current_branch(self._root) or ""
 
     @property
@@ -117,6 +123,26 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def welcome(self) -> Welcome:
         return self.query_one(Welcome)
+
+    @property
+    def reading_region(self) -> Region:
+        """The region of the transcript, or of the welcome in its place."""
+        return (self.welcome if self.has_welcome else self.transcript).region
+
+    def _place_notifications(self, _: Screen[object]) -> None:
+        """Keep notifications inside the transcript: they cover nothing else."""
+        region = self.reading_region
+        # the last row may say how much is new
+        rows = region.height - 1 if self.has_room_for_notifications else 0
+        for rack in self.query("ToastRack"):
+            rack.styles.margin = (0, 0, self.size.height - region.bottom + 1, 0)
+            rack.styles.width = region.width
+            rack.styles.max_height = rows
+
+    @property
+    def has_room_for_notifications(self) -> bool:
+        """False if an open question or a long prompt takes nearly all rows."""
+        return self.reading_region.height >= _LEAST_NOTIFICATION_ROWS
 
     @property
     def has_welcome(self) -> bool:
@@ -211,18 +237,20 @@ class Home(GuardedWidget, Screen[None]):
         """
         return self.agent is not None and not self.lines_wait and not self.is_asking
 
-    def meaning_of(self, line: str) -> Meant:
-        """Return the agent that receives a line and the meaning of the line; (None,
-        None) for chat and commands.
+    def read_line(self, line: str) -> Meaning | None:
+        """Return what a line means now. Before the session is open, only commands are
+        known.
         """
-        meaning = self.session.meaning(line) if self.session is not None else None
-        return (self.agent, meaning) if meaning is not None else (None, None)
+        if self.session is None:
+            return read_command(line)
+        return read_line(self.session, line)
 
     def _note_effect(self) -> None:
         """Tell the guard what Enter does now."""
         prompt = self.prompt
         line = prompt.text
-        effect: Meant | None = self.meaning_of(line)
+        # Before the session is open, a line is queued.
+        effect: object = self.read_line(line) or "queue"
         if self.is_asking or not (line.strip() or self.takes_blank):
             effect = None
         self.enter.show(line, effect, is_typed=prompt.is_typed)
@@ -262,11 +290,9 @@ class Home(GuardedWidget, Screen[None]):
         """Return the effect of Enter on the typed line; empty for a message to chat."""
         if self.welcome.hint:
             return self.welcome.hint
-        _, meaning = self.meaning_of(line)
-        if meaning is None:
-            hint = self._hint_for(line) or self.prompt.about_text
-        else:
-            hint = meaning.hint
+        meaning = self.read_line(line)
+        hint = meaning.hint if meaning is not None else ""
+        hint = hint or self.prompt.about_text
         parts = [hint] if hint else []
         if self.prompt.is_suggesting:
             parts.append(_IN_SUGGESTION)
@@ -274,13 +300,9 @@ class Home(GuardedWidget, Screen[None]):
             parts.append(_AT_A_COMMAND)
         elif self.prompt.offers:
             parts.append(_IN_LIST)
-        elif not line.strip() and meaning is not None:
+        elif not line.strip() and self.agent is not None:
             parts.append("F1: help")
         return BETWEEN.join(parts)
-
-    def _hint_for(self, line: str) -> str:
-        session = self.session
-        return hint_for(line, session.project.tickets if session else None)
 
     def say_that_nothing_is_done(self, key: str) -> None:
         """Show a hint about a useless key until the next key. An empty `key` removes
@@ -300,14 +322,13 @@ class Home(GuardedWidget, Screen[None]):
         """Return the effect of Enter on a line while a turn runs."""
         if self.session is None:
             return "Enter: send as soon as cdd has started"
-        if can_run_now(line):
-            return self._hint_for(line)
-        is_for_a_step = (
-            self.agent is not None
-            and self.agent.name == "executor"
-            and line.lstrip()[:1] not in ("/", "!")
-        )
-        if is_for_a_step:
+        command = read_command(line, self.session)
+        if command is not None and command.runs_beside:
+            return command.hint
+        meaning = self.read_line(line)
+        if meaning is not None and meaning.is_refused_at_work:
+            return "Enter does nothing while something runs · Esc: stop it"
+        if meaning is not None and meaning.name == GUIDANCE:
             return "Enter: for the running step, or queue it · Esc: stop"
         return "Enter: queue it · Esc: stop what runs"
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.worker import Worker, WorkerState
 
-from cdd_agent.commands.registry import asks_for_help, can_run_now, handle, leaves
+from cdd_agent.commands.registry import carry_out, read_command, read_line
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
-from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, beside_the_turn
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from cdd_agent.agents.meaning import Meaning
+    from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
 
 
@@ -45,6 +47,8 @@ class Turns(ShellBase):
         """The error that ended the turn."""
         self._succeeded = True
         """The running turn, or the last one. A queued line depends on its success."""
+        self._next_turn: Meaning | None = None
+        """The meaning of the line whose turn begins."""
         self._next_line: str | None = None
         """The line that the guide suggests after the turn."""
         self._recap = ""
@@ -56,57 +60,83 @@ class Turns(ShellBase):
         """
         line, prompt = event.line, self.home.prompt
         question = self.asking.open
+        command = read_command(line, self.session)
         # `h` and `quit` may be answers
-        is_answer = question is not None and question.knows(line) is not None
+        is_answer = question is not None and question.find_word(line) is not None
         is_free = self.turn is None and question is None
+        asks_for_help = command is not None and command.about == "/help"
+        leaves = command is not None and command.leaves
         if not line.strip() and not (is_free and self.home.takes_blank):
             self.show_no_effect("enter")
-        elif not is_free and not is_answer and asks_for_help(line):
+        elif command is not None and asks_for_help and not is_free and not is_answer:
             prompt.accepted(line)
-            self.look("/help")
-        elif question is not None and (is_answer or not leaves(line)):
+            self.look(command)
+        elif question is not None and (is_answer or not leaves):
             self.asking.take_line(question, line)
         elif self.session is None:
             prompt.hold(line, None)
-        elif is_free:
-            self._begin(self.session.save_long_line(line))
-        elif can_run_now(line):
+        elif command is not None and command.runs_beside and not is_free:
             prompt.accepted(line)
-            self.look(line)
+            self.look(command)
         else:
-            saved = self.session.save_long_line(line)
-            prompt.hold(saved, self.home.meaning_of(line))
-            self.session.steer(saved, partial(prompt.take_held, saved))
+            meaning = self._meaning_to_send(self.session, event)
+            if is_free:
+                self._begin(meaning)
+            elif meaning.is_refused_at_work:
+                prompt.bring_back([line])
+                text = "Nothing was undone, because something runs. Wait, or press Esc."
+                self.show(Notice(text, kind=NoticeKind.NOT_DONE))
+            else:
+                prompt.hold(meaning.line, meaning)
+                take = partial(prompt.take_held, meaning.line)
+                self.session.steer(meaning, take)
 
-    def _begin(self, line: str) -> None:
-        self.home.prompt.accepted(line)
+    def _meaning_to_send(self, session: Session, event: Prompt.Submitted) -> Meaning:
+        """Return the meaning that the user sent. Most of a very long line is saved in a
+        file.
+        """
+        line = session.save_long_line(event.line)
+        if event.meaning is not None and line == event.line:
+            return event.meaning
+        return read_line(session, line)
+
+    def _begin(self, meaning: Meaning) -> None:
+        self.home.prompt.accepted(meaning.line)
         self.home.transcript.follow()
-        show_line(self.home.transcript, line)
-        self.take_turn(line)
+        show_line(self.home.transcript, meaning.line)
+        self.take_turn(meaning)
 
     @work(group="look")
-    async def look(self, line: str) -> None:
-        """Run a read-only line while a turn runs."""
+    async def look(self, meaning: Meaning) -> None:
+        """Carry out a read-only line while a turn runs."""
         with beside_the_turn():
             self.home.end_welcome()
             self.home.transcript.follow()
-            self.home.transcript.add(BlockKind.USER, line)
+            self.home.transcript.add(BlockKind.USER, str(meaning.about))
             assert self.session is not None
             try:
-                await handle(self.session, line)
+                await carry_out(self.session, meaning)
             except CddError as error:
                 self._show_error(error)
 
+    def take_turn(self, meaning: Meaning) -> None:
+        """Carry out one line in a worker, and show its events."""
+        # Timers that start during a turn keep its worker, whose arguments would keep
+        # the agent of the line.
+        self._next_turn = meaning
+        self._run_turn()
+
     @work(exclusive=True, group="turn")
-    async def take_turn(self, line: str) -> None:
-        """Carry out one line, and show its events."""
+    async def _run_turn(self) -> None:
+        meaning, self._next_turn = self._next_turn, None
         assert self.session is not None
+        assert meaning is not None
         self._succeeded, self._error = True, ""
         self._next_line = None
         self.attention.begin()
         self.home.begin()
         try:
-            await handle(self.session, line)
+            await carry_out(self.session, meaning)
             self._next_line = await self.guide.find_next(self.session)
         except CddError as error:
             self._succeeded, self._error = False, error.message
@@ -155,8 +185,8 @@ class Turns(ShellBase):
             return False
         line, meaning = queued
         # a line sent before the session was open has no meaning yet
-        if meaning is None or meaning == self.home.meaning_of(line):
-            self.on_prompt_submitted(Prompt.Submitted(line))
+        if meaning is None or meaning == self.home.read_line(line):
+            self.on_prompt_submitted(Prompt.Submitted(line, meaning))
         else:
             prompt.bring_back([line], is_typing=is_typing)
             prompt.give_back(is_typing=is_typing)

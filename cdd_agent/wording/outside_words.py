@@ -44,7 +44,7 @@ def describe_outside_diff(event: OutsideDiff) -> Lines:
 @words_of.register
 def describe_outside_listed(event: OutsideListed) -> Lines:
     if not event.changes:
-        return [("No changes outside of tickets.", Tone.PLAIN)]
+        return [("No changes that can be undone.", Tone.PLAIN)]
     return [_describe_view(view) for view in event.changes]
 
 
@@ -57,4 +57,4 @@ def _describe_view(view: OutsideView) -> tuple[str, Tone]:
     files = ", ".join(view.files) or "no files itself"
     others = f"; by commands: {', '.join(view.others)}" if view.others else ""
     tone = Tone.QUIET if view.is_undone else Tone.PLAIN
-    return f"{view.at}  {view.what}{state}: {files}{others}", tone
+    return f"{view.at}  {view.name}  {view.what}{state}: {files}{others}", tone

@@ -19,10 +19,11 @@ from cdd_agent.events.question_events import (
     PersonAnswered,
     Proposal,
     TestLossProposed,
+    UndoProposed,
 )
 from cdd_agent.wording.dialogue_words import lines_changed
 from cdd_agent.wording.registry import Lines, words_of
-from cdd_agent.wording.step_signs import SHOWN_NAMES
+from cdd_agent.wording.step_signs import SHOWN_NAMES, first_names
 
 if TYPE_CHECKING:
     from cdd_agent.changes.review import FileReview, Review
@@ -51,6 +52,8 @@ def question(proposal: "Proposal | Review", *, diff: bool = True) -> str:
             return "\n  ".join([f"[{number}/{total}] {title}", *details.splitlines()])
         case TestLossProposed():
             return _test_loss(proposal)
+        case UndoProposed():
+            return _undo(proposal)
         case _:
             return _review(proposal, diff=diff)
 
@@ -66,6 +69,29 @@ def _test_loss(proposal: TestLossProposed) -> str:
     lines += [f"  {lost.test} {lost.how}" for lost in proposal.tests[:_SHOWN_TESTS]]
     if count > _SHOWN_TESTS:
         lines.append(f"  and {count - _SHOWN_TESTS} more")
+    return "\n".join(lines)
+
+
+def _undo(proposal: UndoProposed) -> str:
+    count = len(proposal.restored)
+    files = "no files to restore"
+    if count:
+        noun = "1 file" if count == 1 else f"{count} files"
+        files = f"{noun}: {first_names(proposal.restored)}"
+    lines = [f"Undo {proposal.title}? ({files})"]
+    facts = (
+        ("  keeps your later edits in", proposal.merged),
+        ("  edited since, left unchanged:", proposal.kept),
+        ("  changed by commands, left unchanged:", proposal.others),
+        ("  commits that stay:", tuple(name[:10] for name in proposal.commits)),
+        (
+            "  not undone, other effects of:",
+            tuple(f"`{' '.join(command.split())}`" for command in proposal.commands),
+        ),
+    )
+    for label, names in facts:
+        if names:
+            lines.append(f"{label} {first_names(names)}")
     return "\n".join(lines)
 
 
@@ -190,7 +216,11 @@ def describe_person_answered(event: PersonAnswered) -> Lines:
 
 @words_of.register
 def leave_out_proposals(
-    event: ChangesProposed | CommandProposed | ActionProposed | TestLossProposed,
+    event: ChangesProposed
+    | CommandProposed
+    | ActionProposed
+    | TestLossProposed
+    | UndoProposed,
 ) -> Lines:
     del event
     return []

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cdd_agent.agents.executor import ExecutorAgent
+from cdd_agent.agents.meaning import LineKind
 from cdd_agent.agents.run_lines import read_run_line
 from cdd_agent.events.dialogue_events import ReplyStarted
 from cdd_agent.events.notices import NoticeKind
@@ -22,6 +23,7 @@ from tests.agents.test_words import THREE, say
 from tests.git.repositories import git
 from tests.support.projects import SLUG, Sandbox, notice, noticed, says
 from tests.support.tables import each_row
+from tests.support.undo_user import UndoUser
 
 Opened = Callable[[Sandbox], Awaitable[Session]]
 
@@ -94,7 +96,7 @@ async def in_a_later_session(sandbox: Sandbox) -> Session:
 
 async def after_redoing_the_last_step(sandbox: Sandbox) -> Session:
     session = await after_the_last_step(sandbox)
-    await say(session, f"/undo {SLUG}", f"/redo {SLUG}")
+    await say(session, f"/undo {SLUG} --yes", f"/redo {SLUG}")
     return session
 
 
@@ -179,10 +181,10 @@ async def test_once_something_was_said_in_chat_words_of_a_conversation_are_for_i
     session = await after_the_last_step(sandbox)
     await say(session, "What did you do?")
     for line in ("continue", "all", "n"):
-        assert session.meaning(line) is None
+        assert session.meaning(line).kind is LineKind.TEXT
     await say(session, "continue")
     assert sandbox.model.requests[-1].messages[-1].content == "continue"
-    for line in ("undo", "redo", "diff", "status", "retry", "skip"):
+    for line in ("undo 1", "redo 1", "diff 1", "status", "retry", "skip"):
         events = await say(session, line)
         assert SLUG in notice(events, NoticeKind.NOT_DONE)
         assert runs_nothing(events)
@@ -241,7 +243,7 @@ async def test_without_a_run_they_name_the_command_that_opens_one(
 ) -> None:
     session = await opened(sandbox)
     asked = len(sandbox.model.requests)
-    for line in (*GOES_ON, *OTHERS, "undo", "redo", "diff", "diff 2"):
+    for line in (*GOES_ON, *OTHERS, "undo 2", "redo 2", "diff 2"):
         assert "nothing" in below(session, line), line
         events = await say(session, line)
         assert "`/" in notice(events, NoticeKind.NOT_DONE), line
@@ -251,8 +253,12 @@ async def test_without_a_run_they_name_the_command_that_opens_one(
 
 async def test_undo_redo_and_diff_work_after_the_last_step(sandbox: Sandbox) -> None:
     session = await after_the_last_step(sandbox)
-    assert "undo the last step" in below(session, "undo")
+    user = session.frontend = UndoUser()
+    assert "ask" in below(session, "undo")
     await say(session, "undo")
+    assert [proposal.title for proposal in user.asked] == [
+        f"step 2 of {SLUG}, Make b.txt"
+    ]
     assert sandbox.statuses() == ["completed", "pending"]
     assert f"/exec {SLUG}" in notice(
         await say(session, "continue"), NoticeKind.NOT_DONE

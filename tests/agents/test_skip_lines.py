@@ -85,7 +85,7 @@ async def test_the_command_leaves_the_next_step_out(
     with at_step_two(sandbox) as agent:
         meaning = agent.meaning(line)
         assert "skip step 2" in meaning.hint
-        await agent.say(line)
+        await agent.carry_out(meaning)
     assert sandbox.statuses() == ["completed", "skipped", "pending"]
     assert sandbox.model.requests == []
 
@@ -96,12 +96,12 @@ async def test_any_other_line_is_answered_with_what_is_possible(
 ) -> None:
     with at_step_two(sandbox) as agent:
         meaning = agent.meaning(line)
-        events = await collect(agent.say(line))
+        events = await collect(agent.carry_out(meaning))
         assert "Enter does nothing" in meaning.hint
         assert len(meaning.hint) <= 78
         answer = notice(events, NoticeKind.NOT_DONE)
         assert "`skip" in answer or "Step 3 is not the next one" in answer
-        assert not agent.steer(line, lambda: True)
+        assert not agent.steer(meaning, lambda: True)
     assert sandbox.statuses() == ["completed", "pending", "pending"]
     assert sandbox.model.requests == []
 

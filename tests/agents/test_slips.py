@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
-from cdd_agent.commands.registry import commands, handle, hint_for
+from cdd_agent.commands.registry import commands, handle, read_line
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.step_events import StepsRedone, StepStarted, StepsUndone
@@ -112,8 +112,7 @@ APPROVED = (NoticeKind.SPEC_WRITTEN, NoticeKind.PLAN_WRITTEN)
 
 def below(session: Session, line: str) -> str:
     """The line below the prompt, before Enter."""
-    meaning = session.meaning(line)
-    return meaning.hint if meaning is not None else hint_for(line)
+    return read_line(session, line).hint
 
 
 async def in_chat(sandbox: Sandbox) -> Session:
@@ -163,10 +162,7 @@ def is_for_the_model(session: Session, line: str) -> bool:
     """In chat that is whatever is no command: nothing that chat can do is about a
     step.
     """
-    meaning = session.meaning(line)
-    if meaning is None:
-        return session.agent is None and not line.startswith("/")
-    return meaning.name in ("words", "question")
+    return read_line(session, line).name in ("words", "question", "chat")
 
 
 async def told_by(session: Session, line: str) -> list[Event]:

@@ -208,7 +208,7 @@ async def test_completed_and_running_steps_cannot_be_edited(
             session.edit_step(3, SLUG).begin()
         return isinstance(event, StepStarted)
 
-    await stop_at(session.say("retry"), is_refused)
+    await stop_at(handle(session, "retry"), is_refused)
     session.leave()
 
 

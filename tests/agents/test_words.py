@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdd_agent.agents.base import Meaning
 from cdd_agent.agents.executor import ExecutorAgent
-from cdd_agent.commands.registry import can_run_now, commands, handle, hint_for
+from cdd_agent.agents.meaning import Meaning
+from cdd_agent.commands.registry import commands, handle, read_line
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import ReplyStarted
@@ -33,6 +33,7 @@ from tests.agents.test_planner import plan as planned
 from tests.support.listening import collect, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 from tests.support.tables import each_row
+from tests.support.typed_lines import command_hint
 
 WHY = "it can wait"
 
@@ -336,9 +337,10 @@ async def test_every_word_for_leaving_leaves_the_shell_from_everywhere(
     assert await say(session, word) == [ExitRequested()]
     for line in (f"/exec {SLUG}", f"/socrates {SLUG}", f"/plan {SLUG}"):
         await say(session, line)
-        assert hint_for(word) == hint_for("/exit")
-        assert session.meaning(word) is None
-        assert can_run_now(word)
+        meaning = read_line(session, word)
+        assert meaning.leaves
+        assert meaning.runs_beside
+        assert meaning.hint == command_hint("/exit")
         assert await say(session, word) == [ExitRequested()]
         assert session.agent is not None
     session.leave()
@@ -509,7 +511,7 @@ async def test_no_line_does_anything_after_all_steps_are_over(sandbox: Sandbox) 
     session = sandbox.write(THREE[0]).replies(says("a.txt", "good")).session()
     await say(session, f"/exec {SLUG}", "c")
     for line in lines:
-        await say(session, f"/undo {SLUG}", f"/exec {SLUG}", f"/redo {SLUG}")
+        await say(session, f"/undo {SLUG} --yes", f"/exec {SLUG}", f"/redo {SLUG}")
         assert session.agent is not None
         events = await say(session, line)
         assert noticed(events)[-1] is NoticeKind.AGENT_LEFT
@@ -681,7 +683,7 @@ LOOKS = [
     "/diff nothing-like-it",
 ]
 GOES_BACK = [
-    f"/undo {SLUG}",
+    f"/undo {SLUG} --yes",
     f"/redo {SLUG}",
     f"/undo {SLUG} 99",
     f"/redo {SLUG}",
@@ -742,7 +744,7 @@ async def test_a_sentence_after_a_diff_goes_to_chat(done: Sandbox) -> None:
 async def test_an_undo_from_chat_names_the_next_step(done: Sandbox) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "c", "close")
-    events = await say(session, f"/undo {SLUG}")
+    events = await say(session, f"/undo {SLUG} --yes")
     told_next = notice(events, NoticeKind.WHAT_NEXT)
     assert "Make b.txt" in told_next
     assert f"`/exec {SLUG}`" in told_next
@@ -765,21 +767,6 @@ async def test_the_active_executor_notices_an_undo_by_slug(
     session.leave()
 
 
-async def test_a_command_without_a_slug_is_about_the_active_ticket(
-    done: Sandbox,
-) -> None:
-    session = done.session()
-    await say(
-        session, f"/exec {SLUG}", "c", "close", "/exec bug-other", f"/diff {SLUG}"
-    )
-    assert NoticeKind.NOT_DONE in noticed(await say(session, "/undo"))
-    assert done.statuses()[0] == "completed"
-    await say(session, "close", f"/diff {SLUG}")
-    # looking did not make it the last one
-    assert NoticeKind.NOT_DONE in noticed(await say(session, "/undo"))
-    assert done.statuses()[0] == "completed"
-
-
 async def test_diff_and_undo_need_no_model(done: Sandbox) -> None:
     session = done.session()
     await say(session, f"/exec {SLUG}", "c", "close")
@@ -791,7 +778,7 @@ async def test_diff_and_undo_need_no_model(done: Sandbox) -> None:
         open_checkpoints=done.open_checkpoints,
     ).session
     assert "+good" in str(await say(without, f"/diff {SLUG} 1"))
-    await say(without, f"/undo {SLUG}")
+    await say(without, f"/undo {SLUG} --yes")
     assert done.statuses()[0] == "pending"
 
 

@@ -5,12 +5,13 @@ pins or leaves out.
 import pytest
 
 from cdd_agent.commands.code_context import is_words
-from cdd_agent.commands.registry import handle, hint_for
+from cdd_agent.commands.registry import handle
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, NoticeKind
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, notice, says
 from tests.support.tables import each_row
+from tests.support.typed_lines import command_hint
 
 LIMITS = "class RateLimiter:\n    def allows(self, client):\n        return True\n"
 
@@ -140,4 +141,4 @@ def test_words_and_paths_are_distinguished(service: Sandbox) -> None:
         assert not is_words(service.root, path)
     for words in ("rate limit", "parse_range", "where is a.txt read?"):
         assert is_words(service.root, words)
-    assert hint_for("/context rate limit").startswith("Enter")
+    assert command_hint("/context rate limit").startswith("Enter")

@@ -239,7 +239,7 @@ async def test_chat_closes_the_agent_and_exit_leaves_the_shell(
         ("/exec", "Usage: /exec SLUG", "Example: `/exec feature-user-auth`"),
         ("/exec a --again", "/exec has no flag '--again'", "Usage: /exec SLUG"),
         ("/exec a b c", "Usage: /exec SLUG", ""),
-        ("/undo", "Which ticket?", ""),
+        ("/undo 1", "Which ticket?", ""),
         ("/new feature", "Usage: /new TYPE [KIND] NAME", ""),
         ("/new feature two words", "Usage: /new TYPE NAME", "quotation marks"),
         (
@@ -367,7 +367,9 @@ async def test_a_command_finds_its_ticket_by_any_part_of_the_slug(
     assert opened.ticket_slug == SLUG
 
 
-@pytest.mark.parametrize("line", ["/undo", "/diff", "/criteria", "/verify", "/cost"])
+@pytest.mark.parametrize(
+    "line", ["/undo 1", "/diff 1", "/criteria", "/verify", "/cost"]
+)
 async def test_a_command_without_a_ticket_never_turns_to_another_one(
     sandbox: Sandbox, line: str
 ) -> None:

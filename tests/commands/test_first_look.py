@@ -47,7 +47,7 @@ async def test_words_for_the_executor_are_not_sent_to_a_model(sandbox: Sandbox) 
     session = sandbox.session()
     for line, hint in (
         ("undo 2", f"`/undo {SLUG} 2`"),
-        ("diff", f"`/diff {SLUG}`"),
+        ("diff", f"`/diff {SLUG} 1`"),
         ("retry", f"`/undo {SLUG}`"),
     ):
         (told,) = [

@@ -237,7 +237,7 @@ async def test_an_undone_step_does_not_count_as_done(
     sandbox: Sandbox,
 ) -> None:
     session = await carried_out(sandbox)
-    await handle(session, f"/undo {SLUG}")
+    await handle(session, f"/undo {SLUG} --yes")
     assert await slugs(session, "/list done") == []
     assert await slugs(session, "/list in-progress") == [SLUG]
 
@@ -248,7 +248,7 @@ async def test_an_older_tool_s_digest_does_not_make_a_pending_step_done(
     session = await carried_out(sandbox)
     path = sandbox.root / "tickets" / SLUG / "execution-state.json"
     digest = json.loads(path.read_text())["done_plan"]
-    await handle(session, f"/undo {SLUG}")
+    await handle(session, f"/undo {SLUG} --yes")
     undone = json.loads(path.read_text())
     # an older tool keeps keys that it does not know
     path.write_text(json.dumps(undone | {"done_plan": digest}))

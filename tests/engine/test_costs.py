@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.commands.builtin import status
 from cdd_agent.commands.registry import handle
+from cdd_agent.commands.ticket_commands import status
 from cdd_agent.cost import Cost
 from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
@@ -143,7 +143,7 @@ async def test_a_look_while_the_model_is_asked_counts_no_call_twice(
     two.model = Waits(GOOD)
     session = two.session()
     await handle(session, f"/exec {SLUG}")
-    turn = asyncio.ensure_future(session.say("continue"))
+    turn = asyncio.ensure_future(handle(session, "continue"))
     await asked.wait()
     with beside_the_turn():
         await handle(session, "/status")
@@ -159,9 +159,9 @@ async def test_a_question_is_paid_for_the_step_that_it_is_asked_at(
     two.model = Priced([GOOD[0], "Because.", GOOD[1]])
     session = two.session()
     await collect(handle(session, f"/exec {SLUG}"))
-    await collect(session.say("continue"))
+    await collect(handle(session, "continue"))
     assert spent(two)[1] == Cost()
-    await collect(session.say("why?"))
+    await collect(handle(session, "why?"))
     assert spent(two)[1].tokens
     session.leave()
 

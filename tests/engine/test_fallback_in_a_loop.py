@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from cdd_agent.cli.main import main
+from cdd_agent.commands.registry import handle
 from cdd_agent.events.dialogue_events import ModelReplaced
 from cdd_agent.llm.direct.model import DirectModel
 from cdd_agent.llm.providers import endpoint_of
@@ -69,7 +70,7 @@ async def test_another_model_goes_on_with_the_rounds_of_a_step(
         step.real_model = DirectModel(FIRST, endpoint)
         session = step.session()
         await collect(session.engage("executor", step.project.tickets.find(SLUG)))
-        events = await collect(session.say("c"))
+        events = await collect(handle(session, "c"))
         session.leave()
 
     assert step.statuses() == ["completed"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cdd_agent.commands.registry import handle
 from cdd_agent.engine.engine import Engine
 from cdd_agent.errors import BudgetExhausted, CddError, ExitCode
 from cdd_agent.events.dialogue_events import ModelReplaced, ReplyDelayed, ReplyRestarted
@@ -270,7 +271,7 @@ async def test_where_another_model_goes_on_with_a_step_the_log_and_the_report_sa
     sandbox.flags = {"fallbacks": ["script:other.yaml"]}
     session = sandbox.session()
     await collect(session.engage("executor", sandbox.project.tickets.find(SLUG)))
-    events = await collect(session.say("c"))
+    events = await collect(handle(session, "c"))
     session.leave()
 
     (told,) = [event for event in events if isinstance(event, ModelReplaced)]

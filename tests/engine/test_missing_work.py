@@ -262,7 +262,7 @@ async def test_the_shell_does_not_say_that_it_is_done(
     await collect(session.engage("executor", session.project.tickets.find(SLUG)))
     change(done.root)
     for line in ("continue", "status", "all"):
-        events = await collect(session.say(line))
+        events = await collect(handle(session, line))
         assert lost(events) == expected, line
         assert NoticeKind.ALL_DONE not in noticed(events), line
     ticket = session.project.tickets.find(SLUG)
@@ -709,9 +709,9 @@ async def test_a_run_with_its_own_tree_is_looked_for_there(sandbox: Sandbox) -> 
     assert lost(events) == {}
     assert not (sandbox.root / "new.txt").exists()
     there = sandbox.root / ".cdd" / "runs" / SLUG / "tree"
-    assert NoticeKind.ALL_DONE in noticed(await collect(session.say("continue")))
+    assert NoticeKind.ALL_DONE in noticed(await collect(handle(session, "continue")))
     (there / "new.txt").unlink()
-    assert lost(await collect(session.say("continue"))) == NEW
+    assert lost(await collect(handle(session, "continue"))) == NEW
 
 
 # --- Where it is shown ----------------------------------------------------------------

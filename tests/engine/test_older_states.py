@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cdd_agent.cli.main import main
+from cdd_agent.commands.registry import handle
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.undo import ChangesUnknown
 from cdd_agent.errors import BadInput
@@ -230,7 +231,7 @@ async def test_the_report_shows_them_as_unverified(sandbox: Sandbox) -> None:
     lay(sandbox, older("paused", 2, done(1)), *FOUR[:2])
     session = sandbox.replies(says("b.txt", "good")).session()
     await collect(session.engage("executor", sandbox.project.tickets.find(SLUG)))
-    await collect(session.say("all"))
+    await collect(handle(session, "all"))
     session.leave()
     report = json.loads((sandbox.root / ".cdd/runs" / SLUG / "report.json").read_text())
     assert [step["verification"] for step in report["steps"]] == ["none", "passed"]

@@ -17,9 +17,10 @@ from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.engine import outside
+from cdd_agent.engine.change_history import ChangeHistory, list_changes
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.engine.outside import OutsideChanges
-from cdd_agent.engine.outside_undo import OutsideUndoing, Word
+from cdd_agent.engine.outside_undo import OutsideUndoing
 from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.engine.record import GoingBack
 from cdd_agent.errors import BadInput
@@ -35,6 +36,7 @@ from cdd_agent.events.stream import Event, ignore_event
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.store import TicketStore
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, noticed
 from tests.support.tables import each_row
@@ -42,6 +44,7 @@ from tests.support.tables import each_row
 TEXT = "one\ntwo\nthree\nfour\nfive\nsix\n"
 NEW = "brand new\n"
 Cause = Literal["apply", "run", "chat"]
+Word = Literal["undo", "redo", "diff"]
 CAUSES: tuple[Cause, ...] = ("apply", "run", "chat")
 PLACES = {
     "created": "src/new.txt",
@@ -181,7 +184,7 @@ def undoing(root: Path, told: list[Event]) -> OutsideUndoing:
 
 def go(root: Path, word: Word) -> list[Event]:
     told: list[Event] = []
-    asyncio.run(undoing(root, told).carry_out(word))
+    asyncio.run(getattr(undoing(root, told), word)())
     return told
 
 
@@ -199,7 +202,9 @@ def redo(root: Path) -> OutsideRedone:
 
 
 def listed(root: Path) -> OutsideListed:
-    return only(OutsideListed, go(root, "list"))
+    tickets = TicketStore(root)
+    changes = OutsideChanges.of(root, Redactor())
+    return list_changes(ChangeHistory(tickets, changes, Redactor()))
 
 
 EDITS = [

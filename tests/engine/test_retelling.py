@@ -46,7 +46,7 @@ async def test_what_was_said_asked_done_and_seen_is_there_again(
     session = sandbox.session()
     await collect(handle(session, f"/exec {SLUG}"))
     for line in ("continue", "why not?", "retry because it is bad"):
-        await collect(session.say(line))
+        await collect(handle(session, line))
     session.leave()
 
     restored = told_again(sandbox)
@@ -156,7 +156,7 @@ async def test_of_a_run_that_was_started_over_the_earlier_one_is_not_told(
     (sandbox.root / ".cdd" / "runs" / SLUG / "state.json").unlink()
     session = sandbox.session()
     await collect(handle(session, f"/exec {SLUG}"))
-    await collect(session.say("continue"))
+    await collect(handle(session, "continue"))
     session.leave()
     replies = [
         event.text

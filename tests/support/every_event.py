@@ -50,6 +50,7 @@ from cdd_agent.events.question_events import (
     LostTest,
     PersonAnswered,
     TestLossProposed,
+    UndoProposed,
 )
 from cdd_agent.events.run_events import (
     BaselineStarted,
@@ -240,6 +241,7 @@ EXAMPLES: tuple[Event, ...] = (
     CommandProposed("rm a", "`rm` is not allowed"),
     ActionProposed(1, 2, "Create a.py", "text"),
     TestLossProposed(1, "1b", (LostTest("t", "is skipped"),)),
+    UndoProposed("step 1 of feature-a, Add", ("a.py",)),
     PersonAnswered("May it?", "yes"),
     BaselineStarted(1, "pytest"),
     BaselineTaken(1, "pytest", 0, 3, 0, 0, 1.0, ""),

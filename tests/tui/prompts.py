@@ -34,6 +34,7 @@ class PromptApp(App[None]):
             PromptHistory(root),
             Drafts(root),
             lambda enter: self.is_too_soon,
+            lambda line: None,
         )
         self.sent: list[str] = []
 

@@ -163,7 +163,7 @@ async def a_timer(person: Person) -> None:
 Act = Callable[[Person], Awaitable[None]]
 # what is no widget's own: turns, workers, the shell's keys and questions
 PLACES: tuple[tuple[type, str, Act], ...] = (
-    (Session, "say", a_line),
+    (Session, "carry_out", a_line),
     (Shell, "show", a_line),
     # the end of a turn
     (Home, "settle", a_line),

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from textual.widgets import OptionList
 
-from cdd_agent.commands.registry import hint_for
 from tests.support.projects import SLUG, SPEC, Sandbox, Step
+from tests.support.typed_lines import command_hint
 from tests.tui.person import Person, person_at
 from tests.tui.prompts import Typist, prompting
 
@@ -209,7 +209,7 @@ async def test_the_shell_completes_commands_tickets_and_files(sandbox: Sandbox) 
         await person.press(*"/ex")
         assert completions(person) == ["/exec", "/exit"]
         await person.press("down")
-        assert person.activity.startswith(hint_for("/exit"))
+        assert person.activity.startswith(command_hint("/exit"))
         await person.press("escape")
         assert person.activity.startswith("Enter does nothing · There is no command")
 

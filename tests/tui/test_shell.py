@@ -90,7 +90,7 @@ async def test_the_end_of_the_run_returns_to_chat_and_names_what_can_be_undone(
         assert notice(person.shown, NoticeKind.ALL_DONE)
         assert len(sandbox.model.requests) == 2
 
-        await person.say(f"/undo {SLUG}")
+        await person.say(f"/undo {SLUG} --yes")
         assert sandbox.statuses() == ["completed", "pending"]
 
 
@@ -106,8 +106,10 @@ async def test_after_the_end_of_the_run_its_words_do_what_the_line_below_says(
             await person.say("")
             assert noticed(person.shown).count(NoticeKind.ALL_DONE) == count
         person.write("undo")
-        await person.until(lambda: "Enter: undo" in person.activity)
-        await person.say("")
+        await person.until(lambda: "before undoing it" in person.activity)
+        await person.begin("")
+        await person.answer("y")
+        await person.until(lambda: not person.is_waiting)
         assert sandbox.statuses() == ["completed", "pending"]
         assert len(sandbox.model.requests) == len(GOOD)
 

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from cdd_agent.commands.registry import can_run_now, commands
+from cdd_agent.commands.registry import commands
 from cdd_agent.events.dialogue_events import ReplyDelta
 from cdd_agent.events.notices import Answer, Notice
 from cdd_agent.events.shell_events import ScreenAsked
@@ -19,6 +19,7 @@ from cdd_agent.session import Session
 from cdd_agent.tui.app import Shell
 from tests.engine.tool_steps import calls, create
 from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.support.typed_lines import can_run_now
 from tests.tui.held_model import HeldModel
 from tests.tui.person import PATIENCE, FingerTime, Person, opened, person_at
 
@@ -195,7 +196,7 @@ async def test_a_command_that_waits_for_the_step_does_not_reach_the_model(
     model = with_tools(sandbox)
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await running(person)
-        lines = ["!echo keep it short and simple", f"/undo {SLUG} 2"]
+        lines = ["!echo keep it short and simple", "!echo another"]
         for line in lines:
             await person.begin(line)
         model.release()

@@ -6,6 +6,7 @@ import signal
 import pytest
 from textual import events
 
+from cdd_agent.commands.registry import read_line
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.llm.scripted import ScriptedModel
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, says
@@ -113,7 +114,8 @@ async def test_a_turn_that_is_stopped_before_it_begins_does_nothing(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(streaming(sandbox), f"/exec {SLUG}") as person:
-        person.app.take_turn("")
+        assert person.app.session is not None
+        person.app.take_turn(read_line(person.app.session, ""))
         person.app.action_stop()
         await person.until(lambda: not person.is_waiting)
         assert sandbox.model.requests == []

@@ -1,9 +1,10 @@
 """Below the prompt is what Enter does, and a line for one step starts no other."""
 
-from cdd_agent.commands.registry import hint_for
+from cdd_agent.commands.registry import read_line
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.tui.hints import fit_hint
 from tests.support.projects import SLUG, Sandbox, Step, says
+from tests.support.typed_lines import command_hint
 from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
 
@@ -51,8 +52,7 @@ async def test_the_effect_of_enter_is_shown_below_the_prompt(sandbox: Sandbox) -
         for line in LINES:
             below = await types(person, line)
             assert person.app.session is not None
-            meaning = person.app.session.meaning(line)
-            hint = meaning.hint if meaning is not None else hint_for(line)
+            hint = read_line(person.app.session, line).hint
             assert below.startswith(fit_hint(hint, 60)[:-2]), line
             assert below in person.screen
             assert len(below) <= 80
@@ -78,7 +78,7 @@ async def test_during_a_step_the_effect_of_enter_on_each_kind_of_line_is_shown(
             line: await types(person, line)
             for line in ("/status", "/clear", "!ls", GUIDANCE, "/staus")
         }
-        assert below["/status"].startswith(fit_hint(hint_for("/status"), 60)[:-2])
+        assert below["/status"].startswith(fit_hint(command_hint("/status"), 60)[:-2])
         assert below["/clear"] == below["!ls"] == below["/staus"] != below[GUIDANCE]
         await person.press("enter")
         assert "Receiving the reply" in person.activity
@@ -217,7 +217,7 @@ async def test_read_only_commands_for_a_finished_ticket_leave_the_chat_active(
         assert ANSWER in person.told
 
         assert person.steps[0].startswith("Plan 3/3")
-        await person.say(f"/undo {SLUG}")
+        await person.say(f"/undo {SLUG} --yes")
         assert "chat" in person.title
         # the list was about a run that is finished no longer
         assert person.steps == []
@@ -230,7 +230,7 @@ async def test_an_undo_by_slug_shows_in_the_list_of_the_active_run(
     sandbox.write(*THREE).replies(*GOOD)
     async with person_at(sandbox, f"/exec {SLUG}", size=(120, 40)) as person:
         await person.say("")
-        await person.say(f"/undo {SLUG}")
+        await person.say(f"/undo {SLUG} --yes")
         assert person.steps[1] == "○ 1. Make a.txt"
         assert f"executor · {SLUG}" in person.title
         assert "Make a.txt" in await types(person, "c")

@@ -73,7 +73,8 @@ async def test_the_executor(sandbox: Sandbox) -> None:
             "/resume",
             ["Nothing to resume: no unfinished run and no earlier conversation."],
         ),
-        ("/undo", ["Which ticket? Usage: /undo [SLUG] [STEP] [--list]"]),
+        ("/undo", ["There is nothing to undo in this session."]),
+        ("/undo 1", ["Which ticket? Usage: /undo [SLUG] [STEP] [--list] [--yes]"]),
         (
             f"/exec {SLUG}",
             [
@@ -134,13 +135,13 @@ async def test_the_executor(sandbox: Sandbox) -> None:
     await is_said(
         sandbox.session(),
         (
-            "undo",
+            "undo 1",
             [
-                "No ticket is open. Type `/undo feature-words`. Type `/resume` to return to your last session."
+                "No ticket is open. Type `/undo feature-words 1`. Type `/resume` to return to your last session."
             ],
         ),
         (
-            f"/undo {SLUG}",
+            f"/undo {SLUG} --yes",
             ["Next: step 2, Make b.txt. Type `/exec feature-words` to resume."],
         ),
         (
@@ -167,7 +168,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
             ["No run is open. Type `/exec feature-words` to open one."],
         ),
         (
-            "undo",
+            "undo 1",
             ["Next: step 1, Make a.txt. Type `/exec feature-words` to resume."],
         ),
         (

@@ -347,7 +347,7 @@ def test_a_saved_reply_and_the_way_back(
         ["✗ cdd: `--step` needs a ticket", "✗ Name the ticket, too."],
     )
     assert cdd(sandbox, capsys, "undo x --list")[1] == [
-        "✗ cdd: `--list` lists changes outside of tickets",
+        "✗ cdd: `--list` lists the changes of all tickets",
         "✗ List the steps of the ticket with `cdd status x`.",
     ]
 

@@ -454,19 +454,35 @@ EDITED = (
             OutsideListed(
                 (
                     OutsideView(
-                        "chat: go", "2026-11-26 10:02", (), ("x",), False, True
+                        "chat: go",
+                        "2026-11-26 10:02",
+                        (),
+                        ("x",),
+                        is_under_way=True,
+                        name="change-8",
                     ),
-                    OutsideView("chat: go", "2026-11-26 10:01", ("a", "b"), (), True),
-                    OutsideView("cdd apply -", "2026-11-26 10:00", ("a",)),
+                    OutsideView(
+                        "chat: go",
+                        "2026-11-26 10:01",
+                        ("a", "b"),
+                        is_undone=True,
+                        name="change-7",
+                    ),
+                    OutsideView(
+                        "step 1 of feature-a, Add",
+                        "2026-11-26 10:00",
+                        ("a",),
+                        name="feature-a 1",
+                    ),
                 )
             ),
             [
-                "2026-11-26 10:02  chat: go (under way): no files itself; by commands: x",
-                "2026-11-26 10:01  chat: go (undone): a, b",
-                "2026-11-26 10:00  cdd apply -: a",
+                "2026-11-26 10:02  change-8  chat: go (under way): no files itself; by commands: x",
+                "2026-11-26 10:01  change-7  chat: go (undone): a, b",
+                "2026-11-26 10:00  feature-a 1  step 1 of feature-a, Add: a",
             ],
         ),
-        (OutsideListed(()), ["No changes outside of tickets."]),
+        (OutsideListed(()), ["No changes that can be undone."]),
         (
             RunFinished(
                 SLUG,

@@ -2,6 +2,8 @@
 recall earlier lines, Ctrl+R searches them, Tab completes, Ctrl+G opens an editor.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Sequence
 from os.path import commonprefix
 from typing import TYPE_CHECKING
@@ -16,7 +18,7 @@ from cdd_agent.completion import Completion, CompletionKind
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.drafts import Drafts
-from cdd_agent.tui.editor import edited
+from cdd_agent.tui.editor import edit_text
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.widgets.completion_rows import completion_rows
@@ -25,6 +27,8 @@ from cdd_agent.tui.widgets.prompt_frame import PromptFrame
 
 if TYPE_CHECKING:
     from textual.timer import Timer
+
+    from cdd_agent.agents.meaning import Meaning
 
 _WAITING = "  queued · Esc: return it to the prompt"
 _ASIDE = "  returns to the prompt when the question is answered"
@@ -85,9 +89,13 @@ class Prompt(GuardedWidget, Vertical):
         or `bring_back`.
         """
 
-        def __init__(self, line: str) -> None:
+        def __init__(self, line: str, meaning: Meaning | None = None) -> None:
+            """`meaning` is the meaning of the line when it was sent; None for a line
+            that the program sends.
+            """
             super().__init__()
             self.line = line
+            self.meaning = meaning
 
     class Stopped(Message):
         """Escape was pressed, and the prompt had nothing to close."""
@@ -104,16 +112,18 @@ class Prompt(GuardedWidget, Vertical):
         history: PromptHistory,
         drafts: Drafts,
         is_too_soon: Callable[[events.Key], bool],
+        read_line: Callable[[str], Meaning | None],
     ) -> None:
         """`is_too_soon` returns True if an Enter that would send a line must be
-        ignored.
+        ignored. `read_line` returns what a line means now.
         """
         super().__init__()
         self._complete = complete
         self._is_too_soon = is_too_soon
+        self._read_line = read_line
         self._history = history
         self._saved_drafts = drafts
-        self._waiting: list[tuple[str, object]] = []
+        self._waiting: list[tuple[str, Meaning | None]] = []
         """The queued lines, each with its meaning when it was sent."""
         self._aside: list[str] = []
         """Drafts that return after a question is answered."""
@@ -338,10 +348,11 @@ class Prompt(GuardedWidget, Vertical):
             self.post_message(self.Stopped())
 
     def _send(self, line: str) -> None:
+        meaning = self._read_line(line)
         self.replace("")
         self._unsent.clear()
         self._show_waiting()
-        self.post_message(self.Submitted(line))
+        self.post_message(self.Submitted(line, meaning))
 
     def _search(self) -> None:
         """Search the history for the text that is typed."""
@@ -355,7 +366,7 @@ class Prompt(GuardedWidget, Vertical):
         before = self.text if self._searched_from is None else self._searched_from
         self.replace(before)
         try:
-            text = await edited(self.app, before)
+            text = await edit_text(self.app, before)
         except CddError as error:
             hint = f" {error.hint}" if error.hint else ""
             message = f"{error.message}.{hint} Your text is unchanged."
@@ -450,15 +461,15 @@ class Prompt(GuardedWidget, Vertical):
     def _lines_waiting(self) -> list[str]:
         return [line for line, _ in self._waiting]
 
-    def hold(self, line: str, meant: object) -> None:
-        """Queue a line that was sent, with what it `meant` then, and show it until it
-        is taken or Escape brings it back.
+    def hold(self, line: str, meaning: Meaning | None) -> None:
+        """Queue a line that was sent, with its meaning then, and show it until it is
+        taken or Escape brings it back.
         """
-        self._waiting.append((line, meant))
+        self._waiting.append((line, meaning))
         self._show_waiting()
 
-    def take_waiting(self) -> tuple[str, object] | None:
-        """Remove and return the oldest queued line, and what it meant."""
+    def take_waiting(self) -> tuple[str, Meaning | None] | None:
+        """Remove and return the oldest queued line, with its meaning."""
         taken = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
         return taken
