@@ -13,6 +13,8 @@ from msgspec import Struct
 
 RELOAD_TIME = 10.0
 """Seconds that a shell waits for its page to come back."""
+OPENED_ELSEWHERE = 4001
+"""The code that closes a page whose shell another page shows now."""
 _READY = b"__GANGLION__\n"
 """Textual's web driver prints this line before its packets."""
 
@@ -52,7 +54,7 @@ class PageShell:
                 await self._start(size)
                 return
         if previous is not None:
-            await previous.close(message=b"This shell is open in another tab.")
+            await previous.close(code=OPENED_ELSEWHERE)
         await self.resize(size)
         await self._send("M", _as_json(type="attach"))
 

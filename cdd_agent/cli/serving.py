@@ -20,7 +20,7 @@ import textual_serve
 from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Handler
 
-from cdd_agent.cli.page_shell import PageShell, PageSize, close_page
+from cdd_agent.cli.page_shell import RELOAD_TIME, PageShell, PageSize, close_page
 from cdd_agent.process.signals import handle_signals
 
 _PAGE = Path(__file__).with_name("serving.html")
@@ -159,6 +159,7 @@ class ShellServer:
         words = {
             "title": escape(self._title),
             "websocket": escape(f"{scheme}://{request.host}/ws/"),
+            "reload_time": str(round(RELOAD_TIME)),
             "font_size": str(_number(request, "fontsize", 16)),
         }
         text = Template(_PAGE.read_text("utf-8")).substitute(words)

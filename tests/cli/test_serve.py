@@ -19,6 +19,7 @@ import pyte
 import pytest
 
 from cdd_agent.cli.main import main
+from cdd_agent.cli.page_shell import OPENED_ELSEWHERE
 from cdd_agent.cli.serve import warning
 from cdd_agent.errors import ExitCode
 from tests.support.projects import SLUG, Sandbox, Step, check, endless_check, says
@@ -132,12 +133,12 @@ class Page:
         except TimeoutError:
             pytest.fail(f"{text!r} is not in:\n{self.text}")
 
-    async def is_closed(self) -> bool:
-        """Wait until the server closes the page."""
+    async def close_code(self) -> int | None:
+        """Wait until the server closes the page. Return the reason."""
         async with asyncio.timeout(PATIENCE):
             async for _ in self._socket:
                 pass
-        return self._socket.closed
+        return self._socket.close_code
 
     async def close(self) -> None:
         await self._socket.close()
@@ -243,6 +244,7 @@ async def test_a_step_is_carried_out_in_the_page(
     assert (tmp_path / "a project's folder/a.txt").read_text().strip() == "good"
     said = await served.end()
     assert served.process.returncode == ExitCode.DONE
+    assert await page.close_code() == aiohttp.WSCloseCode.GOING_AWAY
     assert served.token not in said
 
 
@@ -321,7 +323,7 @@ async def test_a_shell_is_shown_by_the_page_that_opened_it_last(
 ) -> None:
     first = await opened(served, browser)
     second = await opened(served, browser)
-    assert await first.is_closed()
+    assert await first.close_code() == OPENED_ELSEWHERE
     await second.type("here")
     await second.until_shown("here")
     assert len(served.shells()) == 1
