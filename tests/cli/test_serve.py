@@ -136,9 +136,12 @@ class Page:
     async def close_code(self) -> int | None:
         """Wait until the server closes the page. Return the reason."""
         async with asyncio.timeout(PATIENCE):
-            async for _ in self._socket:
-                pass
-        return self._socket.close_code
+            while True:
+                message = await self._socket.receive()
+                if message.type is aiohttp.WSMsgType.CLOSE:
+                    return int(message.data)
+                if message.type is not aiohttp.WSMsgType.BINARY:
+                    return None
 
     async def close(self) -> None:
         await self._socket.close()
