@@ -36,7 +36,7 @@ from cdd_agent.wiring import Wiring, open_commands, open_desk
 
 
 class _Making(NamedTuple):
-    """How a plan is made."""
+    """The flags of `cdd plan SLUG`."""
 
     yes: bool
     """Write the plan even if it has errors."""
