@@ -83,8 +83,8 @@ class ExecutorAgent(TicketAgent):
     """Runs a ticket's plan as the user says."""
 
     name = "executor"
-    placeholder = "status, skip, exit, or instructions for the step …"
-    after_a_failure = "retry, skip, exit, or what to do differently …"
+    placeholder = "status, skip, close, or instructions for the step …"
+    after_a_failure = "retry, skip, close, or what to do differently …"
     OTHERS = (
         ("`help`", "this"),
         (
@@ -524,7 +524,7 @@ class ExecutorAgent(TicketAgent):
         )
 
     @property
-    def to_the_model(self) -> str:  # type: ignore[override]
+    def to_the_model(self) -> str:
         now = self._engine.run.next_step
         return f"send it to step {now.label} anyway" if now else "send it to a step"
 
@@ -668,14 +668,14 @@ class ExecutorAgent(TicketAgent):
         if step is None:
             return self._engine.run.summary()
         if self._has_failed and not self._is_visit:
-            what = "Type `retry`, `skip` or `exit`, or say what to do differently."
+            what = "Type `retry`, `skip` or `close`, or say what to do differently."
             return Notice(f"Step {step.label} failed. {what}")
         self._note_saved_work()
-        how = "Type `continue`, `all`, `skip` or `exit`, or add instructions."
+        how = "Type `continue`, `all`, `skip` or `close`, or add instructions."
         if self._is_visit:
             how = f"Type {self._exec} to resume."
         elif self._saved_work is not SavedWork.NONE:
-            how = f"{_SAVED[self._saved_work]} Or type `all`, `skip` or `exit`."
+            how = f"{_SAVED[self._saved_work]} Or type `all`, `skip` or `close`."
         text = f"Next: step {step.label}, {step.title.rstrip('.')}. {how}"
         return Notice(text, kind=NoticeKind.WHAT_NEXT)
 

@@ -20,7 +20,6 @@ from cdd_agent.tui.home import Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.terminal_input.choice import ask_for_background
-from cdd_agent.tui.themes import load_last_theme
 from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 
     from textual.driver import Driver
     from textual.notifications import SeverityLevel
-    from textual.screen import Screen
     from textual.worker import Worker
 
     from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
+    from cdd_agent.tui.inspector.screen import InspectorScreen
 
 SHORT_MESSAGE = 3.0
 """Seconds for which a short message is shown, and in which a second key press quits."""
@@ -59,9 +58,10 @@ class ShellBase(Sparing, Guarded, App[CddError]):
         """The time of the last letter or paste."""
         self.quit_asked_at = -inf
         """The time of a key press that quits if it is repeated."""
-        self.step_screen: tuple[Screen[str] | None, float] = (None, inf)
-        """The screen of a step, and the time it appeared. Earlier keys are not for it.
-        """
+        self.inspector: InspectorScreen | None = None
+        """The inspector that was opened last."""
+        self.inspector_shown_at = inf
+        """The time at which it appeared. Earlier keys are not for it."""
         self._message_count = 0
         self._restore_hint: Callable[[], object] | None = None
         """Restores the text that a hint replaced."""
@@ -78,9 +78,8 @@ class ShellBase(Sparing, Guarded, App[CddError]):
             self.driver.write(sequence)
 
     def ask_for_background(self) -> None:
-        """Use the theme that fits the terminal, unless the user has chosen one."""
-        if not load_last_theme().is_chosen:
-            ask_for_background(self.driver)
+        """Ask the terminal which theme fits."""
+        ask_for_background(self.driver)
 
     @property
     def session(self) -> Session | None:
