@@ -537,7 +537,9 @@ async def test_a_diff_without_a_name_shows_the_newest_change(project: Sandbox) -
     assert OutsideDiff in kinds(await say(session, "/diff change-1"))
 
 
-async def test_a_step_without_a_ticket_and_an_unknown_change_are_refused(project: Sandbox) -> None:
+async def test_a_step_without_a_ticket_and_an_unknown_change_are_refused(
+    project: Sandbox,
+) -> None:
     for line in ("/undo 1", "/undo change-1", "/redo change-1", "/diff change-1"):
         with pytest.raises(BadInput):
             await say(project.session(), line)
