@@ -524,7 +524,7 @@ class ExecutorAgent(TicketAgent):
         )
 
     @property
-    def to_the_model(self) -> str:  # type: ignore[override]
+    def to_the_model(self) -> str:
         now = self._engine.run.next_step
         return f"send it to step {now.label} anyway" if now else "send it to a step"
 

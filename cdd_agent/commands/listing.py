@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from cdd_agent.agents.notebook import open_points
+from cdd_agent.agents.spec_notes import open_points
 from cdd_agent.engine.changed_since import add_changes
 from cdd_agent.engine.missing_work import count_changed_files
 from cdd_agent.engine.record import RunRecord

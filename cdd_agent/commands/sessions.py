@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from cdd_agent.agents.conversation_so_far import conversation_so_far
-from cdd_agent.agents.notebook import NAME as NOTEBOOK
+from cdd_agent.agents.spec_notes import NAME as NOTEBOOK
 from cdd_agent.agents.store import LastActive
 from cdd_agent.commands.listing import view
 from cdd_agent.engine.log import RunLog
