@@ -310,7 +310,7 @@ class Session(Struct, eq=False, dict=True):
     def undoing(self) -> SessionUndo:
         """Undo, redo and diff of the changes of this session."""
         project = self.project
-        changes = OutsideChanges.of(project.root, self._redactor)
+        changes = OutsideChanges.open(project.root, self._redactor)
         self.scope.conversations = self.chat.conversations
         return SessionUndo(
             history=ChangeHistory(project.tickets, changes, self._redactor),

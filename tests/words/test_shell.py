@@ -119,18 +119,18 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines",
         ),
         f"/exec {SLUG}": (
-            "status, skip, exit, or instructions for the step …",
+            "status, skip, close, or instructions for the step …",
             "Enter: run step 1, Make a.txt · F1: help",
         ),
         "c": (
-            "retry, skip, exit, or what to do differently …",
+            "retry, skip, close, or what to do differently …",
             (
                 "Enter does nothing: the step failed. Type retry to run it again ·"
                 " F1: help"
             ),
         ),
         f"/socrates {SLUG}": (
-            "your answer, or summary, approve, exit …",
+            "your answer, or summary, approve, close …",
             "Enter: continue · F1: help",
         ),
     }

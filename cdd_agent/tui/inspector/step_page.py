@@ -14,7 +14,7 @@ from cdd_agent.tickets.outcome_words import evidence_in_words
 from cdd_agent.tickets.plan import NO_CHECK
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.inspector.words import count_of, span, step_name
-from cdd_agent.tui.transcript.actions import reply_block, show_diff
+from cdd_agent.tui.transcript.actions import show_diff, text_block
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.verification.outcomes import Result
 from cdd_agent.wording.step_signs import step_remark
@@ -63,7 +63,7 @@ class StepPage(Struct):
             transcript.add(BlockKind.HEADING, "Texts")
         for subject, text in texts.items():
             if text:
-                self._add_folded(transcript, subject, reply_block(text, subject))
+                self._add_folded(transcript, subject, text_block(text, subject))
 
     def _add_folded(
         self, transcript: Transcript, subject: str, block: Foldable
@@ -112,7 +112,7 @@ class StepPage(Struct):
         if len(stayed) > len(shown):
             shown.append(f"and {len(stayed) - len(shown):,} more")
         title = f"{count_of(len(stayed), 'test')} with the same result as before"
-        block = reply_block("\n".join([title, *shown]), "list")
+        block = text_block("\n".join([title, *shown]), "list")
         self._add_folded(transcript, "stayed", block)
 
 
