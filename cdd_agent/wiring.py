@@ -155,28 +155,29 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def session(self) -> Session:
-        openers = {
-            "executor": self.open_executor,
-            "socrates": self.open_socrates,
-            "planner": self.open_planner,
-        }
-
-        def desk(ticket: Ticket) -> PlanDesk:
-            return open_desk(self.session.project, ticket, self.commands)
-
-        given = self.emit, self.tally, self.use, self.find_servers
-        trees = self.make_tree, self.land, self.verify
         return Session(
-            self.project,
-            openers,
-            self.open_chat,
-            *given,
-            desk,
-            lambda: self.code,
-            *trees,
+            project=self.project,
+            openers={
+                "executor": self.open_executor,
+                "socrates": self.open_socrates,
+                "planner": self.open_planner,
+            },
+            open_chat=self.open_chat,
+            emit=self.emit,
+            tally=self.tally,
+            use=self.use,
+            find_servers=self.find_servers,
+            open_desk=self.open_desk,
+            open_code=lambda: self.code,
+            make_tree=self.make_tree,
+            land_run=self.land,
+            verify=self.verify,
             frontend=self.frontend,
             approval=self.approval,
         )
+
+    def open_desk(self, ticket: Ticket) -> PlanDesk:
+        return open_desk(self.session.project, ticket, self.commands)
 
     @cached_property
     def approval(self) -> ApprovalMode:

@@ -1,7 +1,6 @@
 """The Executor in the shell: turns the user's lines into calls of the engine."""
 
 import asyncio
-import re
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
@@ -25,8 +24,9 @@ from cdd_agent.agents.line_guesses import (
 )
 from cdd_agent.agents.meaning import GUIDANCE, LineKind, Meaning
 from cdd_agent.agents.questions import MOST_FILES, about_the_run
-from cdd_agent.agents.run_lines import all_steps_over
-from cdd_agent.agents.ticket_agent import TicketAgent, word
+from cdd_agent.agents.run_agent import RunAgent
+from cdd_agent.agents.run_lines import RunLine, all_steps_over
+from cdd_agent.agents.ticket_agent import Word, word
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
 from cdd_agent.dialogue.code_search import search_in_thread
@@ -47,15 +47,10 @@ from cdd_agent.events.step_events import UndoPreview
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Message
 from cdd_agent.project.rules import project_rules
-from cdd_agent.tickets.plan import STEP_LABEL, NoSuchStep, PlanStep
+from cdd_agent.tickets.plan import NoSuchStep, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tools.read_only import read_only_tools
 
-_LINE = re.compile(
-    rf"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>{STEP_LABEL.pattern}))?"
-    r"(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
-    re.IGNORECASE | re.DOTALL,
-)
 _LONGEST_SLIP = 4_000
 """Characters. What is longer was not typed by mistake, and is not read at every key."""
 _LONGEST_SHOWN = 50
@@ -79,7 +74,7 @@ def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
     return agent._step.number
 
 
-class ExecutorAgent(TicketAgent):
+class ExecutorAgent(RunAgent):
     """Runs a ticket's plan as the user says."""
 
     name = "executor"
@@ -211,13 +206,9 @@ class ExecutorAgent(TicketAgent):
                 self._saved_work = self._engine.run.find_saved_work(step)
 
     def take_up_plan(self) -> None:
-        """Read the plan that the user has just edited. No step runs. Raises
-        `BadInput` for a plan that cannot run.
-        """
         self._engine.reread(is_known=True)
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """See `Engine.preview_undo`."""
         return await self._engine.preview_undo(number)
 
     def steer(self, meaning: Meaning, take: Take) -> bool:
@@ -247,36 +238,51 @@ class ExecutorAgent(TicketAgent):
         return f"`/exec {self.ticket_slug}{' --worktree' * self._own_tree}`"
 
     def read_word(self, text: str) -> Meaning | None:
-        said = None if text.endswith("?") else _LINE.fullmatch(text)
-        known = self.WORDS.get(said["word"].lower()) if said else None
-        if said is None or known is None or (said["step"] and known.step is None):
+        line = RunLine.parse(text)
+        if line is None or text.endswith("?"):
             return None
-        name, run = known.names[0], self._engine.run
-        label = said["step"]
-        number = run.find_number(label) if label else None
-        if name == "skip":
-            typed: tuple[object, ...] = (
-                said["reason"] or "by the user",
-                bool(said["keep"]),
-            )
-        elif name == "retry" and not said["keep"]:
-            typed = (said["reason"] or "",)
-        elif said["keep"] or said["reason"]:
+        declaration = self.WORDS.get(line.typed)
+        if declaration is None or (line.step and declaration.step is None):
             return None
-        else:
-            typed = (number,) if known.step == "any" else ()
-        now = run.next_step
-        if known.step == "next" and label and (now is None or now.number != number):
-            is_next = f". The next step is {now.label}" if now else ""
-            return self.nothing_for(
-                f"Step {label} is not the next one{is_next}.", "Nothing was done."
-            )
-        if label and number is None:
-            error = NoSuchStep(label, run.plan)
+        name = declaration.names[0]
+        takes_ending = name == "skip" or (name == "retry" and not line.keeps)
+        if line.has_ending and not takes_ending:
+            return None
+        number = self._engine.run.find_number(line.step) if line.step else None
+        problem = self._find_problem(declaration, line, number)
+        if problem is not None:
+            return problem
+        match name:
+            case "skip":
+                reason = line.reason or "by the user"
+                return self.meaning_of(declaration, reason, line.keeps)
+            case "retry":
+                return self.meaning_of(declaration, line.reason)
+            case "undo" | "diff":
+                return self.meaning_of(declaration, number)
+            case _:
+                return self.meaning_of(declaration)
+
+    def _find_problem(
+        self, declaration: Word, line: RunLine, number: int | None
+    ) -> Meaning | None:
+        """Return an answer if a word is about a step that it cannot be about. `number`
+        is the step that the line names; None if there is none.
+        """
+        run = self._engine.run
+        upcoming = run.next_step
+        is_upcoming = upcoming is not None and upcoming.number == number
+        if declaration.step == "next" and line.step and not is_upcoming:
+            text = f"Step {line.step} is not the next one."
+            if upcoming is not None:
+                text = f"{text[:-1]}. The next step is {upcoming.label}."
+            return self.nothing_for(text, "Nothing was done.")
+        if line.step and number is None:
+            error = NoSuchStep(line.step, run.plan)
             return self.nothing_for(f"{error}. {error.hint}", "Nothing was done.")
-        if name in ("retry", "skip") and now is None:
+        if declaration.names[0] in ("retry", "skip") and upcoming is None:
             return self.nothing_for("All steps are done.")
-        return self.meaning_of(known, *typed)
+        return None
 
     def _continue_hint(self) -> str:
         now = self._engine.run.next_step
@@ -618,9 +624,6 @@ class ExecutorAgent(TicketAgent):
         return f"step {self._engine.run.plan.label_of(number)}"
 
     async def report_all_done(self) -> None:
-        """Answer a line for a run without a next step: with what else can be done, or
-        what speaks against it.
-        """
         with self._engine.recording():
             run = self._engine.run
             await run.find_missing_work()

@@ -92,6 +92,7 @@ class TicketAgent:
     emit: Emit
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         declared = []
         for member in vars(cls).values():
             declaration = getattr(member, "word", None)

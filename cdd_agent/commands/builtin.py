@@ -54,7 +54,8 @@ from cdd_agent.fleet.table import in_lines
 from cdd_agent.open_project import Project
 from cdd_agent.project.context import project_context
 from cdd_agent.redaction import Redactor
-from cdd_agent.session import NO_AGENT, Session
+from cdd_agent.session import Session
+from cdd_agent.session_lines import NO_AGENT
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan import STEP_LABEL
 
