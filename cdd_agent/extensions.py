@@ -3,7 +3,8 @@ named; the others work on.
 """
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -20,20 +21,36 @@ class Extensions:
         """A noun for one extension: `test runner`."""
         self.left_out: dict[str, str] = {}
         """Names of the extensions that are not used, with the reasons."""
+        self.waiting: list[str] = []
+        """The names of the extensions that are not loaded yet."""
+        self.loading = ""
+        """The name of the extension that is being loaded."""
+        self.seconds: dict[str, float] = {}
+        """How long each extension took to load."""
 
     def load(self, make: Callable[[str, object], _Value]) -> tuple[_Value, ...]:
         """Load all extensions. `make` checks one, which was built without arguments."""
-        loaded: list[_Value] = []
-        for entry_point in entry_points(group=self._group):
-            name = _full_name(entry_point)
-            try:
-                loaded.append(make(name, entry_point.load()()))
-            # whatever another package does, cdd works without it
-            except Exception as error:  # noqa: BLE001
-                self.leave_out(name, error)
-        return tuple(loaded)
+        return tuple(self.load_each(make))
 
-    def leave_out(self, name: str, error: Exception) -> None:
+    def load_each(self, make: Callable[[str, object], _Value]) -> Iterator[_Value]:
+        """Yield each extension as soon as it is loaded."""
+        points = list(entry_points(group=self._group))
+        self.waiting = [_full_name(entry_point) for entry_point in points]
+        for entry_point in points:
+            self.loading = _full_name(entry_point)
+            started = time.monotonic()
+            try:
+                value = make(self.loading, entry_point.load()())
+            # whatever another package does, cdd works without it
+            except (Exception, SystemExit) as error:  # noqa: BLE001
+                self.leave_out(self.loading, error)
+            else:
+                yield value
+            self.seconds[self.loading] = time.monotonic() - started
+            self.waiting.remove(self.loading)
+        self.loading = ""
+
+    def leave_out(self, name: str, error: BaseException) -> None:
         """Note that an extension is not used any more."""
         if name not in self.left_out:
             self.left_out[name] = f"{type(error).__name__}: {error}"[:300]

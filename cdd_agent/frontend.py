@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
+from cdd_agent.changes.review import Review
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.question_events import (
     ActionProposed,
@@ -18,19 +19,21 @@ from cdd_agent.events.question_events import (
     UndoProposed,
 )
 
-if TYPE_CHECKING:
-    from cdd_agent.changes.review import Review
+_NO_REVIEW = Review(None, ())
 
 
 class Decision(Struct, frozen=True):
-    """The user's answer about changes. YES: write the ones that `review` takes.
-    ALWAYS: these and all later ones of this run. NO: write nothing; the model gets the
-    `reason` and is asked again, and without a reason the work stops.
+    """The decision of the user about a question. About changes, YES writes those that
+    `review` accepts, and ALWAYS also writes all later ones of this run. NO writes
+    nothing; the model gets the `reason` and is asked again, and without a reason the
+    work stops.
     """
 
     choice: Choice
-    review: Review
+    review: Review = _NO_REVIEW
+    """The changes with the user's marks; empty for other questions."""
     reason: str = ""
+    """The reason for a no."""
 
 
 REST = 0.7

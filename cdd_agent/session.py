@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.active_memory import AGENT_NAMES, ActiveMemory
 from cdd_agent.agents.base import Agent, GeneralAgent
+from cdd_agent.agents.conversation_so_far import conversation_so_far
 from cdd_agent.agents.meaning import Meaning
 from cdd_agent.agents.mention_completion import files_to_mention
 from cdd_agent.agents.pastes import LONGEST, save_long_line
@@ -26,6 +27,7 @@ from cdd_agent.engine.change_history import ChangeHistory, SessionScope
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.outside import OutsideChanges
 from cdd_agent.engine.outside_undo import OutsideUndoing
+from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.step_details import StepDetails, step_details
 from cdd_agent.engine.timeline import Timeline, timeline
@@ -116,6 +118,8 @@ class Session(Struct, eq=False, dict=True):
     agent: Agent | None = None
     offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, from the last search."""
+    _shown: set[tuple[str, str]] = field(default_factory=set)
+    """The agents and tickets whose conversation the user has seen."""
     _completed: Completed | None = None
     _worked_on: str | None = None
 
@@ -222,6 +226,7 @@ class Session(Struct, eq=False, dict=True):
         self._note_work(ticket)
         self.memory.remember(agent.name, ticket.slug)
         self.emit(AgentChanged(agent.name, agent.ticket_slug))
+        await self._show_conversation(agent.name, ticket)
         try:
             await agent.begin()
         except RunElsewhere:  # the run is elsewhere: this session cannot continue it
@@ -229,6 +234,19 @@ class Session(Struct, eq=False, dict=True):
             raise
         if agent.done:
             self.leave()
+
+    async def _show_conversation(self, name: str, ticket: Ticket) -> None:
+        """Show the saved conversation about a spec or a plan, once in this session."""
+        conversation = (name, ticket.slug)
+        if name not in ("socrates", "planner") or conversation in self._shown:
+            return
+        self._shown.add(conversation)
+        record = RunRecord.of_ticket(ticket, self.redactor)
+        # The agent reports a file that cannot be read.
+        with suppress(BadInput):
+            saved = await asyncio.to_thread(conversation_so_far, record, name)
+            if saved.events:
+                self.emit(saved)
 
     # Runs
 

@@ -9,7 +9,6 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Awaitable
 from contextlib import suppress
 from functools import cached_property
 
@@ -20,10 +19,10 @@ from cdd_agent.changes.review import Review
 from cdd_agent.errors import NotApproved
 from cdd_agent.events.question_events import ActionProposed, Choice, Proposal
 from cdd_agent.frontend import Decision, Frontend
-from cdd_agent.reviewing import review_in_words
+from cdd_agent.reviewing import approve_in_words, review_in_words
 from cdd_agent.sanitize import sanitize_for_display, text_of_paste
 from cdd_agent.threads import in_thread
-from cdd_agent.wording.question_words import answers, question
+from cdd_agent.wording.question_words import question
 
 if sys.platform != "win32":
     import termios
@@ -58,23 +57,11 @@ class Terminal:
             self._show(proposal.details, "  ")  # its title is there already
         else:
             self._show(question(proposal))
-        known = answers(proposal)
-        keys = {word[0]: choice for word, choice in known.items()} | known
-        forget_what_was_typed(self._keyboard)
-        offered = "  ".join(f"[{word[0]}] {word}" for word in known)
-        while True:
-            answer = (await self._line(f"{offered} > ")).strip().lower()
-            if answer in keys:
-                return keys[answer]
-            self._show("Type one of the letters.")
+        return await approve_in_words(proposal, self._show, self._line_from_now)
 
     async def review(self, review: Review) -> Decision:
-        def answer(offered: str) -> Awaitable[str]:
-            forget_what_was_typed(self._keyboard)
-            return self._line(offered)
-
         return await review_in_words(
-            review, self._show, answer, may_edit=sys.stdin.isatty()
+            review, self._show, self._line_from_now, may_edit=sys.stdin.isatty()
         )
 
     async def ask(self, prompt: str) -> str:
@@ -86,6 +73,11 @@ class Terminal:
         lines = [margin + sanitize_for_display(line) for line in text.splitlines()]
         for line in lines:
             self._console.print(line)
+
+    async def _line_from_now(self, prompt: str) -> str:
+        """Return a line that is typed after the question, as `_line` does."""
+        forget_what_was_typed(self._keyboard)
+        return await self._line(prompt)
 
     async def _line(self, prompt: str) -> str:
         """Return a line, or a paste with the line behind it. Raises `NotApproved` when

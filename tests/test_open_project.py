@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.commands.model_choice import choose
+from cdd_agent.commands.model_choice import choose_model
 from cdd_agent.commands.settings import change, settings_of
 from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.engine.lock import TicketLock
@@ -299,7 +299,7 @@ async def test_what_cdd_writes_for_the_user_is_trusted_and_nothing_else(
 ) -> None:
     write(sandbox.root, f"api_base: {EVIL}\ncommands: {{mode: unsafe}}\n")
     session = sandbox.session()
-    await choose(session, ("openai/x", "http://127.0.0.1:8/v1"), save=True)
+    await choose_model(session, "openai/x", "http://127.0.0.1:8/v1", save=True)
     await change(session, "approval", "auto")
     await change(session, "commands.allow", "[npm]")
     origins = {setting.name: setting.origin for setting in settings_of(session.project)}
@@ -317,7 +317,7 @@ async def test_a_model_that_is_saved_stays_trusted_when_the_users_own_changes(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(sandbox.root, "effort: high\n")
-    await choose(sandbox.session(), ("openai/x",), save=True)
+    await choose_model(sandbox.session(), "openai/x", save=True)
     own = tmp_path / "own.yaml"
     own.write_text("model: ollama/y\n")
     monkeypatch.setenv("CDD_USER_CONFIG", str(own))
@@ -341,7 +341,7 @@ async def test_a_model_that_is_saved_replaces_an_address_that_is_not_trusted(
     sandbox: Sandbox,
 ) -> None:
     write(sandbox.root, f"model: openai/x\napi_base: {EVIL}\n")
-    await choose(sandbox.session(), ("anthropic/y",), save=True)
+    await choose_model(sandbox.session(), "anthropic/y", save=True)
     user = User()
     config = user.opens(sandbox.root).config
     assert (config.model, config.api_base) == ("anthropic/y", None)

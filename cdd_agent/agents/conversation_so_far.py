@@ -1,5 +1,6 @@
 """The conversation so far with Socrates or the Planner, read from what they saved."""
 
+from cdd_agent.agents.planning_notes import NAME as PLANNING_NOTES
 from cdd_agent.agents.spec_notes import spec_conversation_events
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import planning_retold
@@ -16,4 +17,6 @@ def conversation_so_far(record: RunRecord, agent: str) -> SessionRestored:
     if agent == "socrates":
         return SessionRestored(record.slug, spec_conversation_events(record))
     assert agent == "planner"
+    if not (record.folder / PLANNING_NOTES).exists():
+        return SessionRestored(record.slug, ())
     return planning_retold(record)

@@ -48,9 +48,13 @@ class DocumentAgent(TicketAgent):
         """Report what is new about the saved notes and the spec."""
         self.tell(*self._conversation.file.news, *spec_notices(self._ticket))
 
+    @property
+    def hint_of_text(self) -> str:
+        return f"Enter: send it to {self.ADDRESS}"
+
     def read_text(self, text: str) -> Meaning:
-        hint = f"Enter: send it to {self.ADDRESS}"
-        return Meaning(LineKind.TEXT, "words", hint, partial(self.use_text, text))
+        act = partial(self.use_text, text)
+        return Meaning(LineKind.TEXT, "words", self.hint_of_text, act)
 
     @abstractmethod
     async def use_text(self, text: str) -> None:

@@ -111,6 +111,12 @@ class PlannerAgent(DocumentAgent):
             self._planning.recorder.note(PersonSaid(meaning.line[:LONGEST_TEXT]))
             await meaning.act()
 
+    @property
+    def hint_of_text(self) -> str:
+        if self._planning.notes.proposal:
+            return "Enter: ask the Planner for this change"
+        return super().hint_of_text
+
     @word(
         *("approve", "yes", "y"),
         does="write the proposed plan to plan.md and return to chat",
@@ -222,6 +228,11 @@ class PlannerAgent(DocumentAgent):
     def _hint_of_enter(self) -> str:
         if self._planning.notes.questions:
             return "Enter: show open questions"
+        if self._planning.notes.proposal:
+            return (
+                "approve: write the plan · other words: change it · Enter: show what"
+                " to type"
+            )
         return "Enter: show what to type next"
 
     @word(
@@ -233,7 +244,7 @@ class PlannerAgent(DocumentAgent):
     async def _discard(self) -> None:
         self._planning.discard()
         self.tell(
-            Notice("Proposal discarded; plan.md unchanged."),
+            Notice("Proposal discarded; plan.md unchanged.", kind=NoticeKind.PLAN_KEPT),
             self._what_next(),
         )
 

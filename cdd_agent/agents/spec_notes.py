@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.agents.added_lines import ADDED_LINES
 from cdd_agent.agents.spec_draft import Draft, OpenQuestion, describe_open_points
 from cdd_agent.agents.spec_items import Item
 from cdd_agent.cost import Cost
@@ -115,12 +116,20 @@ def spec_conversation_events(record: RunRecord) -> tuple[Event, ...]:
     events: list[Event] = []
     for message in history:
         if message.role == "user":
-            events.append(PersonSaid(message.content))
+            words = _without_added_lines(message.content)
+            if words:
+                events.append(PersonSaid(words))
         else:
             events.append(Answer(without_json(message.content)))
     if events and isinstance(events[-1], Answer):
         events.pop()
     return tuple(events)
+
+
+def _without_added_lines(text: str) -> str:
+    """Return the user's words without the lines that the program added."""
+    lines = text.split("\n\n")
+    return "\n\n".join(line for line in lines if line not in ADDED_LINES)
 
 
 def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""`cdd apply`: one saved reply, applied to a folder as a whole or not at all. No model
-and no run take part.
+"""`cdd apply`: a saved reply of a model is applied to a folder, completely or not at
+all. No model and no run take part.
 """
 
 import difflib
@@ -26,6 +26,7 @@ from cdd_agent.changes.model import (
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.changes.reply.fates import refused
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.outside import undo_command
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.engine.outside import OutsideChanges
@@ -35,7 +36,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.charsets import Charsets
-from cdd_agent.open_project import Project
+from cdd_agent.open_project import Project, open_project
 from cdd_agent.redaction import Redactor
 from cdd_agent.sanitize import sanitize_for_display
 
@@ -79,14 +80,26 @@ class Outcome(Struct, frozen=True):
         }
 
 
+def apply(
+    invocation: Invocation,
+    *,
+    reply: str,
+    root: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> ExitCode:
+    project = open_project(root or invocation.project, {}, exactly=root is not None)
+    return apply_reply(project, reply, dry_run=dry_run, as_json=as_json)
+
+
 def apply_reply(
     project: Project, source: str, *, dry_run: bool, as_json: bool
 ) -> ExitCode:
-    """Apply a reply, a file or `-` for standard input, and say what became of it.
-    Raises `BadInput` for no such file.
+    """Apply a reply, a file or `-` for standard input, and print the outcome. Raises
+    `BadInput` if there is no such file.
 
-    Whoever applies it answers for files that its author had not seen; all other rules
-    are those of a step.
+    The user answers for files that the model had not seen. All other rules are those of
+    a step.
     """
     reply = Reply(())
     text = _read(source)

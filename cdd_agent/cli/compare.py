@@ -1,4 +1,4 @@
-"""`cdd compare`: tickets carried out by several models, and a table of the results."""
+"""`cdd compare`: run tickets with several models, and print a table of the results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import re
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +13,9 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.many import Fleet, one_at_a_time, own_tree
-from cdd_agent.cli.orders import find_tickets, read_comparison
+from cdd_agent.cli.orders import ManyOrders, as_child, find_tickets
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import print_json
 from cdd_agent.engine.lock import locked
@@ -26,6 +26,7 @@ from cdd_agent.fleet.board import Board
 from cdd_agent.fleet.board_lines import compared, line_to_json
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.local_runs import COMPARING, folder_of
+from cdd_agent.fleet.order import RunOrder
 from cdd_agent.fleet.table import comparison
 from cdd_agent.open_project import Project
 from cdd_agent.threads import waited_for
@@ -33,35 +34,52 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
 
 
-def compare(options: Namespace) -> int:
-    flags = {
-        "max_attempts": options.max_attempts,
-        "approval": "auto" if options.yes else None,
-    }
-    project = open_for_work(options, flags)
-    tickets = find_tickets(project.tickets, options.slugs)
-    typed = (options.models or "").split(",")
-    models = [model.strip() for model in typed if model.strip()]
-    if not options.clear and not (tickets and models):
+def compare(
+    invocation: Invocation,
+    *,
+    slugs: Sequence[str],
+    models: str | None,
+    jobs: int | None,
+    max_attempts: int | None,
+    yes: bool,
+    clear: bool,
+    as_json: bool,
+) -> int:
+    settings = {"max_attempts": max_attempts, "approval": "auto" if yes else None}
+    project = open_for_work(invocation, settings, as_json=as_json)
+    tickets = find_tickets(project.tickets, slugs)
+    names = [name.strip() for name in (models or "").split(",") if name.strip()]
+    if not clear and not (tickets and names):
         raise BadInput(
             "Which tickets, and which models?",
             hint="Type `cdd compare SLUG --models openai/gpt-5,ollama/qwen3`.",
         )
-    folder, own = folder_of(project.root, COMPARING), own_tree(project)
+    folder, tree = folder_of(project.root, COMPARING), own_tree(project)
     with one_at_a_time(folder):
-        if options.clear:
+        if clear:
             return _clear(project, [ticket.slug for ticket in tickets])
-        jobs = dict[TicketJob, Ticket]()
+        tickets_of_jobs = dict[TicketJob, Ticket]()
         for ticket in tickets:
-            for job in _jobs(project, ticket, models):
-                jobs[job] = ticket
-        comparison = read_comparison(options)
-        board, code = Fleet(project, own, folder, jobs, comparison).carry_out()
-        _print_comparison(board, _diffs(project, folder, board), as_json=options.json)
+            for job in _make_jobs(project, ticket, names):
+                tickets_of_jobs[job] = ticket
+        each = RunOrder(
+            project=invocation.project,
+            ticket="",
+            api_base=invocation.api_base,
+            max_attempts=max_attempts,
+            approves_all=yes,
+        )
+        orders = ManyOrders(
+            each=as_child(each), at_once=jobs, is_comparison=True, as_json=as_json
+        )
+        board, code = Fleet(project, tree, folder, tickets_of_jobs, orders).carry_out()
+        _print_comparison(board, _write_diffs(project, folder, board), as_json=as_json)
     return code
 
 
-def _jobs(project: Project, ticket: Ticket, models: Sequence[str]) -> list[TicketJob]:
+def _make_jobs(
+    project: Project, ticket: Ticket, models: Sequence[str]
+) -> list[TicketJob]:
     """Return a run for each model, all from the same commit: that of runs of this
     comparison that were begun before, else HEAD.
     """
@@ -85,7 +103,7 @@ def name_of(model: str) -> str:
     return f"{name}-{hashlib.sha256(model.encode()).hexdigest()[:6]}"
 
 
-def _diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
+def _write_diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
     """Write the commits of each run to a diff file. Return the files."""
     trees, files = own_tree(project).trees, dict[str, Path]()
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from cdd_agent.cli.without_screen import open_project_of, print_json, print_text
+from cdd_agent.cli.invocation import Invocation
+from cdd_agent.cli.without_screen import open_for_reading, print_json, print_text
 from cdd_agent.commands.code_context import FoundCode, find_code, is_words
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.dialogue.code_search import search_in_thread
@@ -21,53 +21,49 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.files.mention_reader import mentioned_name
 from cdd_agent.open_project import Project
-from cdd_agent.project.context import project_context
+from cdd_agent.project.context import ContextResult, project_context
+
+_EXAMPLE = 'Example: `cdd context "rate limit" --tokens 4000`.'
+_READING = "Reading the project's code …"
 
 
-def context(options: Namespace) -> int:
-    project = open_project_of(options)
-    given = [mentioned_name(project.root, typed) for typed in options.paths]
-    words = [typed for typed in given if is_words(project.root, typed)]
-    paths = [_from_here(project.root, typed) for typed in given if typed not in words]
-    if options.tokens is not None and (not words or options.tokens < 1):
-        why = (
-            "needs words that the code is about"
-            if not words
-            else "must be a number from 1"
-        )
-        raise BadInput(
-            f"--tokens {why}", hint='Example: `cdd context "rate limit" --tokens 4000`.'
-        )
-    in_words = " ".join(words)
-    found = (
-        _about(project, in_words, options.tokens, paths)
-        if words
-        else project_context(project.root, paths)
-    )
-    if options.json:
-        print_json(found.to_json())
+def context(
+    invocation: Invocation, *, paths: Sequence[str], tokens: int | None, as_json: bool
+) -> int:
+    project = open_for_reading(invocation)
+    words, files = list[str](), list[str]()
+    for typed in paths:
+        name = mentioned_name(project.root, typed)
+        if is_words(project.root, name):
+            words.append(name)
+        else:
+            files.append(_from_here(project.root, name))
+    if tokens is not None and not words:
+        raise BadInput("--tokens needs words that the code is about", hint=_EXAMPLE)
+    if tokens is not None and tokens < 1:
+        raise BadInput("--tokens must be a number from 1", hint=_EXAMPLE)
+    shown: FoundCode | ContextResult
+    if words:
+        shown = _find_code(project, " ".join(words), tokens or MOST, files)
     else:
-        print_text(found.as_text())
+        shown = project_context(project.root, files)
+    if as_json:
+        print_json(shown.to_json())
+    else:
+        print_text(shown.as_text())
     return 0
 
 
-def _about(
-    project: Project, words: str, tokens: int | None, paths: Sequence[str]
+def _find_code(
+    project: Project, words: str, tokens: int, paths: Sequence[str]
 ) -> FoundCode:
-    def tell(event: Event) -> None:
+    def print_notice(event: Event) -> None:
         if isinstance(event, Notice):
             sys.stderr.write(f"{event.text}\n")
 
     finder = CodeFinder(project.root, project.tickets.folders)
-    look = partial(
-        find_code,
-        project.root,
-        finder,
-        words,
-        MOST if tokens is None else tokens,
-        paths,
-    )
-    return asyncio.run(search_in_thread(look, tell, "Reading the project's code …"))
+    find = partial(find_code, project.root, finder, words, tokens, paths)
+    return asyncio.run(search_in_thread(find, print_notice, _READING))
 
 
 def _from_here(root: Path, typed: str) -> str:
@@ -75,8 +71,6 @@ def _from_here(root: Path, typed: str) -> str:
     there, otherwise unchanged.
     """
     place = Path(typed).resolve()
-    return (
-        (place.relative_to(root).as_posix() or ".")
-        if place.exists() and place.is_relative_to(root)
-        else typed
-    )
+    if place.exists() and place.is_relative_to(root):
+        return place.relative_to(root).as_posix()
+    return typed

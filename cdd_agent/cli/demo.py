@@ -1,8 +1,8 @@
 """`cdd demo`: the main job on a sample project, with a model that plays a script."""
 
 import sys
-from argparse import Namespace
 
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.runs import run_plan
 from cdd_agent.cli.shell import DEMO_NOTE, run_demo_in_shell
 from cdd_agent.cli.without_screen import printer_for
@@ -13,8 +13,8 @@ from cdd_agent.fleet.order import RunOrder
 from cdd_agent.open_project import accept_once, open_project
 
 
-def demo(options: Namespace) -> int:
-    if options.model or options.api_base or options.record:
+def demo(invocation: Invocation, *, headless: bool, as_json: bool) -> int:
+    if invocation.model or invocation.api_base or invocation.record:
         raise BadInput(
             "The demo uses scripted replies; --model, --api-base and --record do not"
             " work there",
@@ -22,13 +22,11 @@ def demo(options: Namespace) -> int:
         )
     with own_environment():
         folder = copy_sample()
-        # its settings are cdd's own
-        options.trust = True
-        seen = sys.stdin.isatty() and sys.stdout.isatty()
-        if seen and not (options.headless or options.json):
-            return run_demo_in_shell(options, folder, SLUG)
+        can_draw = sys.stdin.isatty() and sys.stdout.isatty()
+        if can_draw and not (headless or as_json):
+            return run_demo_in_shell(invocation, folder, SLUG)
         sys.stderr.write(DEMO_NOTE.format(folder=folder) + "\n")
         project = open_project(folder, {"approval": "auto"}, decide=accept_once)
-        output = Output(printer_for(options.json))
+        output = Output(printer_for(as_json))
         order = RunOrder(folder, SLUG)
         return run_plan(project, order, output, whoever_answers(output.printer))

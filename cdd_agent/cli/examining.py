@@ -5,7 +5,7 @@ import importlib.metadata
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -17,6 +17,8 @@ from rich.text import Text
 
 from cdd_agent.changes.formats.added import left_out as left_out_forms
 from cdd_agent.changes.formats.all_forms import all_forms
+from cdd_agent.cli.invocation import Invocation
+from cdd_agent.commands.added_commands import ADDED
 from cdd_agent.commands.model_setup import how_to_set_up
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
@@ -27,6 +29,7 @@ from cdd_agent.llm.direct.http_client import client_settings, parse_url
 from cdd_agent.llm.litellm_adapter import expect_provider, missing_keys
 from cdd_agent.llm.local_servers import (
     USUAL_PORTS,
+    LocalServer,
     NoModelList,
     find_local_servers,
     models_at,
@@ -36,7 +39,7 @@ from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.providers import Endpoint
 from cdd_agent.network.certificates import certificate_sources
 from cdd_agent.network.proxies import proxy_for
-from cdd_agent.open_project import Decide, Project, leave_out, open_project
+from cdd_agent.open_project import Decide, Project, accept_once, leave_out, open_project
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, Models
 from cdd_agent.settings.models import fallbacks_of, of_role
@@ -59,8 +62,37 @@ _UNTRUSTED_MODEL = (
     "the project sets one that you do not trust yet. Review it with `cdd trust`, accept"
     " it with `cdd trust --give`"
 )
+_SLOW_IMPORT = 1.0
+"""Seconds of an import that are worth a remark."""
+_SIGNS = {True: ("✓", "green"), False: ("✗", "red"), None: ("!", "yellow")}
+_COMMAND_MODES = {
+    "safe": "only programs on the list run",
+    "ask": "you are asked about other programs",
+    "unsafe": "every command runs, in a real shell",
+}
 Finding = tuple[bool | None, str]
 """True if all is well, None if it may be, False if not; and a text about it."""
+
+
+def doctor(invocation: Invocation) -> ExitCode:
+    settings = {"model": invocation.model, "api_base": invocation.api_base}
+    decide = accept_once if invocation.trust else leave_out
+    return examine(invocation.project, settings, decide=decide)
+
+
+class _Report:
+    """Prints findings, a line for each."""
+
+    def __init__(self) -> None:
+        self.console = Console(
+            highlight=False, markup=False, emoji=False, soft_wrap=True
+        )
+
+    def add(self, good: bool | None, name: str, text: str) -> None:
+        """Print a finding: True if all is well, None if it may be, False if not."""
+        glyph, style = _SIGNS[good]
+        line = Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text)
+        self.console.print(line)
 
 
 def examine(
@@ -75,136 +107,142 @@ def examine(
     `flags` replace settings; `ports` are the ports at which model servers of this
     computer are sought.
     """
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-
-    def say(good: bool | None, name: str, text: str) -> None:
-        glyph, style = {
-            True: ("✓", "green"),
-            False: ("✗", "red"),
-            None: ("!", "yellow"),
-        }[good]
-        console.print(
-            Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text)
-        )
-
-    say(
-        True,
-        "cdd",
-        f"{VERSION}, Python {platform.python_version()}, {platform.system()}",
-    )
-    if other := _version_of_other_program():
-        say(
-            None,
-            "package",
-            (
-                f"cdd-agent {other} is installed, too, and shares its files with"
-                " cdd-shell. Run `pip uninstall cdd-agent`, which removes these files,"
-                " then install cdd-shell again."
-            ),
-        )
-    root = find_root(folder)
-    is_project = (root / PROJECT_FILE).is_file()
-    say(
-        is_project or None,
-        "project",
-        f"{root}{'' if is_project else ' (not set up yet; run `cdd init`)'}",
-    )
-    branch, git = current_branch(root), shutil.which("git")
-    if git is None:
-        say(False, "git", "not found. Install git: steps need it for checkpoints")
-    else:
-        say(
-            bool(branch) or None,
-            "git",
-            (
-                f"branch {branch}"
-                if branch
-                else "not a repository; checkpoints go into .cdd"
-            ),
-        )
+    report = _Report()
+    _report_program(report)
+    has_git = _report_place(report, find_root(folder))
     try:
         project = open_project(folder, flags, decide=decide)
     except BadInput as error:
-        say(False, "config", error.message)
+        report.add(False, "config", error.message)
         return ExitCode.BAD_INPUT
+    _report_settings(report, project)
+    _report_extensions(report)
+    can_check = _report_tests(report, project)
+    has_models = _report_models(report, project, ports)
+    if has_git and can_check and has_models:
+        return ExitCode.DONE
+    return ExitCode.BAD_INPUT
+
+
+def _report_program(report: _Report) -> None:
+    python, system = platform.python_version(), platform.system()
+    report.add(True, "cdd", f"{VERSION}, Python {python}, {system}")
+    other = _version_of_other_program()
+    if other:
+        text = (
+            f"cdd-agent {other} is installed, too, and shares its files with cdd-shell."
+            " Run `pip uninstall cdd-agent`, which removes these files, then install"
+            " cdd-shell again."
+        )
+        report.add(None, "package", text)
+
+
+def _report_place(report: _Report, root: Path) -> bool:
+    """Report on the folder and on git. Return False if there is no git."""
+    if (root / PROJECT_FILE).is_file():
+        report.add(True, "project", str(root))
+    else:
+        report.add(None, "project", f"{root} (not set up yet; run `cdd init`)")
+    if shutil.which("git") is None:
+        text = "not found. Install git: steps need it for checkpoints"
+        report.add(False, "git", text)
+        return False
+    branch = current_branch(root)
+    if branch:
+        report.add(True, "git", f"branch {branch}")
+    else:
+        report.add(None, "git", "not a repository; checkpoints go into .cdd")
+    return True
+
+
+def _report_settings(report: _Report, project: Project) -> None:
     if file := existing_user_file():
-        say(True, "config", f"{file} (your settings for all projects)")
+        report.add(True, "config", f"{file} (your settings for all projects)")
     elif user_file() is None:
-        say(
-            None,
-            "home",
-            "no home folder, so no settings for all projects",
-        )
-    _tell_trust(project, say)
+        report.add(None, "home", "no home folder, so no settings for all projects")
+    _report_trust(report, project)
     tickets = project.tickets.list()
-    say(
-        bool(tickets) or None,
-        "tickets",
-        (
-            f"{len(tickets)} in {project.config.tickets_dir}"
-            if tickets
-            else "none yet (cdd new TYPE NAME)"
-        ),
-    )
-    mode = project.config.commands.mode
-    allow = ", ".join(project.config.commands.allow)
-    modes = {
-        "safe": "only programs on the list run",
-        "ask": "you are asked about other programs",
-        "unsafe": "every command runs, in a real shell",
-    }
-    say(
-        mode == "safe" or None,
-        "commands",
-        f"{mode}: {modes[mode]}{f'; also allowed: {allow}' if allow else ''}",
-    )
-    all_forms()
-    for form, problem in left_out_forms.items():
-        say(None, "replies", f"the reply form {form} is not used: {problem}")
-    added_adapters()
-    fit = _tests(project, say) and git is not None
-    with console.status("Checking the model …"):
-        servers = asyncio.run(find_local_servers(ports))
-        configs = {"model": project.config, **_others(project.config)}
-        findings = {
-            name: _asking(config, project.root) for name, config in configs.items()
-        }
-    has_model = project.config.model is not None
-    is_untrusted = not has_model and leaves_out_model(project.trust)
-    if is_untrusted:
-        findings["model"] = (False, _UNTRUSTED_MODEL)
-    for adapter, problem in left_out_adapters.items():
-        say(None, "model", f"the model adapter {adapter} is not used: {problem}")
-    for name, (good, text) in findings.items():
-        say(good, name, text)
-    for server in servers:
-        say(
-            bool(server.models) or None,
-            "server",
-            f"{server.name} at {server.api_base}: {_listed(server.models)}",
-        )
-        if server.models:
-            first = OfferedModel(server.models[0], server.name, server.api_base)
-            # settings that choose it
-            lines = as_lines({"model": first.model, "api_base": first.api_base})
-            console.print(indent(lines, " " * 10))
-    if not has_model and not is_untrusted:
-        console.print(f"\n{how_to_set_up(in_shell=False)}")
-    can_be_asked = all(good is not False for good, _ in findings.values())
-    return ExitCode.DONE if fit and can_be_asked else ExitCode.BAD_INPUT
+    if tickets:
+        text = f"{len(tickets)} in {project.config.tickets_dir}"
+        report.add(True, "tickets", text)
+    else:
+        report.add(None, "tickets", "none yet (cdd new TYPE NAME)")
+    commands = project.config.commands
+    text = f"{commands.mode}: {_COMMAND_MODES[commands.mode]}"
+    if commands.allow:
+        text += f"; also allowed: {', '.join(commands.allow)}"
+    report.add(commands.mode == "safe" or None, "commands", text)
 
 
-def _tell_trust(project: Project, say: Callable[[bool | None, str, str], None]) -> None:
-    """Show how many of the project's settings need trust, or which are not used."""
+def _report_trust(report: _Report, project: Project) -> None:
+    """Report how many of the project's settings need trust, or which are not used."""
     trust = project.trust
     if trust.left_out:
-        say(None, "trust", f"{left_out_in_words(trust)}. Review them with `cdd trust`")
+        text = f"{left_out_in_words(trust)}. Review them with `cdd trust`"
+        report.add(None, "trust", text)
     elif trust.settings:
         many = len(trust.settings)
         text = f"{many} of the project's settings need it and have it (`cdd trust`)"
-        say(True, "trust", text)
+        report.add(True, "trust", text)
     else:
-        say(True, "trust", "no setting of the project needs it")
+        report.add(True, "trust", "no setting of the project needs it")
+
+
+def _report_extensions(report: _Report) -> None:
+    """Report the parts that other packages add."""
+    all_forms()
+    added_adapters()
+    all_runners()
+    for name, kind, problems in (
+        ("replies", "reply form", left_out_forms),
+        ("model", "model adapter", left_out_adapters),
+        ("tests", "test runner", left_out_runners),
+    ):
+        for full_name, problem in problems.items():
+            text = f"the {kind} {full_name} is not used: {problem}"
+            report.add(None, name, text)
+    ADDED.wait()
+    for command in ADDED.loaded.values():
+        full_name = ADDED.full_names[command.name]
+        seconds = ADDED.extensions.seconds[full_name]
+        text = f"/{full_name}: {command.summary}"
+        if seconds > _SLOW_IMPORT:
+            text += f" (takes {seconds:.1f} s to load)"
+        report.add(True, "added", text)
+    for full_name, problem in ADDED.extensions.left_out.items():
+        text = f"the command {full_name} is not used: {problem}"
+        report.add(None, "added", text)
+
+
+def _report_models(report: _Report, project: Project, ports: Mapping[str, int]) -> bool:
+    """Report the models and the servers of this computer. Return False if a model
+    cannot be called.
+    """
+    config = project.config
+    with report.console.status("Checking the model …"):
+        servers = asyncio.run(find_local_servers(ports))
+        configs = {"model": config, **_others(config)}
+        findings = {name: _asking(own, project.root) for name, own in configs.items()}
+    is_untrusted = config.model is None and leaves_out_model(project.trust)
+    if is_untrusted:
+        findings["model"] = (False, _UNTRUSTED_MODEL)
+    for name, (good, text) in findings.items():
+        report.add(good, name, text)
+    for server in servers:
+        _report_server(report, server)
+    if config.model is None and not is_untrusted:
+        report.console.print(f"\n{how_to_set_up(in_shell=False)}")
+    return all(good is not False for good, _ in findings.values())
+
+
+def _report_server(report: _Report, server: LocalServer) -> None:
+    text = f"{server.name} at {server.api_base}: {_listed(server.models)}"
+    report.add(bool(server.models) or None, "server", text)
+    if server.models:
+        first = OfferedModel(server.models[0], server.name, server.api_base)
+        # settings that choose it
+        lines = as_lines({"model": first.model, "api_base": first.api_base})
+        report.console.print(indent(lines, " " * 10))
 
 
 def _version_of_other_program() -> str | None:
@@ -219,63 +257,62 @@ def _version_of_other_program() -> str | None:
         return None
 
 
-def _tests(project: Project, say: Callable[[bool | None, str, str], None]) -> bool:
-    """Show how steps are checked, and why. Return False if a command cannot run."""
-    all_runners()
-    for name, problem in left_out_runners.items():
-        say(None, "tests", f"the test runner {name} is not used: {problem}")
+def _report_tests(report: _Report, project: Project) -> bool:
+    """Report how steps are checked, and why. Return False if a command cannot run."""
     commands = CommandRunner(project.root, project.config.commands)
     test_command = project.config.test_command
     try:
         if test_command:
             (check,) = project_checks(test_command, commands)
-            return _report_check(check, "set by `test_command`", commands, say)
-        known = survey(project.root)
+            return _report_check(report, check, "set by `test_command`", commands)
+        survey_of_tests = survey(project.root)
     except BadInput as error:
-        say(False, "tests", error.message)
+        report.add(False, "tests", error.message)
         return False
     can_run = True
-    for found in known.runs:
-        is_good = _report_check(found.check, found.reason, commands, say)
+    for run in survey_of_tests.runs:
+        is_good = _report_check(report, run.check, run.reason, commands)
         can_run = can_run and is_good
-    for note in known.notes:
-        say(None, "tests", note)
-    for tool in known.worth_naming:
-        words = f"{tool.name} is recognised ({tool.file})"
-        say(None, "tests", f"{words}. To use it, set `test_command: {tool.command}`")
-    if not known.runs:
-        words = "no runner that cdd knows" if not known.worth_naming else "none runs"
-        say(None, "tests", f"{words}; steps will be unverified")
+    for note in survey_of_tests.notes:
+        report.add(None, "tests", note)
+    for tool in survey_of_tests.worth_naming:
+        text = (
+            f"{tool.name} is recognised ({tool.file}). To use it, set `test_command:"
+            f" {tool.command}`"
+        )
+        report.add(None, "tests", text)
+    if not survey_of_tests.runs:
+        reason = "no runner that cdd knows"
+        if survey_of_tests.worth_naming:
+            reason = "none runs"
+        report.add(None, "tests", f"{reason}; steps will be unverified")
     return can_run
 
 
 def _report_check(
-    check: Check,
-    reason: str,
-    commands: CommandRunner,
-    say: Callable[[bool | None, str, str], None],
+    report: _Report, check: Check, reason: str, commands: CommandRunner
 ) -> bool:
-    """Show a check, where it comes from, and what it would run. Return False if its
+    """Report a check, where it comes from, and what it would run. Return False if its
     program is missing.
     """
     program = check.argv[0]
     if shutil.which(program) is None and not (commands.root / program).is_file():
-        say(False, "tests", f"`{check.shown}`: {program} was not found")
+        report.add(False, "tests", f"`{check.shown}`: {program} was not found")
         return False
-    words = f"`{check.shown}`, {reason}"
+    text = f"`{check.shown}`, {reason}"
     collection = asyncio.run(collect_tests(check, commands))
     if collection is None:
-        say(True, "tests", words)
+        report.add(True, "tests", text)
         return True
-    words = f"{words}; {_describe_environment(program, commands.root)}"
-    is_good = True if collection.tests and not collection.problem else None
+    text += f"; {_describe_environment(program, commands.root)}"
     if collection.tests or not collection.problem:
         plural = "" if collection.tests == 1 else "s"
-        words += f"; {collection.tests} test{plural} collected"
-        words += f" in {collection.seconds:.1f} s"
+        text += f"; {collection.tests} test{plural} collected"
+        text += f" in {collection.seconds:.1f} s"
     if collection.problem:
-        words += f"; {collection.problem}"
-    say(is_good, "tests", words)
+        text += f"; {collection.problem}"
+    is_good = True if collection.tests and not collection.problem else None
+    report.add(is_good, "tests", text)
     return True
 
 
@@ -305,49 +342,61 @@ def _others(config: Config) -> dict[str, Config]:
 
 def _asking(config: Config, root: Path) -> Finding:
     """Return how the model is called, or why it cannot be called."""
-    model, api_base = config.model, config.api_base
+    model = config.model
     if model is None:
         return False, "none set up yet"
     try:
-        if model.startswith(("script:", "replay:")):
-            make_model(config, root, watched=False)
-            return True, _asked(config)
         endpoint = direct_endpoint(config)
-        if endpoint is None and added_adapter(config):
+        is_script = model.startswith(("script:", "replay:"))
+        if is_script or (endpoint is None and added_adapter(config)):
             make_model(config, root, watched=False)
             return True, _asked(config)
         if endpoint is None:
-            expect_provider(model, api_base)
+            expect_provider(model, config.api_base)
     except BadInput as error:
         return False, error.in_a_line
-    if endpoint is not None:
-        missing = [endpoint.key_variable] if endpoint.lacks_key else []
-        # A server that needs a key is asked only for replies.
-        api_base = None if endpoint.needs_key else endpoint.compatible_base
-    else:
-        missing = [] if api_base else missing_keys(model)
-    if missing:
-        return False, f"{model}: {' and '.join(missing)} not set in the environment"
-    if endpoint is not None and (problem := _network_problem(endpoint)):
+    if endpoint is None:
+        return _asking_through_litellm(config)
+    if endpoint.lacks_key:
+        return False, _describe_missing_keys(config, [endpoint.key_variable])
+    if problem := _network_problem(endpoint):
         return False, f"{model}: {problem}"
+    # A server that needs a key is asked only for replies.
+    api_base = None if endpoint.needs_key else endpoint.compatible_base
     if not api_base:
         return True, _asked(config)
+    return _asking_server(config, endpoint, api_base)
+
+
+def _asking_through_litellm(config: Config) -> Finding:
+    assert config.model is not None
+    if config.api_base:
+        return _asking_server(config, None, config.api_base)
+    missing = missing_keys(config.model)
+    if missing:
+        return False, _describe_missing_keys(config, missing)
+    return True, _asked(config)
+
+
+def _describe_missing_keys(config: Config, keys: Sequence[str]) -> str:
+    return f"{config.model}: {' and '.join(keys)} not set in the environment"
+
+
+def _asking_server(config: Config, endpoint: Endpoint | None, api_base: str) -> Finding:
+    """Return whether a server has the model."""
+    key = endpoint.key if endpoint else None
     try:
-        models = asyncio.run(
-            models_at(api_base, endpoint.key if endpoint else None, SERVER_TIMEOUT)
-        )
+        models = asyncio.run(models_at(api_base, key, SERVER_TIMEOUT))
     except NoModelList as error:
-        words = f"{_asked(config)}; could not check whether it has the model: {error}"
+        text = f"{_asked(config)}; could not check whether it has the model: {error}"
         if error.is_refusal and endpoint is not None:
-            words = f"{words}. {endpoint.key_hint}"
-        return None, words
+            text = f"{text}. {endpoint.key_hint}"
+        return None, text
     except ModelError as error:
-        return False, f"{model}: {error.in_a_line}"
+        return False, f"{config.model}: {error.in_a_line}"
     if endpoint and not {endpoint.model, f"{endpoint.model}:latest"} & set(models):
-        return (
-            None,
-            f"{_asked(config)}; the model is not in its list: {_listed(models)}",
-        )
+        text = f"{_asked(config)}; the model is not in its list: {_listed(models)}"
+        return None, text
     return True, _asked(config)
 
 
@@ -377,32 +426,36 @@ def _network_notes(endpoint: Endpoint) -> list[str]:
 
 
 def _listed(models: tuple[str, ...]) -> str:
+    if not models:
+        return "it has no model yet"
+    text = ", ".join(models[:_SHOWN_MODELS])
     more = len(models) - _SHOWN_MODELS
-    return (", ".join(models[:_SHOWN_MODELS]) or "it has no model yet") + (
-        f", and {more} more" if more > 0 else ""
-    )
+    return f"{text}, and {more} more" if more > 0 else text
 
 
 def _asked(config: Config) -> str:
     """Return the model and how it is called."""
     assert config.model is not None
+    if config.model.startswith(("script:", "replay:")):
+        return config.model
+    notes = [f"{name} {value}" for name, value in _call_settings(config).items()]
+    if endpoint := direct_endpoint(config):
+        notes += _network_notes(endpoint)
+        way = f"{config.model} at {endpoint.base}, asked directly"
+    elif adapter := added_adapter(config):
+        way = f"{config.model}, asked by the model adapter {adapter.name}"
+    else:
+        place = f" at {config.api_base}" if config.api_base else ""
+        way = f"{config.model}{place}, asked through litellm"
+    return "; ".join([way, *notes])
+
+
+def _call_settings(config: Config) -> dict[str, object]:
+    """Return the settings that change calls."""
     settings = {
         "effort": config.effort,
         "temperature": config.temperature,
         "max_output_tokens": config.max_output_tokens,
         "request": ", ".join([*config.request.body, *config.request.headers]) or None,
     }
-    how = "".join(
-        f"; {name} {value}" for name, value in settings.items() if value is not None
-    )
-    if config.model.startswith(("script:", "replay:")):
-        return config.model
-    if endpoint := direct_endpoint(config):
-        how += "".join(f"; {note}" for note in _network_notes(endpoint))
-        return f"{config.model} at {endpoint.base}, asked directly{how}"
-    if adapter := added_adapter(config):
-        return f"{config.model}, asked by the model adapter {adapter.name}{how}"
-    return (
-        f"{config.model}{f' at {config.api_base}' if config.api_base else ''}, asked"
-        f" through litellm{how}"
-    )
+    return {name: value for name, value in settings.items() if value is not None}

@@ -5,13 +5,13 @@ merge it.
 from __future__ import annotations
 
 import os
-from argparse import Namespace
 from typing import Any
 
 from msgspec.structs import replace
 
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.trusting import open_for_work
-from cdd_agent.cli.without_screen import printer_for, reference
+from cdd_agent.cli.without_screen import printer_for
 from cdd_agent.cli.working import Output, whoever_answers
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import ExitCode
@@ -22,18 +22,19 @@ from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.wiring import open_landing, open_own_tree
 
 
-def land(options: Namespace) -> int:
-    flags = {"approval": "auto"} if options.yes else {}
-    project = open_for_work(options, flags)
-    ticket = project.tickets.find(reference(options.slug))
-    output = Output(printer_for(options.json))
+def land(
+    invocation: Invocation, *, slug: str, rebase: bool, yes: bool, as_json: bool
+) -> int:
+    settings = {"approval": "auto"} if yes else {}
+    project = open_for_work(invocation, settings, as_json=as_json)
+    ticket = project.tickets.find(slug)
+    output = Output(printer_for(as_json))
     frontend = whoever_answers(output.printer)
 
     async def work() -> None:
         own = await open_own_tree(project, ticket)
-        await open_landing(project, own, frontend, output.emit).land(
-            rebase=options.rebase
-        )
+        landing = open_landing(project, own, frontend, output.emit)
+        await landing.land(rebase=rebase)
 
     output.carry_out(work())
     return ExitCode.DONE

@@ -3,7 +3,6 @@
 import io
 import os
 import sys
-from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,48 +14,60 @@ from cdd_agent.version import VERSION
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return the exit code."""
     arguments = sys.argv[1:] if argv is None else argv
-    if arguments in (["--version"], ["-V"]):
-        sys.stdout.write(f"cdd-shell {VERSION}\n")
-        return ExitCode.DONE
     try:
         _open_streams()
-        # late: `--version` takes at most three times the start of Python
-        from cdd_agent.cli.parser import parse_arguments  # noqa: PLC0415
-
-        return _carry_out(parse_arguments(arguments))
+        return _end_quietly(arguments)
     except KeyboardInterrupt:
         if "--debug" in arguments:
             raise
         return ExitCode.INTERRUPTED
 
 
-def _carry_out(options: Namespace) -> int:
+def _end_quietly(arguments: list[str]) -> int:
+    """Run a command. Output that cannot be written is no crash."""
     try:
-        code: int = options.carry_out(options)
+        code = _parse_and_run(arguments)
         sys.stdout.flush()
         return code
-    except CddError as error:
-        if options.debug:
-            raise
-        _print_error(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        if options.debug:
-            raise
-        sys.stderr.write(f"\nInterrupted. {options.interrupted}\n")
-        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         _discard_output()
         return ExitCode.FAILED
     except OSError as error:
         # files are answered for where they are used
-        if options.debug or error.filename is not None:
+        if "--debug" in arguments or error.filename is not None:
             raise
         sys.stderr.write(
             f"cdd: the output could not be written: {error.strerror or error}\n"
         )
         _discard_output()
         return ExitCode.FAILED
+
+
+def _parse_and_run(arguments: list[str]) -> int:
+    if arguments in (["--version"], ["-V"]):
+        sys.stdout.write(f"cdd-shell {VERSION}\n")
+        return ExitCode.DONE
+    # late: `--version` takes at most three times the start of Python
+    from cdd_agent.cli.parser import parse_arguments  # noqa: PLC0415
+
+    try:
+        command = parse_arguments(arguments)
+    except SystemExit:
+        # `argparse` has printed help. Here a failure to write it is still handled.
+        sys.stdout.flush()
+        raise
+    try:
+        return command.run()
+    except CddError as error:
+        if command.invocation.debug:
+            raise
+        _print_error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        if command.invocation.debug:
+            raise
+        sys.stderr.write(f"\nInterrupted. {command.interrupted}\n")
+        return ExitCode.INTERRUPTED
 
 
 def _print_error(error: CddError) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -17,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.cli.boards import board_face
-from cdd_agent.cli.orders import ManyOrders, find_tickets, read_many_orders
+from cdd_agent.cli.invocation import Invocation
+from cdd_agent.cli.orders import ExecOptions, ManyOrders, find_tickets, read_many_orders
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.working import Output
 from cdd_agent.engine.lock import TicketLock, TicketTaken
@@ -57,31 +57,24 @@ _SAVED_EVERY = 0.5
 """Seconds between two saves of the board without news."""
 
 
-def execute_many(options: Namespace) -> int:
-    """Carry out the tickets that are named, or with `--all` those that are planned."""
-    if options.all and options.slugs:
-        raise BadInput("Name tickets, or `--all planned`, not both")
-    if options.start_over:
-        raise BadInput(
-            "Only one ticket at a time can start over",
-            hint="Run `cdd exec SLUG --start-over` for each.",
-        )
-    if options.driven or options.variant:
-        raise BadInput("`--driven` and `--variant` take only one ticket")
-    many = read_many_orders(options)
-    # `jobs` are those of tickets here
-    project = open_for_work(options, {**many.each.settings, "jobs": None})
+def execute_many(invocation: Invocation, options: ExecOptions) -> int:
+    """Run the tickets that are named, or with `--all` those that are planned."""
+    _refuse_wrong_options(options)
+    many = read_many_orders(invocation, options)
+    # `--jobs` is the number of tickets here
+    settings = {**many.each.settings, "jobs": None}
+    project = open_for_work(invocation, settings, as_json=many.as_json)
     if project.config.record and Path(project.config.record).is_absolute():
         raise BadInput(
             "Several runs cannot record to the same file",
             hint="Set `record` to a path in the project.",
         )
     tickets = find_tickets(project.tickets, options.slugs)
-    folder, own = folder_of(project.root), own_tree(project)
+    folder, tree = folder_of(project.root), own_tree(project)
     with one_at_a_time(folder):
-        if options.all:
+        if options.selection:
             tickets = find_planned(
-                project.root, project.tickets.list(), folder, own.prefix
+                project.root, project.tickets.list(), folder, tree.prefix
             )
             save_planned(folder, tickets)
         if not tickets and not many.as_json:
@@ -92,17 +85,29 @@ def execute_many(options: Namespace) -> int:
         jobs = {
             many.order_for(TicketJob(ticket.slug)).job: ticket for ticket in tickets
         }
-        board, code = Fleet(project, own, folder, jobs, many).carry_out()
+        board, code = Fleet(project, tree, folder, jobs, many).carry_out()
         if not many.as_json:
             _show_next_commands(project.root, board)
     return code
+
+
+def _refuse_wrong_options(options: ExecOptions) -> None:
+    if options.selection and options.slugs:
+        raise BadInput("Name tickets, or `--all planned`, not both")
+    if options.start_over:
+        raise BadInput(
+            "Only one ticket at a time can start over",
+            hint="Run `cdd exec SLUG --start-over` for each.",
+        )
+    if options.driven or options.variant:
+        raise BadInput("`--driven` and `--variant` take only one ticket")
 
 
 class Fleet(Struct):
     """Runs that are carried out together: they share a board, a budget and a folder."""
 
     project: Project
-    own: OwnTree
+    tree: OwnTree
     """The common settings of all trees."""
     folder: Path
     jobs: Mapping[TicketJob, Ticket]
@@ -155,7 +160,7 @@ class Fleet(Struct):
         config, rows = self.project.config, list[Row]()
         require = None if config.require == "off" else config.require
         for job, ticket in self.jobs.items():
-            row = load_row(self.project.root, self.own.prefix, job, ticket, require)
+            row = load_row(self.project.root, self.tree.prefix, job, ticket, require)
             if not row.state.is_completed and not self.many.is_comparison:
                 row = replace(row, state=RunState.WAITING, steps={}, why="")
             rows.append(row)
@@ -167,7 +172,7 @@ class Fleet(Struct):
         """
         tally = Tally()
         for job, ticket in self.jobs.items():
-            spent = load_spent(self.project.root, self.own.prefix, job, ticket)
+            spent = load_spent(self.project.root, self.tree.prefix, job, ticket)
             tally.add(Usage(spent.tokens, 0, spent.estimated, spent.usd))
         return tally
 
@@ -178,7 +183,7 @@ class Fleet(Struct):
 
     async def _check_work(self, coordinator: Coordinator) -> None:
         """A completed run counts as failed if its work is gone."""
-        root, prefix = self.project.root, self.own.prefix
+        root, prefix = self.project.root, self.tree.prefix
         for row in coordinator.board.rows.values():
             if row.state.is_completed:
                 checked = await check_work(root, prefix, row, self.jobs[row.job])
@@ -192,7 +197,7 @@ class Fleet(Struct):
         made = [load_own_tree(folder_of(root, job.name)) for job in self.jobs]
         if self.many.as_json or None not in made:
             return
-        if await self.own.trees.changed(self.own.trees.top, untracked=False):
+        if await self.tree.trees.changed(self.tree.trees.top, untracked=False):
             text = (
                 "Your uncommitted changes are not in the new worktrees. Commit them"
                 " first if the runs need them."

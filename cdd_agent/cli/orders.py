@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.cli.without_screen import reference
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.errors import BadInput
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.order import RunOrder
 from cdd_agent.tickets.slugs import is_folder_name
 from cdd_agent.tickets.store import Ticket, TicketStore
+
+
+class ExecOptions(Struct, frozen=True, kw_only=True):
+    """The arguments and flags of `cdd exec`."""
+
+    slugs: list[str]
+    selection: Literal["planned"] | None
+    """The tickets of `--all`."""
+    jobs: int | None
+    cluster: str | None
+    stop_on_failure: bool
+    yes: bool
+    as_json: bool
+    max_attempts: int | None
+    require: Literal["verified", "checked", "off"] | None
+    start_over: bool
+    worktree: bool
+    base: str | None
+    variant: str
+    driven: bool
 
 
 class ManyOrders(Struct, frozen=True):
@@ -37,79 +57,62 @@ class ManyOrders(Struct, frozen=True):
         return replace(order, model=job.model, base=job.base)
 
 
-def read_order(options: Namespace) -> RunOrder:
+def read_order(invocation: Invocation, options: ExecOptions) -> RunOrder:
     """Return the order for the run of one ticket. Raises `BadInput`."""
     if options.variant and not is_folder_name(options.variant):
         raise BadInput(f"{options.variant!r} cannot be part of a branch's name")
     return RunOrder(
-        project=options.project,
-        ticket=reference(options.slugs[0]),
+        project=invocation.project,
+        ticket=options.slugs[0],
         own_tree=options.worktree,
         variant=options.variant,
         base=options.base,
-        model=options.model,
-        api_base=options.api_base,
-        record=options.record,
+        model=invocation.model,
+        api_base=invocation.api_base,
+        record=invocation.record,
         max_attempts=options.max_attempts,
         require=options.require,
         jobs=options.jobs,
         approves_all=options.yes,
         starts_over=options.start_over,
-        trusts_all=options.trust,
-        as_json=options.json or options.driven,
+        trusts_all=invocation.trust,
+        as_json=options.as_json or options.driven,
         is_driven=options.driven,
     )
 
 
-def read_many_orders(options: Namespace) -> ManyOrders:
+def read_many_orders(invocation: Invocation, options: ExecOptions) -> ManyOrders:
     """Return the orders for the runs of several tickets."""
     each = RunOrder(
-        project=options.project,
+        project=invocation.project,
         ticket="",
         base=options.base,
-        model=options.model,
-        api_base=options.api_base,
-        record=options.record,
+        model=invocation.model,
+        api_base=invocation.api_base,
+        record=invocation.record,
         max_attempts=options.max_attempts,
         require=options.require,
         approves_all=options.yes,
     )
     return ManyOrders(
-        each=_as_child(each),
+        each=as_child(each),
         at_once=options.jobs,
         stops_on_failure=options.stop_on_failure,
-        cluster=options.on,
-        as_json=options.json,
-    )
-
-
-def read_comparison(options: Namespace) -> ManyOrders:
-    """Return the orders for the runs of tickets with several models."""
-    each = RunOrder(
-        project=options.project,
-        ticket="",
-        api_base=options.api_base,
-        max_attempts=options.max_attempts,
-        approves_all=options.yes,
-    )
-    return ManyOrders(
-        each=_as_child(each),
-        at_once=options.jobs,
-        is_comparison=True,
-        as_json=options.json,
+        cluster=options.cluster,
+        as_json=options.as_json,
     )
 
 
 def find_tickets(store: TicketStore, typed: Sequence[str]) -> list[Ticket]:
     """Return the tickets that were typed, each once. Raises `BadInput`."""
-    found = dict[str, Ticket]()
+    tickets = dict[str, Ticket]()
     for name in typed:
-        ticket = store.find(reference(name))
-        found[ticket.slug] = ticket
-    return list(found.values())
+        ticket = store.find(name)
+        tickets[ticket.slug] = ticket
+    return list(tickets.values())
 
 
-def _as_child(order: RunOrder) -> RunOrder:
+def as_child(order: RunOrder) -> RunOrder:
     """Return the order for a child process, whose questions this process answers. Its
     steps run one at a time, because other runs use the machine too.
     """

@@ -1,11 +1,11 @@
 """`cdd undo`, `redo` and `diff` of changes by `cdd apply`, `cdd run` and chat."""
 
 import shlex
-from argparse import Namespace
 from pathlib import Path
 from typing import Literal
 
-from cdd_agent.cli.without_screen import open_project_of
+from cdd_agent.cli.invocation import Invocation
+from cdd_agent.cli.without_screen import open_for_reading
 from cdd_agent.cli.working import Output
 from cdd_agent.engine.change_history import ChangeHistory, list_changes
 from cdd_agent.engine.outside import CHANGE_NAME, OutsideChange, OutsideChanges
@@ -18,34 +18,33 @@ from cdd_agent.redaction import Redactor
 Word = Literal["undo", "redo", "diff"]
 
 
-def is_about_outside(options: Namespace) -> bool:
-    """True if the user named no ticket."""
-    slug = options.slug
-    return slug is None or CHANGE_NAME.fullmatch(slug) is not None
+def is_about_outside(slug: str) -> bool:
+    """True if this names a change of the list of changes, not a ticket."""
+    return CHANGE_NAME.fullmatch(slug) is not None
 
 
-def go_through_outside(options: Namespace, word: Word) -> ExitCode:
+def go_through_outside(
+    invocation: Invocation, word: Word, *, name: str | None, as_json: bool
+) -> ExitCode:
     """Undo, redo or show the named change, or the last one. Raises `CddError`."""
-    if getattr(options, "step", None) is not None:
-        raise BadInput("`--step` needs a ticket", hint="Name the ticket, too.")
-    printer = JsonPrinter() if options.json else TextPrinter(to_stderr=word == "diff")
+    printer = JsonPrinter() if as_json else TextPrinter(to_stderr=word == "diff")
     output = Output(printer)
-    project = open_project_of(options)
+    project = open_for_reading(invocation)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     changes = OutsideChanges.of(project.root, redactor)
     change = None
-    if options.slug is not None:
-        change = _find_change(changes, options.slug)
+    if name is not None:
+        change = _find_change(changes, name)
     undoing = OutsideUndoing(changes, output.emit)
     work = {"undo": undoing.undo, "redo": undoing.redo, "diff": undoing.diff}[word]
     output.carry_out(work(change))
     return ExitCode.DONE
 
 
-def list_all(options: Namespace) -> ExitCode:
+def list_all(invocation: Invocation, *, as_json: bool) -> ExitCode:
     """List the last changes of the project. Raises `CddError`."""
-    output = Output(JsonPrinter() if options.json else TextPrinter())
-    project = open_project_of(options)
+    output = Output(JsonPrinter() if as_json else TextPrinter())
+    project = open_for_reading(invocation)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     changes = OutsideChanges.of(project.root, redactor)
     output.emit(list_changes(ChangeHistory(project.tickets, changes, redactor)))

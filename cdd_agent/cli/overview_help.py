@@ -1,11 +1,11 @@
 """The text of `cdd --help`: how to begin, then the commands in their groups."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import dedent, fill, indent, wrap
 
-from cdd_agent.commands.catalogue import CATALOGUE, in_groups
-from cdd_agent.commands.terminal import Argument
+from cdd_agent.commands.catalogue import in_groups
+from cdd_agent.commands.declaration import Command, Parameter, TerminalFront, Times
 from cdd_agent.errors import ExitCode
 
 _WIDEST = 80
@@ -38,7 +38,7 @@ _MORE = (
 )
 
 
-def overview(names: Iterable[str], options: Iterable[Argument]) -> str:
+def overview(commands: Mapping[str, Command], options: Iterable[Parameter]) -> str:
     """Return the help on all commands, as wide as the terminal."""
     width = help_width()
     parts = [
@@ -46,12 +46,11 @@ def overview(names: Iterable[str], options: Iterable[Argument]) -> str:
         fill(_DESCRIPTION, width),
         _section("Start here", _START, width),
     ]
-    for group, members in in_groups(names):
-        rows = [(name, CATALOGUE[name].summary) for name in members]
+    for group, members in in_groups(commands):
+        rows = [(command.name, command.summary) for command in members]
         parts.append(_section(group, rows, width))
     parts.append(_section("Options", map(_describe, options), width))
-    codes = [(str(int(code)), meaning) for code, meaning in _EXIT_CODES]
-    parts.append(_section("Exit codes", codes, width))
+    parts.append(_section("Exit codes", _code_rows(_EXIT_CODES), width))
     parts.append(fill(_MORE, width))
     return "\n\n".join(parts) + "\n"
 
@@ -62,37 +61,43 @@ def help_width() -> int:
     return max(_NARROWEST, min(columns, _WIDEST))
 
 
-def examples_and_notes(text: str) -> str:
-    """Lay out the examples of a command, and the notes below them."""
+def command_notes(front: TerminalFront) -> str:
+    """Lay out the examples of a command, its notes and its exit codes."""
     width = help_width()
-    examples, *notes = dedent(text).strip().split("\n\n")
+    examples = dedent(front.examples).strip()
     parts = ["examples:\n" + indent(examples, "  ")]
-    for note in notes:
-        lines = note.split("\n")
-        is_prose = not any(line.startswith((" ", "-")) for line in lines)
-        parts.append(fill(note, width) if is_prose else note)
+    if front.notes:
+        # Notes with lines of their own, such as a sample of a file, keep them.
+        is_prose = "\n" not in front.notes
+        parts.append(fill(front.notes, width) if is_prose else front.notes)
+    if front.exit_codes:
+        parts.append(_section("exit codes", _code_rows(front.exit_codes), width))
     return "\n\n".join(parts)
 
 
-def _describe(option: Argument) -> tuple[str, str]:
-    value = option.options.get("metavar", "")
-    if value and option.options.get("nargs") == "?":
+def _code_rows(codes: Iterable[tuple[int, str]]) -> list[tuple[str, str]]:
+    return [(str(int(code)), meaning) for code, meaning in codes]
+
+
+def _describe(option: Parameter) -> tuple[str, str]:
+    value = option.metavar
+    if option.times is Times.OPTIONAL:
         value = f"[{value}]"
-    names = ", ".join(option.names)
-    return f"{names} {value}".rstrip(), option.options["help"]
+    names = ", ".join(option.names.split())
+    return f"{names} {value}".rstrip(), option.note
 
 
 def _section(title: str, rows: Iterable[tuple[str, str]], width: int) -> str:
-    known = list(rows)
-    column = max(len(name) for name, _ in known) + 4
+    entries = list(rows)
+    column = max(len(name) for name, _ in entries) + 4
     lines = [f"{title}:"]
-    for name, text in known:
+    for name, text in entries:
         lines += _row(name, text, column, width)
     return "\n".join(lines)
 
 
 def _row(name: str, text: str, column: int, width: int) -> Iterator[str]:
-    first, *others = wrap(text, width - column)
+    first, *continued = wrap(text, width - column)
     yield f"  {name}".ljust(column) + first
-    for line in others:
+    for line in continued:
         yield " " * column + line

@@ -1,71 +1,83 @@
-"""The parser of what is typed after `cdd`."""
+"""The parser of what is typed after `cdd`. It is derived from the declarations of the
+commands.
+"""
 
 import difflib
 import re
-from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from argparse import (
+    SUPPRESS,
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cdd_agent.cli.overview_help import examples_and_notes, help_width, overview
-from cdd_agent.commands.catalogue import CATALOGUE
-from cdd_agent.commands.terminal import (
+from cdd_agent.cli.invocation import Invocation, ParsedCommand
+from cdd_agent.cli.overview_help import command_notes, help_width, overview
+from cdd_agent.commands.catalogue import terminal_commands
+from cdd_agent.commands.declaration import (
     INTERRUPTED,
     MODEL_FLAGS,
-    Argument,
-    TerminalCommand,
+    Command,
+    Front,
+    Kind,
+    Parameter,
+    Times,
+    option,
+    read_reference,
+    switch,
 )
-from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.completion import find_matches
 from cdd_agent.version import VERSION
 
 _COMMON_FLAGS = (
-    Argument(
-        "-C --project",
-        "work in this folder",
-        type=Path,
-        metavar="DIR",
-        default=SUPPRESS,
-    ),
-    Argument("--debug", "show tracebacks", action="store_true", default=SUPPRESS),
-    Argument(
-        "--trust",
-        "accept the project's settings that need your trust, for this run",
-        action="store_true",
-        default=SUPPRESS,
+    option("-C --project", "DIR", "work in this folder", Kind.PATH),
+    switch("--debug", "show tracebacks"),
+    switch(
+        "--trust", "accept the project's settings that need your trust, for this run"
     ),
 )
 """Flags that may be given before or after the command, like those of the model."""
+_RESUME = Parameter(
+    "--resume",
+    "open the last session again, or the named one; `list` shows the names",
+    metavar="SESSION",
+    times=Times.OPTIONAL,
+)
 _SHELL_FLAGS = (
-    Argument(
+    switch(
         "--plain",
         "open the shell without a screen, line by line: for screen readers, editors and"
         " serial lines",
-        action="store_true",
     ),
-    Argument(
-        "--resume",
-        "open the last session again, or the named one; `list` shows the names",
-        metavar="SESSION",
-        nargs="?",
-        const="",
-    ),
+    _RESUME,
 )
-_HELP = Argument("-h --help", "show this help, or the help of a command")
-_VERSION = Argument("-V --version", "show the version")
+_HELP = switch("-h --help", "show this help, or the help of a command")
+_VERSION = switch("-V --version", "show the version")
+_OPEN_SHELL = "cdd_agent.cli.shell:open_shell"
+_OPEN_SHELL_WITH = "cdd_agent.cli.shell:open_shell_with"
+_PRINT_EVENTS = "cdd_agent.cli.print_events:print_events"
 _OPTIONS = (_HELP, _VERSION, *_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
+
+
+_WRONG_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from")
 
 
 class _Parser(ArgumentParser):
     """A parser whose error for a mistyped command names the probable one."""
 
     def error(self, message: str) -> NoReturn:
-        if wrong := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message):
+        if wrong := _WRONG_COMMAND.match(message):
             message = f"There is no command {wrong[1]!r}"
-            near = difflib.get_close_matches(wrong[1], TERMINAL_COMMANDS, n=1)
-            near = near or list(find_matches(wrong[1], TERMINAL_COMMANDS).best)
+            names = terminal_commands()
+            near = difflib.get_close_matches(wrong[1], names, n=1)
+            if wrong[1] and not near:
+                near = list(find_matches(wrong[1], names).best)
             if near:
                 message += f"; did you mean {near[0]}?"
         super().error(message)
@@ -75,7 +87,7 @@ class _MainParser(_Parser):
     """The parser of everything after `cdd`."""
 
     def format_help(self) -> str:
-        return overview(TERMINAL_COMMANDS, _OPTIONS)
+        return overview(terminal_commands(), _OPTIONS)
 
     def format_usage(self) -> str:
         return "usage: cdd [OPTIONS] [COMMAND ...]; see `cdd help`\n"
@@ -89,75 +101,148 @@ class _CommandParser(_Parser):
         args: Sequence[str] | None = None,
         namespace: Namespace | None = None,
     ) -> tuple[Namespace, list[str]]:
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+        return parsed, unknown
 
 
-def parse_arguments(arguments: Sequence[str]) -> Namespace:
-    """Return the arguments by name, with `carry_out`, the function that does what they
-    ask for. Exits if they are wrong or ask for help.
+def parse_arguments(arguments: Sequence[str]) -> ParsedCommand:
+    """Return the command that was typed. Exits if the arguments are wrong or ask for
+    help.
     """
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     parser = _MainParser("cdd")
-    _add(parser.add_argument, (*_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS))
+    for parameter in (*_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS):
+        _add(parser.add_argument, parameter)
     parser.add_argument(
-        *_VERSION.names, action="version", version=f"cdd-shell {VERSION}"
+        *_VERSION.names.split(), action="version", version=f"cdd-shell {VERSION}"
     )
-    parser.set_defaults(
-        project=Path(),
-        debug=False,
-        trust=False,
-        model=None,
-        api_base=None,
-        record=None,
-    )
-    parser.set_defaults(carry_out=_open_shell, interrupted=INTERRUPTED, command="")
+    parser.set_defaults(command=None)
     subparsers = parser.add_subparsers(metavar="COMMAND", parser_class=_CommandParser)
-    for name, command in TERMINAL_COMMANDS.items():
-        subparser = subparsers.add_parser(
-            name,
-            description=f"{CATALOGUE[name].summary}.",
-            usage=command.usage,
-            epilog=examples_and_notes(command.examples),
-            formatter_class=partial(RawDescriptionHelpFormatter, width=help_width()),
-        )
-        _add(subparser.add_argument, (*_COMMON_FLAGS, *command.arguments))
-        if command.one_of:
-            group = subparser.add_mutually_exclusive_group()
-            _add(group.add_argument, command.one_of)
-        subparser.set_defaults(
-            carry_out=partial(_carry_out, command),
-            command=name,
-            interrupted=command.interrupted,
-        )
-    return parser.parse_args(arguments)
+    for command in terminal_commands().values():
+        _add_command(subparsers.add_parser, command)
+    return _read(vars(parser.parse_args(arguments)))
 
 
-def _add(add_argument: Callable[..., object], arguments: Iterable[Argument]) -> None:
-    for argument in arguments:
-        add_argument(*argument.names, **argument.options)
+def _add_command(add_parser: Callable[..., ArgumentParser], command: Command) -> None:
+    front = command.terminal
+    assert front is not None
+    parser = add_parser(
+        command.name,
+        description=f"{command.summary}.",
+        usage=front.usage,
+        epilog=command_notes(front),
+        formatter_class=partial(RawDescriptionHelpFormatter, width=help_width()),
+    )
+    exclusive = []
+    for parameter in (*_COMMON_FLAGS, *command.parameters_in(Front.TERMINAL)):
+        if parameter.name in front.exclusive:
+            exclusive.append(parameter)
+        else:
+            _add(parser.add_argument, parameter)
+    if exclusive:
+        group = parser.add_mutually_exclusive_group()
+        for parameter in exclusive:
+            _add(group.add_argument, parameter)
+    parser.set_defaults(command=command)
 
 
-def _open_shell(options: Namespace) -> int:
-    code: int = _imported("cdd_agent.cli.shell:open_shell")(options)
-    return code
+def _add(add_argument: Callable[..., object], parameter: Parameter) -> None:
+    """Add an argument or a flag to a parser of `argparse`."""
+    options: dict[str, Any] = {"help": parameter.note}
+    key = parameter.value_key
+    # A missing flag after the command must not hide the same flag before the command.
+    is_common = key in Invocation._fields
+    if parameter.is_flag:
+        options["dest"] = key
+        options["default"] = SUPPRESS if is_common else parameter.default
+    if parameter.is_switch:
+        options["action"] = "store_true"
+        add_argument(*parameter.names.split(), **options)
+        return
+    if parameter.metavar:
+        options["metavar"] = parameter.metavar
+    if parameter.choices:
+        options["choices"] = parameter.choices
+    if parameter.times is not Times.ONCE:
+        options["nargs"] = parameter.times.value
+    if parameter.is_flag and parameter.times is Times.OPTIONAL:
+        options["const"] = ""
+    if parameter.kind in _READERS:
+        options["type"] = _READERS[parameter.kind]
+    names = parameter.names.split() if parameter.is_flag else [key]
+    add_argument(*names, **options)
 
 
-def _carry_out(command: TerminalCommand, options: Namespace) -> int:
-    if command.run:
-        code: int = _imported(command.run)(options)
-    else:
-        run_project_command = _imported("cdd_agent.cli.slash:run_project_command")
-        code = run_project_command(command, _imported(command.of_project), options)
-    return code
+def _read_count(typed: str) -> int:
+    if not typed.isdecimal() or int(typed) < 1:
+        raise ArgumentTypeError(f"{typed!r} is not a whole number from 1")
+    return int(typed)
 
 
-def _imported(address: str) -> Callable[..., Any]:
-    """Import and return the function at an address, as `package.module:name`."""
-    module, _, name = address.partition(":")
-    # late: each command imports only what it needs itself
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
+_READERS: Mapping[Kind, Callable[[str], object]] = {
+    Kind.TICKET: read_reference,
+    Kind.PATH: Path,
+    Kind.NUMBER: int,
+    Kind.COUNT: _read_count,
+}
+"""Functions that read the values of a kind. All other values are text."""
+
+
+def _read(typed: dict[str, Any]) -> ParsedCommand:
+    """Return the command of parsed arguments."""
+    command: Command | None = typed.pop("command")
+    resume = typed.pop("resume")
+    common = {key: typed.pop(key) for key in Invocation._fields if key in typed}
+    invocation = Invocation(**common)
+    if command is None or command.terminal is None:
+        values = {"resume": resume}
+        return ParsedCommand(_OPEN_SHELL, invocation, values, INTERRUPTED)
+    front = command.terminal
+    address, values = front.run, typed
+    if front.opens_shell:
+        address = _OPEN_SHELL_WITH
+        values = {"line": _slash_line(command, typed)}
+    elif not front.run:
+        arguments, flags = _split(command, typed)
+        address = _PRINT_EVENTS
+        values = {
+            "address": command.events,
+            "arguments": arguments,
+            "flags": flags,
+            "as_json": typed.get("as_json", False),
+        }
+    return ParsedCommand(address, invocation, values, front.interrupted)
+
+
+def _split(
+    command: Command, typed: Mapping[str, Any]
+) -> tuple[list[str], dict[str, bool | str]]:
+    """Return the values as a slash command gets them: the arguments in their order, and
+    the flags that were given by name.
+    """
+    arguments: list[str] = []
+    flags: dict[str, bool | str] = {}
+    for parameter in command.parameters_in(Front.TERMINAL):
+        value = typed.get(parameter.value_key)
+        if parameter.is_flag:
+            if value and parameter.value_key != "as_json":
+                flags[parameter.value_key] = value
+        elif isinstance(value, list):
+            # `argparse` also returns a list, an empty one, for `--` as the last word
+            arguments += value
+        elif value or (value == "" and parameter.is_required):
+            arguments.append(value)
+    return arguments, flags
+
+
+def _slash_line(command: Command, typed: Mapping[str, Any]) -> str:
+    """Return the slash command with the same arguments."""
+    arguments, flags = _split(command, typed)
+    words = [f"/{command.name}", *map(shlex.quote, arguments)]
+    for name, flag in command.flags.items():
+        if flags.get(flag.value_key):
+            words.append(name)
+    return " ".join(words)

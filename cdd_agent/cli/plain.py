@@ -35,7 +35,7 @@ from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST, Decision, Nobody
 from cdd_agent.printer import PlainPrinter
 from cdd_agent.process.signals import handle_signals
-from cdd_agent.reviewing import review_in_words
+from cdd_agent.reviewing import approve_in_words, review_in_words
 from cdd_agent.session import Session
 from cdd_agent.terminal import (
     add_to_paste,
@@ -46,7 +46,7 @@ from cdd_agent.terminal import (
     read_burst,
 )
 from cdd_agent.threads import in_thread
-from cdd_agent.wording.question_words import answers, question
+from cdd_agent.wording.question_words import question
 
 _TWICE = 3.0
 """Seconds in which a second Ctrl+C leaves the shell."""
@@ -126,15 +126,8 @@ class PlainShell:
         if isinstance(proposal, UndoProposed) and not self._is_terminal:
             # a script that says `/undo` has decided
             return Choice.YES
-        known = answers(proposal)
-        keys = {word[0]: choice for word, choice in known.items()} | known
         self._printer.say(question(proposal))
-        offered = "  ".join(f"[{word[0]}] {word}" for word in known)
-        while True:
-            answer = (await self._answer(f"{offered} > ")).strip().lower()
-            if answer in keys:
-                return keys[answer]
-            self._printer.say("Type one of the letters.")
+        return await approve_in_words(proposal, self._printer.say, self._answer)
 
     async def review(self, review: Review) -> Decision:
         """The `Frontend` port. An editor has the keyboard to itself: nothing is read

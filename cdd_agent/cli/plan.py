@@ -5,19 +5,19 @@ problems printed.
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 from cdd_agent.agents.plan_desk import PlanDesk
 from cdd_agent.agents.planning import Planning
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import (
-    open_project_of,
+    open_for_reading,
     print_json,
     print_text,
     printer_for,
-    reference,
 )
 from cdd_agent.cli.working import Output, preparing_model
 from cdd_agent.engine.spec_notices import read_spec_problems, spec_notices
@@ -35,30 +35,47 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.wiring import Wiring, open_commands, open_desk
 
 
-def plan(options: Namespace) -> int:
-    *what, slug = options.words
-    if what not in ([], ["show"], ["check"]):
+class _Making(NamedTuple):
+    """How a plan is made."""
+
+    yes: bool
+    """Write the plan even if it has errors."""
+    regenerate: bool
+    """Replace the existing plan."""
+    basic: bool
+    """Make the plan without a model."""
+
+
+def plan(
+    invocation: Invocation,
+    *,
+    words: Sequence[str],
+    as_json: bool,
+    yes: bool,
+    regenerate: bool,
+    basic: bool,
+) -> int:
+    *verbs, slug = words
+    if verbs not in ([], ["show"], ["check"]):
         raise BadInput(
-            f"There is no `cdd plan {' '.join(what)}`",
+            f"There is no `cdd plan {' '.join(verbs)}`",
             hint="Usage: cdd plan [show | check] SLUG",
         )
-    if what and (options.yes or options.regenerate or options.basic):
+    if not verbs:
+        settings = invocation.model_settings
+        project = open_for_work(invocation, settings, as_json=as_json)
+        ticket = project.tickets.find(slug)
+        making = _Making(yes, regenerate, basic)
+        return _make(project, ticket, making, as_json=as_json)
+    if yes or regenerate or basic:
         raise BadInput(
-            f"`cdd plan {what[0]}` does not take --yes, --regenerate or --basic"
+            f"`cdd plan {verbs[0]}` does not take --yes, --regenerate or --basic"
         )
-    if what:
-        project = open_project_of(options)
-    else:
-        flags = ("model", "api_base", "record")
-        project = open_for_work(
-            options, {name: getattr(options, name) for name in flags}
-        )
-    ticket = project.tickets.find(reference(slug))
-    if what == ["show"]:
-        return _show(ticket, as_json=options.json)
-    if what == ["check"]:
-        return _check(project, ticket, as_json=options.json)
-    return _make(project, ticket, options)
+    project = open_for_reading(invocation)
+    ticket = project.tickets.find(slug)
+    if verbs == ["show"]:
+        return _show(ticket, as_json=as_json)
+    return _check(project, ticket, as_json=as_json)
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
@@ -107,30 +124,33 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
     return ExitCode.FAILED if wrong else ExitCode.DONE
 
 
-def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
+def _make(
+    project: Project, ticket: Ticket, making: _Making, *, as_json: bool
+) -> ExitCode:
     """Make the plan and write it. An existing plan stays without `--regenerate`.
 
     Return FAILED if the plan has errors that are not approved; then the proposal is
-    saved and not written. What the model learnt before an error or an interrupt is
+    saved and not written. Answers of the model before an error or an interrupt are
     saved, too.
     """
-    output = Output(printer := printer_for(options.json))
+    output = Output(printer_for(as_json))
+    printer = output.printer
     wiring = Wiring(project, Nobody(), output.emit, watched=False)
     desk = open_desk(project, ticket, wiring.commands)
     for notice in spec_notices(ticket):
         printer.show(notice)
     spec = desk.complete_spec()
     present = desk.present()
-    if present.plan is not None and not options.regenerate:
+    if present.plan is not None and not making.regenerate:
         problems = desk.problems(present.plan, spec, present)
-        return _tell_that_it_stays(printer, desk, problems)
+        return _report_existing(printer, desk, problems)
 
     with closing(wiring.planning(ticket, may_ask=False)) as planning:
         output.carry_out(
-            _propose(planning, basic=options.basic, anew=options.regenerate)
+            _propose(planning, basic=making.basic, replaces=making.regenerate)
         )
         wrong = only_errors(planning.problems())
-        if wrong and not options.yes:
+        if wrong and not making.yes:
             text = (
                 f"{desk.shown_path} was not written. The proposal is saved. Change it"
                 f" with `/plan {ticket.slug}` in the shell, or write it unchanged with"
@@ -144,7 +164,7 @@ def _make(project: Project, ticket: Ticket, options: Namespace) -> ExitCode:
     return ExitCode.DONE
 
 
-def _tell_that_it_stays(
+def _report_existing(
     printer: Printer, desk: PlanDesk, problems: Sequence[Problem]
 ) -> ExitCode:
     """Report that the existing plan stays. Return FAILED if it must be changed."""
@@ -167,16 +187,16 @@ def _tell_that_it_stays(
     return ExitCode.FAILED
 
 
-async def _propose(planning: Planning, *, basic: bool, anew: bool) -> None:
-    """Have a plan proposed: the one of an earlier planning, or from where it was
-    interrupted, or a new one.
+async def _propose(planning: Planning, *, basic: bool, replaces: bool) -> None:
+    """Propose a plan: reuse an earlier proposal, resume interrupted planning, or begin
+    a new one.
     """
     notes, emit = planning.notes, planning.recorder.emit
     with planning.recorder.recording():
         for notice in planning.file.news:
             emit(notice)
         is_under_way = notes.is_open or notes.questions
-        if basic or (notes.proposal and not (anew or is_under_way)):
+        if basic or (notes.proposal and not (replaces or is_under_way)):
             if not basic:
                 text = "Using the plan that was proposed earlier and not written."
                 emit(Notice(text, kind=NoticeKind.RESUMED))

@@ -1,9 +1,8 @@
-"""`cdd run`: a plan of actions, and its report. What it prints is without secrets."""
+"""`cdd run`: carry out a plan of actions, and print a report without secrets."""
 
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from cdd_agent.actions.model import (
     ParsePlanAction,
 )
 from cdd_agent.actions.plan import ActionPlan
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.outside import undo_command
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import print_json
@@ -33,26 +33,34 @@ from cdd_agent.terminal import AnswersFromPipe, find_pipe
 from cdd_agent.wiring import open_commands, open_outside_work, open_runner
 
 
-def run(options: Namespace) -> ExitCode:
+def run(
+    invocation: Invocation,
+    *,
+    plan: str,
+    root: Path | None,
+    yes: bool,
+    as_json: bool,
+    as_yaml: bool,
+) -> ExitCode:
     """Print the questions of the plan on standard error, and read the answers from
     standard input, if that is a pipe or a terminal and does not have the plan.
     """
-    project = open_for_work(
-        options, {}, folder=options.root, exactly=options.root is not None
-    )
-    printer = TextPrinter(to_stderr=options.json or options.yaml)
+    if root is not None:
+        invocation = invocation._replace(project=root)
+    project = open_for_work(invocation, {}, exactly=root is not None, as_json=as_json)
+    printer = TextPrinter(to_stderr=as_json or as_yaml)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
 
     def print_report(report: ExecutionReport) -> None:
-        """The text form is what the printer has shown already."""
-        told = redactor.redacted(report.to_json())
-        if options.json:
-            print_json(told)
-        elif options.yaml:
-            yaml.safe_dump(told, sys.stdout, sort_keys=False, allow_unicode=True)
+        """Print the report as JSON or YAML. The printer has shown the text form."""
+        shown = redactor.redacted(report.to_json())
+        if as_json:
+            print_json(shown)
+        elif as_yaml:
+            yaml.safe_dump(shown, sys.stdout, sort_keys=False, allow_unicode=True)
 
     try:
-        plan = _read_plan(options.plan)
+        action_plan = _read_plan(plan)
     except BadInput as error:
         words = "\n".join(filter(None, (error.message, error.hint)))
         result = ActionResult(ParsePlanAction(), ActionStatus.FAILURE, error=words)
@@ -66,14 +74,14 @@ def run(options: Namespace) -> ExitCode:
         )
         return error.exit_code
     frontend = whoever_is_there(printer)
-    if options.plan != "-" and (pipe := find_pipe()) is not None:
+    if plan != "-" and (pipe := find_pipe()) is not None:
         frontend = AnswersFromPipe(pipe, frontend)
     output = Output(printer)
     emit = RedactedEvents(redactor, output.emit).emit
-    actions = ActionPlanRun(plan, project.root, frontend, not options.yes, emit)
+    actions = ActionPlanRun(action_plan, project.root, frontend, not yes, emit)
     commands = open_commands(project, frontend, actions.show_output)
     work = open_outside_work(project, emit)
-    work.what = f"cdd run {options.plan}"
+    work.what = f"cdd run {plan}"
     runner = replace(
         open_runner(project, frontend, RecordedCommands(commands, work)),
         writing=work.writing,
@@ -84,7 +92,7 @@ def run(options: Namespace) -> ExitCode:
             await actions.run(runner)
         finally:
             done = await work.finish()
-            if done is not None and not (options.json or options.yaml):
+            if done is not None and not (as_json or as_yaml):
                 for notice in done.notices(undo_command(project.root)):
                     emit(notice)
 

@@ -1,13 +1,14 @@
-"""A ticket's run: `cdd exec` carries its plan out to the end; `cdd undo`, `redo` and
-`diff` go through what it did.
+"""`cdd exec` runs a ticket's plan to its end. `cdd undo`, `redo` and `diff` undo or
+show its changes.
 """
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable, Coroutine
-from contextlib import closing, nullcontext
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
+from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from cdd_agent.cli.driven import (
@@ -17,12 +18,13 @@ from cdd_agent.cli.driven import (
     calls_of_driven_run,
     holding_run,
 )
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.land import in_own_tree
 from cdd_agent.cli.many import execute_many
-from cdd_agent.cli.orders import read_order
+from cdd_agent.cli.orders import ExecOptions, read_order
 from cdd_agent.cli.outside import go_through_outside, is_about_outside, list_all
 from cdd_agent.cli.trusting import open_for_work
-from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
+from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output, preparing_model, whoever_answers
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
@@ -42,20 +44,21 @@ from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import Wiring, keeping_lease, prepare_model
 
 
-def execute(options: Namespace) -> int:
-    if options.all or options.on or len(options.slugs) > 1:
-        return execute_many(options)
+def execute(invocation: Invocation, **typed: Any) -> int:
+    options = convert(typed, ExecOptions)
+    if options.selection or options.cluster or len(options.slugs) > 1:
+        return execute_many(invocation, options)
     if not options.slugs:
         raise BadInput(
             "Which ticket?", hint="Name one or several tickets, or add `--all planned`."
         )
-    order = read_order(options)
+    order = read_order(invocation, options)
     if not order.own_tree and (order.variant or order.base):
         raise BadInput("`--variant` and `--base` need `--worktree`")
-    output = Output(DrivenPrinter() if order.is_driven else printer_for(order.as_json))
     if order.is_driven:
-        return _execute_driven(order, output)
-    project = open_for_work(options, order.settings)
+        return _execute_driven(order, Output(DrivenPrinter()))
+    output = Output(printer_for(order.as_json))
+    project = open_for_work(invocation, order.settings, as_json=order.as_json)
     return run_plan(project, order, output, whoever_answers(output.printer))
 
 
@@ -77,44 +80,65 @@ def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
         return run_plan(project, order, output, frontend, shared)
 
 
-def undo(options: Namespace) -> int:
-    if options.list and options.slug is not None:
+def undo(
+    invocation: Invocation,
+    *,
+    slug: str | None,
+    step: str | None,
+    lists: bool,
+    as_json: bool,
+) -> int:
+    if lists and slug is not None:
         raise BadInput(
             "`--list` lists the changes of all tickets",
-            hint=f"List the steps of the ticket with `cdd status {options.slug}`.",
+            hint=f"List the steps of the ticket with `cdd status {slug}`.",
         )
-    if options.list:
-        return list_all(options)
-    if is_about_outside(options):
-        return go_through_outside(options, "undo")
-    return _going_through(
-        options, lambda engine: engine.undo(_typed_step(engine, options))
+    if lists:
+        return list_all(invocation, as_json=as_json)
+    if slug is None or is_about_outside(slug):
+        _refuse_step_without_ticket(step)
+        return go_through_outside(invocation, "undo", name=slug, as_json=as_json)
+    return _work_on_run(
+        invocation,
+        slug,
+        lambda engine: engine.undo(_find_step(engine, step)),
+        as_json=as_json,
     )
 
 
-def redo(options: Namespace) -> int:
-    if is_about_outside(options):
-        return go_through_outside(options, "redo")
-    return _going_through(options, lambda engine: engine.redo())
+def redo(invocation: Invocation, *, slug: str | None, as_json: bool) -> int:
+    if slug is None or is_about_outside(slug):
+        return go_through_outside(invocation, "redo", name=slug, as_json=as_json)
+    return _work_on_run(invocation, slug, lambda engine: engine.redo(), as_json=as_json)
 
 
-def diff(options: Namespace) -> int:
-    if is_about_outside(options):
-        return go_through_outside(options, "diff")
-    return _going_through(
-        options,
-        lambda engine: engine.diff(_typed_step(engine, options)),
+def diff(
+    invocation: Invocation, *, slug: str | None, step: str | None, as_json: bool
+) -> int:
+    if slug is None or is_about_outside(slug):
+        _refuse_step_without_ticket(step)
+        return go_through_outside(invocation, "diff", name=slug, as_json=as_json)
+    return _work_on_run(
+        invocation,
+        slug,
+        lambda engine: engine.diff(_find_step(engine, step)),
+        as_json=as_json,
         is_look=True,
     )
 
 
-def _typed_step(engine: Engine, options: Namespace) -> int | None:
+def _refuse_step_without_ticket(step: str | None) -> None:
+    if step is not None:
+        raise BadInput("`--step` needs a ticket", hint="Name the ticket, too.")
+
+
+def _find_step(engine: Engine, typed: str | None) -> int | None:
     """Return the number of the step that was typed, None for the last one."""
-    if options.step is None:
+    if typed is None:
         return None
-    number = engine.run.find_number(options.step)
+    number = engine.run.find_number(typed)
     if number is None:
-        raise NoSuchStep(options.step, engine.run.plan)
+        raise NoSuchStep(typed, engine.run.plan)
     return number
 
 
@@ -154,41 +178,44 @@ def run_plan(
                 )
             )
 
-    return _recorded(engine, whole_run(), output)
+    return _carry_out_recorded(engine, whole_run(), output)
 
 
-def _going_through(
-    options: Namespace,
-    what: Callable[[Engine], Coroutine[object, object, None]],
+def _work_on_run(
+    invocation: Invocation,
+    slug: str,
+    work: Callable[[Engine], Coroutine[object, object, None]],
     *,
+    as_json: bool,
     is_look: bool = False,
 ) -> ExitCode:
-    """`is_look`: nothing is changed, and standard output has nothing but what is looked
-    at.
+    """Open a ticket's run and work on it. `is_look`: nothing changes, and standard
+    output has only what the user asked to see.
     """
-    output = Output(JsonPrinter() if options.json else TextPrinter(to_stderr=is_look))
-    project = open_project_of(options)
-    ticket = in_its_tree(project.tickets.find(reference(options.slug)))
+    output = Output(JsonPrinter() if as_json else TextPrinter(to_stderr=is_look))
+    project = open_for_reading(invocation)
+    ticket = in_its_tree(project.tickets.find(slug))
     if ticket.root != project.root:
         project = in_tree(project, ticket.root)
     frontend = whoever_answers(output.printer)
     wiring = Wiring(project, frontend, output.emit, watched=False)
     engine = wiring.engine(ticket, runs_steps=False, is_look=is_look)
 
-    async def work() -> None:
-        async with (
-            nullcontext() if is_look else keeping_lease(engine.run.record, output.emit)
-        ):
-            await what(engine)
+    async def work_with_lease() -> None:
+        lease: AbstractAsyncContextManager[object] = nullcontext()
+        if not is_look:
+            lease = keeping_lease(engine.run.record, output.emit)
+        async with lease:
+            await work(engine)
 
-    _recorded(engine, work(), output)
+    _carry_out_recorded(engine, work_with_lease(), output)
     return ExitCode.DONE
 
 
-def _recorded(
+def _carry_out_recorded(
     engine: Engine, work: Coroutine[object, object, None], output: Output
 ) -> ExitCode:
-    """Do it, and record it; at the end, however it comes, the ticket is let go of."""
+    """Do some work and record it. In the end the ticket is released."""
 
     async def recorded() -> None:
         with engine.recording():

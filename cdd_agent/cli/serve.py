@@ -3,14 +3,14 @@
 import ipaddress
 import socket
 import sys
-from argparse import Namespace
 from pathlib import Path
 
-from cdd_agent.cli.without_screen import open_project_of
+from cdd_agent.cli.invocation import Invocation
+from cdd_agent.cli.without_screen import open_for_reading
 from cdd_agent.errors import BadInput, ExitCode
 
 
-def serve(options: Namespace) -> int:
+def serve(invocation: Invocation, *, host: str, port: int, opens_browser: bool) -> int:
     try:
         # late: textual-serve is optional
         from cdd_agent.cli.serving import ShellServer  # noqa: PLC0415
@@ -29,31 +29,32 @@ def serve(options: Namespace) -> int:
                 " cdd-shell textual-serve."
             ),
         ) from error
-    root = open_project_of(options, "model", "api_base", "record").root
-    listening = _listening(options.host, options.port)
+    root = open_for_reading(invocation, invocation.model_settings).root
+    listening = _listening(host, port)
     server = ShellServer(
-        _shell(options, root), options.host, listening, title=f"cdd · {root.name}"
+        _shell(invocation, root), host, listening, title=f"cdd · {root.name}"
     )
     sys.stderr.write(warning(listening.getsockname()[0]))
     sys.stdout.write(
         f"{server.address}\nPress Ctrl+C to stop the server and its shells.\n"
     )
     sys.stdout.flush()
-    server.run(opens_browser=options.open)
+    server.run(opens_browser=opens_browser)
     return ExitCode.DONE
 
 
-def _shell(options: Namespace, root: Path) -> list[str]:
+def _shell(invocation: Invocation, root: Path) -> list[str]:
     """The command of each page's shell: this program, with the flags that were given.
     `-P`: the folder that it is started in has no say in what is imported.
     """
-    flags = [
-        part
-        for name in ("model", "api_base", "record")
-        if (value := getattr(options, name)) is not None
-        for part in (f"--{name.replace('_', '-')}", value)
-    ]
-    flags += [f"--{name}" for name in ("trust", "debug") if getattr(options, name)]
+    flags = []
+    for name, value in invocation.model_settings.items():
+        if value is not None:
+            flags += [f"--{name.replace('_', '-')}", value]
+    if invocation.trust:
+        flags.append("--trust")
+    if invocation.debug:
+        flags.append("--debug")
     return [sys.executable, "-P", "-m", "cdd_agent", "-C", str(root), *flags]
 
 

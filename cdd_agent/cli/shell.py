@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.stream import Emit
@@ -33,26 +33,13 @@ The project is a copy in {folder}. For a project of yours, quit and type `cdd in
 in the terminal."""
 
 
-def open_shell(options: Namespace) -> int:
-    """Open the shell, with `--resume` in an earlier session."""
-    first = "" if options.resume is None else f"/resume {options.resume}".rstrip()
-    return _open_with_line(options, first)
+def open_shell(invocation: Invocation, *, resume: str | None) -> int:
+    """Open the shell. `resume` is an earlier session, or empty for the last one."""
+    line = "" if resume is None else f"/resume {resume}".rstrip()
+    return open_shell_with(invocation, line=line)
 
 
-def open_shell_with(options: Namespace) -> int:
-    """Open the shell with the slash command of the same name as its first line."""
-    words = [f"/{options.command}"]
-    for name in ("slug", "session"):
-        if getattr(options, name, None):
-            words.append(shlex.quote(getattr(options, name)))
-    words += map(shlex.quote, getattr(options, "words", ()))
-    for name in ("start_over", "save"):
-        if getattr(options, name, False):
-            words.append(f"--{name.replace('_', '-')}")
-    return _open_with_line(options, " ".join(words))
-
-
-def _open_with_line(options: Namespace, first: str) -> int:
+def open_shell_with(invocation: Invocation, *, line: str) -> int:
     """Open the shell and enter a line. Without a terminal that can draw a screen, the
     shell works line by line.
     """
@@ -60,20 +47,22 @@ def _open_with_line(options: Namespace, first: str) -> int:
         sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     )
     is_in_browser = "TEXTUAL_DRIVER" in os.environ
-    if options.plain or not (can_draw or is_in_browser):
-        # late: the screen does without it
-        from cdd_agent.cli.plain import run_plain  # noqa: PLC0415
-        from cdd_agent.cli.trusting import decision  # noqa: PLC0415
+    if not invocation.plain and (can_draw or is_in_browser):
+        return run_shell(invocation, first=line)
+    # late: the screen does without it
+    from cdd_agent.cli.plain import run_plain  # noqa: PLC0415
+    from cdd_agent.cli.trusting import decision  # noqa: PLC0415
 
-        decide = decision(options)
-        return run_plain(
-            lambda frontend, emit: _opened(options, frontend, emit, _OPENING, decide),
-            first,
-        )
-    return run_shell(options, first=first)
+    decide = decision(invocation)
+    return run_plain(
+        lambda frontend, emit: _open_session(
+            invocation, frontend, emit, _OPENING, decide
+        ),
+        line,
+    )
 
 
-def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
+def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> int:
     """Run the shell to its end. `note` is shown first, and `first` is a line that is
     entered for the user.
     """
@@ -86,8 +75,8 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
         """Called when the first screen is drawn."""
         decide = shell.ask_for_trust
-        return _opened(
-            options,
+        return _open_session(
+            invocation,
             frontend,
             emit,
             note,
@@ -96,11 +85,13 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
             has_setup=not first or first.split()[0] == "/model",
         )
 
-    shell = Shell(find_root(options.project), session, first, helps_to_begin=not first)
+    root = find_root(invocation.project)
+    shell = Shell(root, session, first, helps_to_begin=not first)
     error = shell.run()
     if error is not None:
         raise error
-    sys.stdout.write("".join(f"{line}\n" for line in _farewell(shell, options)))
+    for line in _farewell(shell, root):
+        sys.stdout.write(f"{line}\n")
     if shell.wants_demo:
         # late: few sessions ask for the demo
         from cdd_agent.demo.sample import (  # noqa: PLC0415
@@ -109,24 +100,22 @@ def run_shell(options: Namespace, note: str = _OPENING, first: str = "") -> int:
             own_environment,
         )
 
-        # its settings are cdd's own
-        options.trust = True
         with own_environment():
-            return run_demo_in_shell(options, copy_sample(), SLUG)
+            return run_demo_in_shell(invocation, copy_sample(), SLUG)
     return shell.return_code or 0
 
 
-def run_demo_in_shell(options: Namespace, folder: Path, slug: str) -> int:
-    """Run the shell on a copy of the sample project."""
-    options.project = folder
-    code = run_shell(options, DEMO_NOTE.format(folder=folder), f"/exec {slug}")
+def run_demo_in_shell(invocation: Invocation, folder: Path, slug: str) -> int:
+    """Run the shell on a copy of the sample project, whose settings are cdd's own."""
+    invocation = invocation._replace(project=folder, trust=True)
+    code = run_shell(invocation, DEMO_NOTE.format(folder=folder), f"/exec {slug}")
     sys.stderr.write(
         f"The demo project stays in {folder}. Open it again: cdd -C {folder}\n"
     )
     return code
 
 
-def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
+def _farewell(shell: Shell, root: Path) -> Iterator[str]:
     """Return the summary of a session, its report, and how to continue; nothing if
     nothing was done.
     """
@@ -135,7 +124,6 @@ def _farewell(shell: Shell, options: Namespace) -> Iterator[str]:
         return
     words = " · ".join(filter(None, (recap.steps, recap.cost, recap.time)))
     yield sanitize_for_display(f"{recap.name}: {words}")
-    root = find_root(options.project)
     report = root / ".cdd" / "runs" / (recap.ticket or "") / "report.md"
     if recap.ticket is not None and report.is_file():
         yield f"Report: {sanitize_for_display(os.path.relpath(report))}"
@@ -163,8 +151,8 @@ def _is_something_left(session: Session, slug: str) -> bool:
     return not is_over or left_last(session.project) is not None
 
 
-def _opened(
-    options: Namespace,
+def _open_session(
+    invocation: Invocation,
     frontend: Frontend,
     emit: Emit,
     note: str,
@@ -177,6 +165,7 @@ def _opened(
     the dialog that sets up a model (`has_setup`) show some of them themselves.
     """
     # late: the first screen shows sooner
+    from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
     from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
     from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
     from cdd_agent.trust_words import (  # noqa: PLC0415
@@ -185,9 +174,10 @@ def _opened(
     )
     from cdd_agent.wiring import Wiring  # noqa: PLC0415
 
-    flags = {name: getattr(options, name) for name in ("model", "api_base", "record")}
     project = open_project(
-        options.project, flags, decide=accept_once if options.trust else decide
+        invocation.project,
+        invocation.model_settings,
+        decide=accept_once if invocation.trust else decide,
     )
     notices = [] if has_welcome else [Notice(note)]
     notices += notices_at_start(project.trust)
@@ -204,4 +194,5 @@ def _opened(
         from cdd_agent.commands.model_setup import how_to_set_up  # noqa: PLC0415
 
         notices.append(Notice(how_to_set_up(in_shell=True), Tone.WARNING))
+    ADDED.begin_loading()
     return Wiring(project, frontend, emit).session, tuple(notices)

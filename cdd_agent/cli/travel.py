@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
-from cdd_agent.cli.without_screen import open_project_of, printer_for, reference
+from cdd_agent.cli.invocation import Invocation
+from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.tickets.slugs import is_folder_name
-from cdd_agent.travel.travelling import Travel
 from cdd_agent.wiring import open_travel
 
 
-def push(options: Namespace) -> int:
-    travel, output = _open(options, may_be_new=False)
+def push(
+    invocation: Invocation,
+    *,
+    slug: str,
+    remote: str | None,
+    take_over: bool,
+    as_json: bool,
+) -> int:
+    project, output = open_for_reading(invocation), Output(printer_for(as_json))
+    ticket = project.tickets.find(slug)
+    travel = open_travel(project, ticket, output.emit)
 
     async def work() -> None:
-        await travel.push(options.remote, by_word=options.take_over)
+        await travel.push(remote, by_word=take_over)
 
     output.carry_out(work())
     return ExitCode.DONE
 
 
-def pull(options: Namespace) -> int:
-    travel, output = _open(options, may_be_new=True)
-
-    async def work() -> None:
-        await travel.pull(
-            options.remote, by_word=options.take_over, replace=options.replace
-        )
-
-    output.carry_out(work())
-    return ExitCode.DONE
-
-
-def _open(options: Namespace, *, may_be_new: bool) -> tuple[Travel, Output]:
-    project, output = open_project_of(options), Output(printer_for(options.json))
+def pull(
+    invocation: Invocation,
+    *,
+    slug: str,
+    remote: str | None,
+    take_over: bool,
+    replace: bool,
+    as_json: bool,
+) -> int:
+    project, output = open_for_reading(invocation), Output(printer_for(as_json))
     try:
-        ticket = project.tickets.find(reference(options.slug))
+        ticket = project.tickets.find(slug)
     except BadInput:
-        if not may_be_new or not is_folder_name(options.slug):
+        if not is_folder_name(slug):
             raise
-        ticket = project.tickets.new_ticket(options.slug)
-    return open_travel(project, ticket, output.emit), output
+        ticket = project.tickets.new_ticket(slug)
+    travel = open_travel(project, ticket, output.emit)
+
+    async def work() -> None:
+        await travel.pull(remote, by_word=take_over, replace=replace)
+
+    output.carry_out(work())
+    return ExitCode.DONE

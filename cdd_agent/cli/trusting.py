@@ -2,12 +2,11 @@
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.open_project import (
     Decide,
     NotTrusted,
@@ -25,29 +24,31 @@ _LONGEST_ANSWER = 65536
 
 
 def open_for_work(
-    options: Namespace,
-    flags: Mapping[str, Any],
+    invocation: Invocation,
+    settings: Mapping[str, Any],
     *,
-    folder: Path | None = None,
     exactly: bool = False,
+    as_json: bool,
 ) -> Project:
-    """Open the project of a command that uses all settings. Raises `BadInput`, and
-    `NotTrusted` where settings need trust and there is no user to ask.
+    """Open the project of a command that uses all settings. `as_json`: no one is asked.
+    Raises `BadInput`, and `NotTrusted` where settings need trust and there is no user
+    to ask.
     """
-    project = open_project(
-        folder or options.project, flags, exactly=exactly, decide=decision(options)
-    )
+    decide = decision(invocation, may_ask=not as_json)
+    project = open_project(invocation.project, settings, exactly=exactly, decide=decide)
     if project.trust.not_stored:
         _print(f"cdd: {project.trust.not_stored}")
     return project
 
 
-def decision(options: Namespace) -> Decide:
+def decision(invocation: Invocation, *, may_ask: bool = True) -> Decide:
     """Return how a command decides: by its flag, at the terminal, or by refusing."""
-    if options.trust:
+    if invocation.trust:
         return accept_once
-    keyboard = None if getattr(options, "json", False) else find_keyboard()
-    return refuse if keyboard is None else partial(ask_at, keyboard)
+    keyboard = find_keyboard() if may_ask else None
+    if keyboard is None:
+        return refuse
+    return partial(ask_at, keyboard)
 
 
 def refuse(question: TrustQuestion) -> TrustAnswer:

@@ -2,29 +2,22 @@
 
 import json
 import sys
-from argparse import Namespace
-from pathlib import Path
+from collections.abc import Mapping
 
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.open_project import Project, accept_once, leave_out, open_project
 from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
 from cdd_agent.sanitize import sanitize_for_display
 
 
-def open_project_of(options: Namespace, *settings: str) -> Project:
-    """Open the project of a command that ignores untrusted settings. `settings` names
-    the flags that are settings. Raises `BadInput`.
+def open_for_reading(
+    invocation: Invocation, settings: Mapping[str, object] | None = None
+) -> Project:
+    """Open the project of a command that ignores untrusted settings. Raises
+    `BadInput`.
     """
-    return open_project(
-        options.project,
-        {name: getattr(options, name) for name in settings},
-        decide=accept_once if options.trust else leave_out,
-    )
-
-
-def reference(typed: str) -> str:
-    """Return a typed ticket. A path is relative to the current folder."""
-    is_path = "/" in typed or typed in (".", "..")
-    return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
+    decide = accept_once if invocation.trust else leave_out
+    return open_project(invocation.project, settings or {}, decide=decide)
 
 
 def print_text(text: str) -> None:

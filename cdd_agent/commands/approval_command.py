@@ -7,7 +7,9 @@ from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.session import Session
 
 
-async def choose_approval(session: Session, typed: str, *, save: bool) -> None:
+async def choose_approval(
+    session: Session, typed: str = "", *, save: bool = False
+) -> None:
     """Show the approval mode, or use the typed one: for this session, and with `save`
     also in the project's settings. Raises `BadInput`.
     """

@@ -1,15 +1,15 @@
 """Completions of the line in the prompt: commands, tickets, models, words and files,
-each with a description.
+each with a description. They are derived from the declarations of the commands.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
-from cdd_agent.commands.catalogue import CATALOGUE
+from cdd_agent.commands.declaration import Command, Kind, Parameter, load_address
 from cdd_agent.commands.registry import commands
 from cdd_agent.completion import Completion, CompletionKind, find_matches
 from cdd_agent.llm.known_models import known_model, models_of
@@ -22,120 +22,126 @@ _MOST = 50
 
 
 def complete(
-    session: Session, line: str, ask_again: Callable[[], None] = lambda: None
+    session: Session | None, line: str, ask_again: Callable[[], None] = lambda: None
 ) -> list[Completion]:
     """Return the lines that the typed line can become, the best first. `ask_again` is
-    called when there may be more later.
+    called when there may be more later. Without a session, only commands, flags and
+    fixed words are completed.
     """
     if not line.startswith("/"):
-        return _complete_mention(session, line, ask_again) if "@" in line else []
-    name, space, rest = line[1:].partition(" ")
+        if session is None or "@" not in line:
+            return []
+        session.files.freshen(ask_again)
+        return complete_mention(session.files, line)
+    name, space, _ = line[1:].partition(" ")
     if not space:
-        return _complete_command(name)
-    known = commands().get(name)
-    if known is None:
+        return _complete_name(name)
+    command = commands().get(name)
+    if command is None:
         return []
-    if groups := known.words():
-        return _complete_word(
-            groups, [kind.strip("[].").lower() for kind in known.usage.split()], line
-        )
-    if "+FILE" in known.usage:
-        return _complete_choice(session, line, ask_again)
-    if " " in rest:
-        return _complete_second(session, known.usage, name, rest)
-    if "SESSION" in known.usage:
-        whole = [Completion(f"/{name} list", "list", "the earlier sessions")]
-        return [
-            *(whole if "list".startswith(rest) and rest != "list" else ()),
-            *_of_ticket(session, f"/{name} ", rest),
-        ]
-    if "SLUG" in known.usage:
-        return _of_ticket(session, f"/{name} ", rest)
-    return _of_model(session, f"/{name} ", rest) if "MODEL" in known.usage else []
+    stem, _, last = line.rpartition(" ")
+    if last.startswith("-") and command.flags:
+        return _complete_flag(command, stem, last)
+    offered = [each for each in command.arguments if each.offers]
+    if offered:
+        return _complete_word(offered, stem, last)
+    if session is None:
+        return []
+    return _complete_value(session, command, line, ask_again)
 
 
-def _complete_command(typed: str) -> list[Completion]:
+def _complete_name(typed: str) -> list[Completion]:
     """Return the commands that match a typed name. An exact match comes first."""
     names = find_matches(typed, commands()).best
     offers = []
     for name in sorted(names, key=lambda name: name != typed.lower()):
-        known = commands()[name]
-        kind = CompletionKind.COMMAND
-        if known.needs_argument:
-            kind = CompletionKind.OPENING
-        shown = f"/{name} {known.required}".rstrip()
-        group = CATALOGUE[name].group
-        offers.append(Completion(f"/{name}", shown, known.summary, kind, group))
+        command = commands()[name]
+        kind = CompletionKind.OPENING if command.required else CompletionKind.COMMAND
+        shown = f"/{name} {command.required}".rstrip()
+        offers.append(
+            Completion(f"/{name}", shown, command.summary, kind, command.group)
+        )
     return offers
 
 
-def _complete_mention(
-    session: Session, line: str, ask_again: Callable[[], None]
-) -> list[Completion]:
-    session.files.freshen(ask_again)
-    return complete_mention(session.files, line)
-
-
-def _complete_choice(
-    session: Session, line: str, ask_again: Callable[[], None]
-) -> list[Completion]:
-    session.files.freshen(ask_again)
-    return complete_choice(session.files, line)
+def _complete_flag(command: Command, stem: str, typed: str) -> list[Completion]:
+    given = stem.split()
+    offers = []
+    for name, flag in command.flags.items():
+        if name.startswith(typed) and name != typed and name not in given:
+            offers.append(Completion(f"{stem} {name}", name, flag.note))
+    return offers
 
 
 def _complete_word(
-    groups: tuple[tuple[str, ...], ...], kinds: list[str], line: str
+    parameters: Sequence[Parameter], stem: str, typed: str
 ) -> list[Completion]:
-    """Return completions of the last argument, from the groups that the arguments
-    before it have not used.
+    """Return completions of the last argument with the words of parameters. Each
+    parameter is given once, in any order.
     """
-    before, _, last = line.rpartition(" ")
-    typed = before.split()[1:]
-    left = [
-        (group, kind)
-        for group, kind in zip(groups, kinds, strict=False)
-        if not set(group) & set(typed)
-    ]
-    # some word before is of no group, or of the same as another
-    if len(left) != len(groups) - len(typed):
+    given = [word for word in stem.split()[1:] if not word.startswith("--")]
+    remaining = []
+    for parameter in parameters:
+        words = _load_words(parameter)
+        if not set(words) & set(given):
+            remaining.append((parameter, words))
+    # one of the given words is of no parameter, or of the same as another
+    if len(remaining) != len(parameters) - len(given):
         return []
     return [
-        Completion(f"{before} {word}", word, kind)
-        for group, kind in left
-        for word in group
-        if word.startswith(last) and word != last
+        Completion(f"{stem} {word}", word, parameter.value_name.lower())
+        for parameter, words in remaining
+        for word in words
+        if word.startswith(typed) and word != typed
     ]
 
 
-def _complete_second(
-    session: Session, usage: str, name: str, rest: str
+def _load_words(parameter: Parameter) -> tuple[str, ...]:
+    offers = load_address(parameter.offers)
+    words: tuple[str, ...] = offers() if callable(offers) else offers
+    return words
+
+
+def _complete_value(
+    session: Session, command: Command, line: str, ask_again: Callable[[], None]
 ) -> list[Completion]:
-    """Return completions of the second argument: a flag, or the model of a role."""
-    first, _, last = rest.partition(" ")
-    if " " in last:
+    """Return completions of an argument whose values the session has."""
+    stem, _, typed = line.rpartition(" ")
+    given = stem.split()[1:]
+    kinds = {each.kind for each in command.arguments}
+    if Kind.PIN in kinds:
+        session.files.freshen(ask_again)
+        return complete_choice(session.files, line)
+    if Kind.MODEL in kinds and (not given or (len(given) == 1 and given[0] in ROLES)):
+        return _complete_model(session, f"{stem} ", typed)
+    if given:
         return []
-    if "MODEL" in usage and first in ROLES:
-        return _of_model(session, f"/{name} {first} ", last)
-    switches = [word.strip("[]") for word in usage.split() if word.startswith("[--")]
-    wanted = (one for one in switches if last and one.startswith(last) and one != last)
-    return [Completion(f"/{name} {first} {one}", one) for one in wanted]
+    if Kind.SESSION in kinds:
+        offers = _complete_ticket(session, f"{stem} ", typed)
+        if "list".startswith(typed) and typed != "list":
+            offers.insert(0, Completion(f"{stem} list", "list", "the earlier sessions"))
+        return offers
+    if Kind.TICKET in kinds:
+        return _complete_ticket(session, f"{stem} ", typed)
+    return []
 
 
-def _of_ticket(session: Session, before: str, typed: str) -> list[Completion]:
+def _complete_ticket(session: Session, stem: str, typed: str) -> list[Completion]:
     tickets = {ticket.slug: ticket for ticket in session.project.tickets.list()}
-    slugs = [slug for slug in find_matches(typed, tickets).good if slug != typed][
-        :_MOST
+    slugs = [slug for slug in find_matches(typed, tickets).good if slug != typed]
+    return [
+        Completion(stem + slug, slug, tickets[slug].summary()) for slug in slugs[:_MOST]
     ]
-    return [Completion(before + slug, slug, tickets[slug].summary()) for slug in slugs]
 
 
-def _of_model(session: Session, before: str, typed: str) -> list[Completion]:
+def _complete_model(session: Session, stem: str, typed: str) -> list[Completion]:
     models = {shlex.quote(name): help_ for name, help_ in _models(session).items()}
-    offered = [*session.offers] if not typed else []
-    names = [shlex.quote(offer.name) for offer in offered] or [
-        n for n in find_matches(typed, models).good if n != typed
-    ]
-    return [Completion(before + name, name, models[name]) for name in names[:_MOST]]
+    names = []
+    if not typed:
+        names = [shlex.quote(offer.name) for offer in session.offers]
+    if not names:
+        names = [name for name in find_matches(typed, models).good if name != typed]
+    return [Completion(stem + name, name, models[name]) for name in names[:_MOST]]
 
 
 def _models(session: Session) -> Mapping[str, str]:
@@ -146,16 +152,14 @@ def _models(session: Session) -> Mapping[str, str]:
         offer.name: f"by {offer.server}, on this computer" for offer in session.offers
     }
     config = session.project.config
-    for name in (config.model, *(other.model for other in fallbacks_of(config))):
-        if name is not None:
-            models.setdefault(
-                name, "asked now" if name == config.model else "a fallback"
-            )
+    if config.model is not None:
+        models.setdefault(config.model, "asked now")
+    for fallback in fallbacks_of(config):
+        if fallback.model is not None:
+            models.setdefault(fallback.model, "a fallback")
     for provider, row in PROVIDERS.items():
-        if row.needs_key and any(os.environ.get(key, "").strip() for key in row.keys):
-            models |= {
-                name: known_model(name).in_short
-                for name in models_of(provider)
-                if name not in models
-            }
+        has_key = any(os.environ.get(key, "").strip() for key in row.keys)
+        if row.needs_key and has_key:
+            for name in models_of(provider):
+                models.setdefault(name, known_model(name).in_short)
     return models

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
-from cdd_agent.commands.catalogue import CATALOGUE, in_groups
-from cdd_agent.commands.registry import SlashCommand, commands
-from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
+from cdd_agent.commands.catalogue import in_groups
+from cdd_agent.commands.declaration import Command, Parameter
+from cdd_agent.commands.registry import commands
 
 _IN_CHAT = """\
 | typed | does |
@@ -30,12 +30,9 @@ KEYS_WITHOUT_SCREEN = (
 
 def commands_help() -> str:
     """Return all commands, each with its summary, in groups."""
-    known = commands()
     parts = []
-    for group, names in in_groups(known):
-        rows = [
-            f"| `{known[name].synopsis}` | {known[name].summary} |" for name in names
-        ]
+    for group, members in in_groups(commands()):
+        rows = [f"| `{each.synopsis}` | {each.summary} |" for each in members]
         head = f"**{group}**\n\n| command | does |\n|---|---|"
         parts.append("\n".join([head, *rows]))
     return "\n\n".join(parts)
@@ -43,9 +40,8 @@ def commands_help() -> str:
 
 def agents_help() -> Mapping[str, str]:
     """Return what each agent does with typed lines, by its name."""
-    return {"chat": _IN_CHAT} | {
-        known.name: known.HELP for known in (SocratesAgent, PlannerAgent, ExecutorAgent)
-    }
+    agents = (SocratesAgent, PlannerAgent, ExecutorAgent)
+    return {"chat": _IN_CHAT} | {agent.name: agent.HELP for agent in agents}
 
 
 def help_topics() -> tuple[str, ...]:
@@ -65,18 +61,27 @@ def help_on(topic: str) -> str:
     return "\n\n".join(parts)
 
 
-def command_help(known: SlashCommand) -> str:
-    """Return the usage, the flags and an example of a command."""
-    entry = CATALOGUE[known.name]
-    lines = [f"Usage: `{known.synopsis}`", "", known.help, ""]
-    if entry.flags:
-        lines += ["| flag | effect |", "|---|---|"]
-        lines += [f"| `{flag}` | {effect} |" for flag, effect in entry.flags.items()]
+def command_help(command: Command) -> str:
+    """Return the usage, the arguments, the flags and an example of a slash command."""
+    front = command.slash
+    assert front is not None
+    lines = [f"Usage: `{command.synopsis}`", "", front.help, ""]
+    parameters = [*command.arguments, *command.flags.values()]
+    if parameters:
+        lines += ["| argument | meaning |", "|---|---|"]
+        lines += [f"| `{_shown(each)}` | {each.note} |" for each in parameters]
         lines.append("")
-    lines.append(f"Example: `{entry.example}`")
-    if known.name in TERMINAL_COMMANDS:
-        lines += [
-            "",
-            f"In a terminal: `cdd {known.name}`, see `cdd help {known.name}`.",
-        ]
+    lines.append(f"Example: `{front.example}`")
+    if command.terminal is not None:
+        name = command.name
+        lines += ["", f"In a terminal: `cdd {name}`, see `cdd help {name}`."]
     return "\n".join(lines)
+
+
+def _shown(parameter: Parameter) -> str:
+    if not parameter.is_flag:
+        # a bar would end the cell of the table
+        return parameter.value_name.replace("|", "` or `")
+    if parameter.is_switch:
+        return parameter.name
+    return f"{parameter.name} {parameter.value_name}"

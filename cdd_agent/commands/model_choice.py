@@ -2,7 +2,7 @@
 offer or any other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.model_setup import NO_MODEL, SUGGESTED, how_to_set_up
-from cdd_agent.commands.registry import WrongUsage
+from cdd_agent.commands.slash_call import WrongUsage
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.shell_events import ModelChosen, ModelsFound, ScreenAsked
@@ -42,7 +42,7 @@ _NO_SERVERS = (
 )
 
 
-async def choose(session: Session, words: Sequence[str], *, save: bool) -> None:
+async def choose_model(session: Session, *words: str, save: bool = False) -> None:
     """Show the models and what there is, or change one as the words say. Raises
     `BadInput`.
     """

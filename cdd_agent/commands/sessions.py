@@ -164,13 +164,14 @@ def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
 
 async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
     """Show the earlier transcript, and make the agent active again."""
-    # The transcript of this session has the last ticket already.
-    if session.last_ticket != ticket.slug:
+    # Opening Socrates or the Planner shows the conversation; the transcript of this
+    # session has the last ticket already.
+    if agent == "executor" and session.last_ticket != ticket.slug:
         # The agent reports damaged files.
         with suppress(CddError):
-            where = in_its_tree(ticket) if agent == "executor" else ticket
+            where = in_its_tree(ticket)
             record = _record(session.project, ticket, agent)
-            restored = await asyncio.to_thread(_restored, record, agent, where)
+            restored = await asyncio.to_thread(_restored, record, where)
             if restored.events:
                 session.emit(restored)
     session.scope.add_ticket(ticket.slug, is_resumed=True)
@@ -178,9 +179,7 @@ async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
     await session.engage(agent, ticket, **({"worktree": True} if has_own_tree else {}))
 
 
-def _restored(record: RunRecord, agent: str, ticket: Ticket) -> SessionRestored:
-    if agent != "executor":
-        return conversation_so_far(record, agent)
+def _restored(record: RunRecord, ticket: Ticket) -> SessionRestored:
     state = read_state(ticket) or ExecutionState(ticket_slug=ticket.slug)
     return run_retold(record, state)
 

@@ -1,23 +1,28 @@
-"""Commands that list, show and create tickets, in both faces: generators of events."""
+"""Commands that create, list and show tickets, with both fronts."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
+from cdd_agent.commands.catalogue import CATALOGUE
+from cdd_agent.commands.criteria import criteria_of_ticket
 from cdd_agent.commands.initialise import refuse_no_place
-from cdd_agent.commands.listing import listed, opened, whereabouts
-from cdd_agent.commands.registry import WrongUsage
+from cdd_agent.commands.listing import TYPES, listed, opened, whereabouts
+from cdd_agent.commands.slash_call import QUOTE_HINT, WrongUsage, emit_as_found
 from cdd_agent.engine.spec_notices import spec_notices
+from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.open_project import Project
+from cdd_agent.session import Session
 from cdd_agent.tickets.run_outcome import how_to_serve
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.tickets.templates import create_page
 
 DOCUMENTATION = "documentation"
-_QUOTE = "Put words that belong together in quotation marks."
+NEW_TYPES = (*TYPES, DOCUMENTATION)
 
 
 def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
@@ -38,17 +43,13 @@ def status_of_ticket(ticket: Ticket) -> Iterator[Event]:
 
 
 def list_tickets(project: Project, *words: str) -> Iterator[Event]:
-    """List the tickets and their states. TYPE or STATE filters them."""
     yield listed(project.tickets, words)
 
 
 def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Event]:
-    """Create a ticket of a TYPE: feature, bug, enhancement, spike or refactor. `/new
-    documentation guide NAME` creates a page.
-    """
     if kind.lower() == DOCUMENTATION:
         if len(words) != 2 or slug:
-            raise WrongUsage(f"new {DOCUMENTATION} guide|feature NAME", hint=_QUOTE)
+            raise WrongUsage(f"new {DOCUMENTATION} guide|feature NAME", hint=QUOTE_HINT)
         _refuse_no_place(project)
         page = create_page(project.root, *words)
         yield Notice(
@@ -65,7 +66,7 @@ def create_ticket(
 ) -> Ticket:
     """Raises `BadInput`."""
     if len(words) != 1:
-        raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=_QUOTE)
+        raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=QUOTE_HINT)
     _refuse_no_place(project)
     return project.tickets.create(kind, words[0], slug)
 
@@ -82,3 +83,33 @@ def describe_created(ticket: Ticket) -> Notice:
         f" {ticket.slug}` or in your editor, then run `/plan {ticket.slug}`."
     )
     return Notice(text, Tone.GOOD, kind=NoticeKind.CREATED)
+
+
+async def create(session: Session, kind: str, *words: str, slug: str = "") -> None:
+    if kind.lower() != DOCUMENTATION:
+        ticket = await asyncio.to_thread(
+            create_ticket, session.project, kind, words, slug
+        )
+        session.note_created(ticket)
+        session.emit(describe_created(ticket))
+        return
+    await emit_as_found(session, new(session.project, kind, *words, slug=slug))
+
+
+async def status(session: Session, slug: str | None = None) -> None:
+    ticket = None if slug is None else session.find_ticket(slug)
+    agent = session.agent
+    if agent is not None and (ticket is None or ticket.slug == agent.ticket_slug):
+        for event in agent.view():
+            session.emit(event)
+    elif ticket is None:
+        await emit_as_found(session, status_events(session.project))
+    else:
+        await emit_as_found(session, status_of_ticket(ticket))
+
+
+async def criteria(session: Session, slug: str | None = None) -> None:
+    ticket = session.find_ticket(slug)
+    if ticket is None:
+        raise BadInput(f"Which ticket? Usage: {CATALOGUE['criteria'].synopsis}")
+    await emit_as_found(session, criteria_of_ticket(session.project, ticket))

@@ -4,7 +4,7 @@ trust them, or revoke it.
 
 from collections.abc import Iterator
 
-from cdd_agent.commands.registry import WrongUsage
+from cdd_agent.commands.slash_call import WrongUsage
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.open_project import Project, look_at_trust, trust_project

@@ -41,6 +41,7 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, SessionRestored
+from cdd_agent.events.ticket_events import PlanProposed
 from cdd_agent.files.json_file import read_text
 from cdd_agent.tickets.state import ExecutionState
 
@@ -58,14 +59,9 @@ _ONLY_LIVE = (
     TestsStarted,
 )
 """Events that only show what is being waited for, or that their end brings back."""
-_OF_THE_MOMENT = (
-    NoticeKind.WHAT_NEXT,
-    NoticeKind.WHAT_NEXT,
-    NoticeKind.RESUMED,
-    NoticeKind.RESUMED,
-    NoticeKind.RESUMED,
-)
+_OF_THE_MOMENT = (NoticeKind.WHAT_NEXT, NoticeKind.RESUMED)
 """Notices that the agent prints again when a session is resumed."""
+_ENDS_OF_PLANNING = (NoticeKind.PLAN_WRITTEN, NoticeKind.PLAN_KEPT)
 _LONGEST_LINE = 160
 
 
@@ -86,15 +82,28 @@ def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
 
 
 def planning_retold(record: RunRecord) -> SessionRestored:
-    """Return the work on the ticket's plan."""
+    """Return the conversation about the ticket's plan since the last plan was written
+    or discarded. It ends with the user's last line: the Planner shows again what is
+    open after it.
+    """
     entries = RunLog(record.folder / "planning.jsonl").latest(_TAIL)
-    shown = [
-        entry.event
-        for entry in entries
-        if _is_shown(entry.event) and not isinstance(entry.event, ReplyFinished)
-    ]
+    events: list[Event] = []
+    answers: list[Event] = []
+    """What came since the user's last line. Each opening of the Planner repeats it."""
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, Notice) and event.kind in _ENDS_OF_PLANNING:
+            events, answers = [], []
+        elif isinstance(event, PersonSaid):
+            events += [*answers, event]
+            answers = []
+        elif _is_shown(event) and not isinstance(event, ReplyFinished):
+            if isinstance(event, PlanProposed):
+                event = replace(event, in_full=False)
+            if event not in answers:
+                answers.append(event)
     return SessionRestored(
-        record.slug, tuple(shown[-MOST_EVENTS:]), left_out=len(shown) > MOST_EVENTS
+        record.slug, tuple(events[-MOST_EVENTS:]), left_out=len(events) > MOST_EVENTS
     )
 
 

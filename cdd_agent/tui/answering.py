@@ -1,10 +1,12 @@
-"""Which of the keys are the answer to an open question, and which are what somebody was
-typing anyway.
+"""Decides which keys answer an open question, and which belong to a draft.
 
-All that is typed is in the prompt. It can be the answer only if it was begun with an
-empty prompt and the question in sight, and if the keyboard rested before it or before
-it is sent. A letter that was begun after a rest is an answer by itself when the
-keyboard rests after it, too.
+All keys type into the prompt. A text can be an answer only if its first key came into
+an empty prompt while the question was visible, and if the keyboard rested before that
+key or before Enter. A letter after a rest is an answer without Enter if the keyboard
+rests after it, too.
+
+`next_typed` and `sent_as` are the whole of it: they map a state and a key to the next
+state, and to what Enter sends.
 """
 
 from __future__ import annotations
@@ -12,15 +14,13 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections.abc import Awaitable, Callable, Iterable
+from enum import Enum, auto
 from math import inf
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from textual.events import Event, Key, Paste
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+from textual.events import Event
 
 _NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 """A no with a reason."""
@@ -36,6 +36,85 @@ class KeyClock(Struct, frozen=True):
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
+class KeyKind(Enum):
+    """The kinds of keys that differ for a question."""
+
+    TEXT = auto()
+    """A key that types a character."""
+    ENTER = auto()
+    OTHER = auto()
+    """An arrow, Backspace, a paste."""
+
+
+class Timing(Enum):
+    """The time of a key, compared with the question."""
+
+    UNSEEN = auto()
+    """The question was not visible yet."""
+    SEEN = auto()
+    """It was visible, but the keyboard had not rested since."""
+    RESTED = auto()
+    """The keyboard had rested since the question became visible and the key before."""
+
+
+class Typed(Enum):
+    """What the text in the prompt is to the question, by the first key of the text."""
+
+    NOTHING = auto()
+    """The last key typed no text."""
+    DRAFT = auto()
+    """The text was begun before the question was visible."""
+    SEEN = auto()
+    """The text was begun in sight of the question, without a rest. It is an answer if
+    Enter comes after a rest.
+    """
+    ANSWER = auto()
+    """The text was begun after a rest."""
+
+
+class Sent(Enum):
+    """What a line is to the question when Enter sends it."""
+
+    DRAFT = auto()
+    DRAFT_AFTER_REST = auto()
+    """A draft, but the user rested in sight of the question before Enter."""
+    ANSWER = auto()
+
+
+_BEGUN = {
+    Timing.UNSEEN: Typed.DRAFT,
+    Timing.SEEN: Typed.SEEN,
+    Timing.RESTED: Typed.ANSWER,
+}
+"""The state after the first key of a text."""
+
+
+def next_typed(typed: Typed, kind: KeyKind, timing: Timing, *, is_empty: bool) -> Typed:
+    """Return the state after a key. `is_empty`: the prompt shows no text."""
+    if kind is not KeyKind.TEXT:
+        return Typed.NOTHING
+    if _is_first(typed, timing, is_empty=is_empty):
+        return _BEGUN[timing]
+    return Typed.DRAFT if typed is Typed.NOTHING else typed
+
+
+def sent_as(typed: Typed, timing: Timing, *, is_empty: bool) -> Sent:
+    """Return what Enter sends. `is_empty`: the prompt shows no text."""
+    has_rested = timing is Timing.RESTED
+    if _is_first(typed, timing, is_empty=is_empty):
+        typed = Typed.NOTHING
+    if typed is Typed.ANSWER or (typed is Typed.SEEN and has_rested):
+        return Sent.ANSWER
+    return Sent.DRAFT_AFTER_REST if has_rested else Sent.DRAFT
+
+
+def _is_first(typed: Typed, timing: Timing, *, is_empty: bool) -> bool:
+    """True if no text is before this key. An empty prompt alone is no proof: it shows
+    the keys of a fast typist late.
+    """
+    return is_empty and (timing is Timing.RESTED or typed is Typed.NOTHING)
+
+
 class Answering:
     """An open question, and the keys that may answer it."""
 
@@ -48,77 +127,64 @@ class Answering:
         """
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.seen_at = inf
-        """The time at which the question appeared."""
+        """The time at which the question became visible."""
         self.reason = ""
         """The reason after a no."""
-        self._words = {typed: word for word in words for typed in (word[0], word)}
+        self.typed = Typed.NOTHING
+        self._sent = Sent.DRAFT
+        self._words: dict[str, str] = {}
+        for word in words:
+            self._words |= {word[0]: word, word: word}
         self._takes_reason = takes_reason
-        self._is_begun = False
-        """True if a key typed text, which the prompt may not show yet."""
-        self._is_meant = False
-        """True if the text of the prompt was begun as an answer."""
-        self._is_since = False
-        """True if the text was begun after the question appeared, though perhaps
-        without a pause.
-        """
-        self._is_meant_sent = self._is_sent_after_rest = False
-        self._refused = ""
+        self._refused_line = ""
 
-    def knows(self, text: str) -> str | None:
+    def find_word(self, text: str) -> str | None:
         """Return the answer that a text means, whenever it was typed."""
         return self._words.get(text.strip().lower())
 
-    def meant(self, text: str) -> str | None:
+    def find_answer(self, text: str) -> str | None:
         """Return the answer that the text of the prompt means if Enter is pressed now
         or later.
         """
-        if not (self._is_meant or self._is_since):
+        if self.typed not in (Typed.SEEN, Typed.ANSWER):
             return None
-        reason = self._reason(text)
-        return f"no: {reason}" if reason else self.knows(text)
+        reason = self._find_reason(text)
+        return f"no: {reason}" if reason else self.find_word(text)
 
-    def _reason(self, text: str) -> str:
-        """Return the reason of a no, if there is one."""
-        found = _NO.fullmatch(text.strip()) if self._takes_reason else None
-        return found[1].strip() if found else ""
+    def _find_reason(self, text: str) -> str:
+        """Return the reason of a no; empty if there is none."""
+        if not self._takes_reason:
+            return ""
+        match = _NO.fullmatch(text.strip())
+        return match[1].strip() if match else ""
 
     def receive_key(
-        self, event: Key | Paste, *, typed: str, rested: bool, seen: bool
+        self, kind: KeyKind, timing: Timing, *, character: str = "", is_empty: bool
     ) -> str | None:
-        """Note a key before the prompt receives it. `typed` is the text of the prompt.
-        `seen`: the question was visible when the key was pressed. Returns the answer to
-        give if nothing follows.
+        """Note a key before the prompt receives it. `is_empty`: the prompt shows no
+        text. Returns the answer to give if nothing follows.
         """
-        is_text = isinstance(event, Key) and event.is_printable
-        is_enter = isinstance(event, Key) and event.key == "enter"
-        is_first = not typed and (rested or not self._is_begun)
-        self._is_begun = is_text
-        self._is_meant = (
-            is_text and rested if is_first else self._is_meant and (is_text or is_enter)
-        )
-        self._is_since = (
-            is_text and seen if is_first else self._is_since and (is_text or is_enter)
-        )
-        if is_enter:
-            self._is_meant_sent = self._is_meant or (self._is_since and rested)
-            self._is_sent_after_rest = rested
-            self._is_begun = self._is_meant = self._is_since = False
-        return (
-            self.knows(event.character or "")
-            if is_first and self._is_meant and isinstance(event, Key)
-            else None
-        )
+        is_first = _is_first(self.typed, timing, is_empty=is_empty)
+        if kind is KeyKind.ENTER:
+            self._sent = sent_as(self.typed, timing, is_empty=is_empty)
+        self.typed = next_typed(self.typed, kind, timing, is_empty=is_empty)
+        if is_first and self.typed is Typed.ANSWER:
+            return self.find_word(character)
+        return None
 
-    def sent(self, line: str) -> str | None:
-        """Return the answer that a sent line means. If any line is an answer, a line
-        begun before the question must be sent twice.
+    def receive_line(self, line: str) -> str | None:
+        """Return the answer that a sent line means; None for a draft. If any line is an
+        answer, a draft must be sent twice.
         """
         if self._words:
-            if not self._is_meant_sent:
+            if self._sent is not Sent.ANSWER:
                 return None
-            self.reason = self._reason(line)
-            return "no" if self.reason else self.knows(line)
-        if self._is_meant_sent or (self._is_sent_after_rest and line == self._refused):
+            self.reason = self._find_reason(line)
+            return "no" if self.reason else self.find_word(line)
+        is_repeated = line == self._refused_line
+        if self._sent is Sent.ANSWER or (
+            self._sent is Sent.DRAFT_AFTER_REST and is_repeated
+        ):
             return line if line.strip() else None
-        self._refused = line
+        self._refused_line = line
         return None

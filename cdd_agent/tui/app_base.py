@@ -125,6 +125,8 @@ class ShellBase(Sparing, Guarded, App[CddError]):
         """Show a message for a few seconds. Commands get their names in the shell."""
         self._message_count += 1
         text = Face.SHELL.name_commands(message)
+        if self.screen is self.home and not self.home.has_room_for_notifications:
+            self.home.activity.say_once(" ".join(text.split()))
         super().notify(
             text, title=title, severity=severity, timeout=timeout, markup=markup
         )

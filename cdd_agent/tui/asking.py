@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING
 
 from textual import events
 
+from cdd_agent.changes.review import Review
 from cdd_agent.errors import CddError
 from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
-from cdd_agent.frontend import REST
-from cdd_agent.tui.answering import Answering, KeyClock
-from cdd_agent.tui.editor import edited_files
+from cdd_agent.frontend import REST, Decision
+from cdd_agent.reviewing import (
+    BACK,
+    NO,
+    QUIT,
+    YES,
+    AskedProposal,
+    OpenQuestion,
+    Reviewing,
+    Stage,
+    describe_decision,
+)
+from cdd_agent.tui.answering import Answering, KeyClock, KeyKind, Timing
+from cdd_agent.tui.editor import edit_texts
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.widgets.question import Question, ReviewQuestion
-from cdd_agent.wording.question_words import answers, question
+from cdd_agent.wording.question_words import question
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cdd_agent.changes.review import Review
-    from cdd_agent.frontend import Decision
-    from cdd_agent.reviewing import Reviewing
     from cdd_agent.tui.home import Home
 
 _PAGES = ("pageup", "pagedown")
 _FRAME, _MOST_FRAMES = 0.02, 50
 """Seconds between checks that a question is laid out, and the most checks."""
-_OF_A_PART = {"right": "yes", "left": "no", "ctrl+up": "back"}
+_WORDS_OF_PART = {"right": YES, "left": NO, "ctrl+up": BACK}
 """Keys that apply a part of the changes, leave it out, or go back to the previous one.
 """
 
@@ -51,71 +59,81 @@ class Asking:
 
     async def approve(self, proposal: Proposal) -> Choice:
         """The `Frontend` port."""
-        text, known = question(proposal), answers(proposal)
-        async with self._one_at_a_time:
-            widget, answer = Question(text, known), ""
-            try:  # the question may be cancelled while it appears
-                await self._home.query_one("#questions").mount(widget)
-                with self._waiting(is_shown=True):
-                    answer = await self._answer(Answering(known), widget)
-                return known[answer]
-            finally:
-                if self._home.is_running:
-                    self._home.show(PersonAnswered(text, answer))
-                await widget.remove()
+        asked = AskedProposal(proposal)
+        widget = Question(asked.text, asked.choices)
+
+        async def show() -> None:
+            """The widget shows the question already."""
+
+        def report(word: str) -> None:
+            self._home.show(PersonAnswered(asked.text, word))
+
+        return (await self._decide(asked, widget, show, report)).choice
 
     async def review(self, review: Review) -> Decision:
         """The `Frontend` port. Each part of the review replaces the one before it."""
-        # late: a review opens with the first change
-        from cdd_agent.reviewing import EDIT, Reviewing, answer_in_words  # noqa: PLC0415
-
         reviewing = Reviewing(review, may_edit=True)
+        widget = ReviewQuestion(self._home.transcript.diff_layout)
+
+        async def show() -> None:
+            text, diff = await asyncio.to_thread(
+                lambda: (reviewing.text, reviewing.diff)
+            )
+            is_part = reviewing.stage is Stage.PART
+            widget.ask(
+                text, diff, reviewing.choices, reviewing.offered, is_part=is_part
+            )
+            self._home.activity.rest(f"Waiting for your answer · {reviewing.keys}")
+
+        def report(word: str) -> None:
+            words = ""
+            if reviewing.decision is not None:
+                words = describe_decision(reviewing.decision)
+            text = question(review, diff=False)
+            self._home.show_review(text, review.diff(), words)
+
+        return await self._decide(reviewing, widget, show, report)
+
+    async def _decide(
+        self,
+        asked: OpenQuestion,
+        widget: Question,
+        show: Callable[[], Awaitable[None]],
+        report: Callable[[str], None],
+    ) -> Decision:
+        """Ask until the user has decided. `show` shows the current stage in the widget;
+        `report` puts the question and the last word into the transcript.
+        """
         async with self._one_at_a_time:
-            widget = ReviewQuestion(self._home.transcript.diff_layout)
+            word = ""
             try:  # the question may be cancelled while it appears
                 await self._home.query_one("#questions").mount(widget)
                 with self._waiting(is_shown=True):
-                    while reviewing.answer is None:
-                        answering = Answering(reviewing.words, takes_reason=True)
+                    while asked.decision is None:
+                        answering = Answering(
+                            asked.choices, takes_reason=asked.takes_reason
+                        )
                         # a key from before the question appeared is no answer
-                        self.open = answering
-                        self._shown = widget
-                        text, diff = await asyncio.to_thread(
-                            lambda: (reviewing.text, reviewing.diff)
-                        )
-                        widget.ask(
-                            text,
-                            diff,
-                            reviewing.choices,
-                            reviewing.offered,
-                            is_part=reviewing.is_part,
-                        )
-                        self._home.activity.rest(
-                            f"Waiting for your answer · {reviewing.keys}"
-                        )
+                        self.open, self._shown = answering, widget
+                        await show()
                         word = await self._answer(answering, widget)
-                        if word == EDIT:
-                            await self._edit(reviewing)
-                        else:
-                            reviewing.say(word, answering.reason)
-                return reviewing.answer
+                        asked.choose(word, answering.reason)
+                        if isinstance(asked, Reviewing) and (
+                            asked.stage is Stage.EDITING
+                        ):
+                            await self._edit(asked)
+                return asked.decision
             finally:
                 if self._home.is_running:
-                    words = (
-                        answer_in_words(reviewing.answer)
-                        if reviewing.answer is not None
-                        else ""
-                    )
-                    self._home.show_review(
-                        question(review, diff=False), review.diff(), words
-                    )
+                    report(word)
                 await widget.remove()
 
     async def _edit(self, reviewing: Reviewing) -> None:
         try:
-            contents = await edited_files(self._home.app, reviewing.editable)
-            await asyncio.to_thread(reviewing.edited, contents)
+            contents = await edit_texts(self._home.app, reviewing.editable)
+            await asyncio.to_thread(reviewing.end_edit, contents)
         except CddError as error:
+            reviewing.cancel_edit()
             self._home.notify(
                 f"{error.message}\n{error.hint or ''}".strip(),
                 severity="warning",
@@ -189,36 +207,38 @@ class Asking:
         """Note a key before the prompt receives it. True if it was only for the
         question.
         """
-        prompt, shown = self._home.prompt, self._shown
-        key = event.key if isinstance(event, events.Key) else ""
-        if (
-            shown is not None
-            and shown.scrolls(key)
-            and (not prompt.text or key in _PAGES)
-        ):
+        shown, key = self._shown, _name_of(event)
+        if shown is not None and self._scrolls(shown, key):
             shown.scroll_by(key)
             return True
         at = self._clock.pressed(event)
-        rested_since, self._last_key = self._last_key, at
-        if (answering := self.open) is None:
+        last_key, self._last_key = self._last_key, at
+        answering = self.open
+        if answering is None:
             return False
         self._home.workers.cancel_group(self._home, "answer")
+        prompt = self._home.prompt
         if (
             shown is not None
             and not prompt.is_completing
             and self._is_for_question(shown, answering, key, at)
         ):
             return True
-        rested = at - max(rested_since, answering.seen_at) >= REST
-        # a search in the history is not an answer
-        typed = prompt.text or " " * prompt.is_searching
         answer = answering.receive_key(
-            event, typed=typed, rested=rested, seen=at >= answering.seen_at
+            _kind_of(event),
+            _timing_of(at, last_key, answering.seen_at),
+            character=getattr(event, "character", None) or "",
+            # a search in the history is not an answer
+            is_empty=not prompt.text and not prompt.is_searching,
         )
         if answer is not None:
             self._home.run_worker(self._let_stand(answering, answer), group="answer")
         self.show_keys(answer)
         return False
+
+    def _scrolls(self, shown: Question, key: str) -> bool:
+        """True if a key scrolls the question. In a draft the arrows move the cursor."""
+        return shown.scrolls(key) and (not self._home.prompt.text or key in _PAGES)
 
     def _is_for_question(
         self, shown: Question, answering: Answering, key: str, at: float
@@ -230,15 +250,14 @@ class Asking:
         if key == "tab":
             self._home.prompt.set_aside()
         elif key == "escape" and at - answering.seen_at < REST:
-            shown.hint(
-                "This question is new. Press Esc again to "
-                + ("go back" if is_part else "refuse")
-            )
+            effect = "go back" if is_part else "refuse"
+            shown.hint(f"This question is new. Press Esc again to {effect}")
         elif key == "escape":
-            self._give("quit" if is_part else "no")
-        elif is_part and key in _OF_A_PART and not self._home.prompt.text:
-            if at >= answering.seen_at and answering.knows(_OF_A_PART[key]):
-                self._give(_OF_A_PART[key])
+            self._give(QUIT if is_part else NO)
+        elif is_part and key in _WORDS_OF_PART and not self._home.prompt.text:
+            word = _WORDS_OF_PART[key]
+            if at >= answering.seen_at and answering.find_word(word):
+                self._give(word)
         else:
             return False
         return True
@@ -246,7 +265,10 @@ class Asking:
     async def _let_stand(self, answering: Answering, answer: str) -> None:
         """Give a letter as the answer if nothing follows it."""
         await self._clock.sleep(REST)
-        if self.open is answering and answering.knows(self._home.prompt.text) == answer:
+        if (
+            self.open is answering
+            and answering.find_word(self._home.prompt.text) == answer
+        ):
             self._home.prompt.replace("")
             self._give(answer)
 
@@ -254,7 +276,7 @@ class Asking:
         """Handle a line sent while the question is open: it is the answer, or a draft
         that waits.
         """
-        answer = answering.sent(line)
+        answer = answering.receive_line(line)
         if answer is not None:
             if self._shown is None:
                 self._home.prompt.accepted(line)
@@ -273,7 +295,7 @@ class Asking:
             return
         if shown is None or shown.may_be(answer):
             # its letter, and then Escape
-            if shown is not None and answering.knows(self._home.prompt.text):
+            if shown is not None and answering.find_word(self._home.prompt.text):
                 self._home.prompt.replace("")
             answering.answer.set_result(answer)
             if shown is not None:
@@ -288,5 +310,23 @@ class Asking:
         if self._shown is not None and self.open is not None:
             text = self._home.prompt.text
             self._shown.show_keys(
-                typed=bool(text), answer=answer or self.open.meant(text)
+                typed=bool(text), answer=answer or self.open.find_answer(text)
             )
+
+
+def _name_of(event: events.Key | events.Paste) -> str:
+    return event.key if isinstance(event, events.Key) else ""
+
+
+def _kind_of(event: events.Key | events.Paste) -> KeyKind:
+    if isinstance(event, events.Paste):
+        return KeyKind.OTHER
+    if event.key == "enter":
+        return KeyKind.ENTER
+    return KeyKind.TEXT if event.is_printable else KeyKind.OTHER
+
+
+def _timing_of(at: float, last_key: float, seen_at: float) -> Timing:
+    if at - max(last_key, seen_at) >= REST:
+        return Timing.RESTED
+    return Timing.SEEN if at >= seen_at else Timing.UNSEEN

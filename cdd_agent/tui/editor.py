@@ -22,35 +22,36 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
-async def edited(app: App[Any], text: str) -> str:
+async def edit_text(app: App[Any], text: str) -> str:
     """Return the text after the user has edited it. Work in the shell continues.
 
-    Raises `BadInput` where there is no editor, it fails, or the terminal is not the
-    program's to lend.
+    Raises `BadInput` if there is no editor, it fails, or the terminal cannot be given
+    to another program.
     """
-    content = (
-        await edited_files(app, {"prompt.md": text.encode("utf-8", errors="replace")})
-    )["prompt.md"]
+    content = text.encode("utf-8", errors="replace")
+    edited = (await edit_texts(app, {"prompt.md": content}))["prompt.md"]
     try:
-        return content.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
+        return edited.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise BadInput(f"The edited text is not UTF-8: {error}") from error
 
 
-async def edited_files(app: App[Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same of several files, by their paths, opened together."""
+async def edit_texts(app: App[Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the contents, by path, after the user has edited all in one editor. Raises
+    `BadInput` as `edit_text` does.
+    """
     with copies(files) as places:
         await open_in_editor(app, editor_argv(os.environ), *places.values())
         return read_back(places)
 
 
 async def edit_file(app: App[Any], file: Path) -> None:
-    """Raises `BadInput` as `edited` does."""
+    """Open a file. Raises `BadInput` as `edit_text` does."""
     await open_in_editor(app, editor_argv(os.environ), file)
 
 
 async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
-    """Open a file at a line. Raises `BadInput` as `edited` does."""
+    """Open a file at a line. Raises `BadInput` as `edit_text` does."""
     argv = editor_argv(os.environ)
     await open_in_editor(app, argv, *at_line(argv[0], path, line))
 
@@ -58,19 +59,19 @@ async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
 async def open_in_editor(
     app: App[Any], argv: list[str], *arguments: Path | str
 ) -> None:
-    """Wait until the editor is closed. Raises `BadInput` where it fails, or cannot be
-    opened.
+    """Open the editor, and wait until it is closed. Raises `BadInput` if it fails or
+    cannot be opened.
     """
     failed, code = "", 0
     try:
-        with app.batch_update(), app.suspend(), _interrupts_for_others():
+        with app.batch_update(), app.suspend(), _ignore_interrupts():
             try:
                 code = await in_thread(
                     partial(run_in_foreground, [*argv, *map(str, arguments)]),
                     name="editor",
                 )
             except OSError as error:
-                # let through here, it would leave the app suspended
+                # raised here, it would leave the app suspended
                 failed = error.strerror or str(error)
     except SuspendNotSupported as error:
         raise BadInput("This terminal cannot run an editor") from error
@@ -83,12 +84,12 @@ async def open_in_editor(
 
 
 @contextmanager
-def _interrupts_for_others() -> Iterator[None]:
-    """Ctrl+C is the editor's while it has the terminal; a handler, unlike `SIG_IGN`, is
-    not handed on to it.
+def _ignore_interrupts() -> Iterator[None]:
+    """Ignore Ctrl+C while the editor has the terminal. The editor does not inherit a
+    handler, as it would inherit `SIG_IGN`.
     """
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    previous = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.events import DescendantBlur, DescendantFocus, Key
+from textual.geometry import Region
 from textual.screen import Screen
 
 from cdd_agent.agents.meaning import GUIDANCE
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 BESIDE = 100
 """Width from which a panel fits next to the transcript, in columns."""
+_LEAST_NOTIFICATION_ROWS = 4
+"""Rows of the transcript that a notification needs."""
 _IDLE = "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines"
 _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
@@ -106,6 +109,7 @@ class Home(GuardedWidget, Screen[None]):
         self._display = Display(self)
         self.prompt.when_empty = self.welcome.take_key
         self.say_what_to_type()
+        self.screen_layout_refresh_signal.subscribe(self, self._place_notifications)
         self.bar.branch = current_branch(self._root) or ""
 
     @property
@@ -119,6 +123,26 @@ class Home(GuardedWidget, Screen[None]):
     @property
     def welcome(self) -> Welcome:
         return self.query_one(Welcome)
+
+    @property
+    def reading_region(self) -> Region:
+        """The region of the transcript, or of the welcome in its place."""
+        return (self.welcome if self.has_welcome else self.transcript).region
+
+    def _place_notifications(self, _: Screen[object]) -> None:
+        """Keep notifications inside the transcript: they cover nothing else."""
+        region = self.reading_region
+        # the last row may say how much is new
+        rows = region.height - 1 if self.has_room_for_notifications else 0
+        for rack in self.query("ToastRack"):
+            rack.styles.margin = (0, 0, self.size.height - region.bottom + 1, 0)
+            rack.styles.width = region.width
+            rack.styles.max_height = rows
+
+    @property
+    def has_room_for_notifications(self) -> bool:
+        """False if an open question or a long prompt takes nearly all rows."""
+        return self.reading_region.height >= _LEAST_NOTIFICATION_ROWS
 
     @property
     def has_welcome(self) -> bool:

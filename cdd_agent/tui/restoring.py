@@ -1,13 +1,13 @@
-"""An earlier session in the transcript: the blocks that there were, folded; nothing of
-it happens again.
-"""
+"""Show an earlier session in the transcript, folded. Nothing of it happens again."""
+
+from collections.abc import Sequence
 
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
     ReplyDelta,
     ToolFinished,
 )
-from cdd_agent.events.notices import Answer
+from cdd_agent.events.notices import Answer, Notice
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.shell_events import PersonSaid
 from cdd_agent.events.step_events import (
@@ -18,6 +18,7 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.events.stream import Event, SessionRestored
+from cdd_agent.events.ticket_events import PlanChecked, PlanProposed
 from cdd_agent.tui.transcript.actions import (
     ActionBlocks,
     reply_block,
@@ -25,26 +26,56 @@ from cdd_agent.tui.transcript.actions import (
     show_line,
 )
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
-from cdd_agent.tui.transcript.folds import Opening
+from cdd_agent.tui.transcript.folds import Foldable, Opening
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.faces import Face
+from cdd_agent.wording.proposal_words import change_lines, proposal_heading
+
+_RECENT = 10
+"""The last entries of a conversation, which are shown in full."""
+_CONVERSATION = (PersonSaid, Answer, Notice, PlanProposed, PlanChecked)
 
 
 def restore(transcript: Transcript, session: SessionRestored) -> None:
-    """Show the session below the existing blocks."""
+    """Show the session below the existing blocks. The older part of a conversation
+    becomes one folded block.
+    """
     transcript.settle()
     name = "chat" if session.key.startswith("chat-") else session.key
     transcript.add(BlockKind.HEADING, f"Earlier in {name}")
     if session.left_out:
         transcript.add(BlockKind.NOTE, "… earlier entries omitted")
-    actions = ActionBlocks(transcript)
-    for event in session.events:
-        _restore(transcript, actions, event)
+    older = session.events[:-_RECENT]
+    if any(not isinstance(event, _CONVERSATION) for event in older):
+        older = ()
+    if older:
+        transcript.add_foldable(_older_block(older))
+    blocks = ActionBlocks(transcript)
+    for event in session.events[len(older) :]:
+        _restore(transcript, blocks, event)
     transcript.settle()
 
 
-def _restore(transcript: Transcript, actions: ActionBlocks, event: Event) -> None:
+def _older_block(events: Sequence[Event]) -> Foldable:
+    """Return the older part of a conversation, folded to one line."""
+    texts = []
+    for event in events:
+        if isinstance(event, PersonSaid):
+            texts.append(f"❯ {event.text}")
+        else:
+            texts += [text for text, _ in describe(event, Face.SHELL)]
+    first = "1 earlier entry" if len(events) == 1 else f"{len(events)} earlier entries"
+    return reply_block("\n".join([first, *texts]), "conversation")
+
+
+def _proposal_block(event: PlanProposed) -> Foldable:
+    """Return a proposed plan, folded to what was proposed."""
+    parts = [proposal_heading(event), *change_lines(event), event.text]
+    return reply_block("\n".join(parts), "plan")
+
+
+def _restore(transcript: Transcript, blocks: ActionBlocks, event: Event) -> None:
     match event:
         case PersonSaid(text=text):
             show_line(transcript, text)
@@ -52,6 +83,8 @@ def _restore(transcript: Transcript, actions: ActionBlocks, event: Event) -> Non
             transcript.add(BlockKind.MARKDOWN, text)
         case ReplyDelta(text=text):
             transcript.add_foldable(reply_block(text))
+        case PlanProposed():
+            transcript.add_foldable(_proposal_block(event))
         case ConversationShortened(summary=summary) if summary:
             transcript.add_foldable(reply_block(summary, "summary"))
         case StepDiff(diff=diff) | OutsideDiff(diff=diff):
@@ -63,7 +96,7 @@ def _restore(transcript: Transcript, actions: ActionBlocks, event: Event) -> Non
             | CommandOutput()
             | TestsFinished()
         ):
-            actions.show(event)
+            blocks.show(event)
         case _:
             for line, tone in describe(event, Face.SHELL):
                 transcript.add(BLOCKS[tone], line)

@@ -47,6 +47,8 @@ class Turns(ShellBase):
         """The error that ended the turn."""
         self._succeeded = True
         """The running turn, or the last one. A queued line depends on its success."""
+        self._next_turn: Meaning | None = None
+        """The meaning of the line whose turn begins."""
         self._next_line: str | None = None
         """The line that the guide suggests after the turn."""
         self._recap = ""
@@ -60,7 +62,7 @@ class Turns(ShellBase):
         question = self.asking.open
         command = read_command(line, self.session)
         # `h` and `quit` may be answers
-        is_answer = question is not None and question.knows(line) is not None
+        is_answer = question is not None and question.find_word(line) is not None
         is_free = self.turn is None and question is None
         asks_for_help = command is not None and command.about == "/help"
         leaves = command is not None and command.leaves
@@ -117,10 +119,18 @@ class Turns(ShellBase):
             except CddError as error:
                 self._show_error(error)
 
+    def take_turn(self, meaning: Meaning) -> None:
+        """Carry out one line in a worker, and show its events."""
+        # Timers that start during a turn keep its worker, whose arguments would keep
+        # the agent of the line.
+        self._next_turn = meaning
+        self._run_turn()
+
     @work(exclusive=True, group="turn")
-    async def take_turn(self, meaning: Meaning) -> None:
-        """Carry out one line, and show its events."""
+    async def _run_turn(self) -> None:
+        meaning, self._next_turn = self._next_turn, None
         assert self.session is not None
+        assert meaning is not None
         self._succeeded, self._error = True, ""
         self._next_line = None
         self.attention.begin()

@@ -9,8 +9,8 @@ in the shell the Planner asks questions, which `cdd plan` does not.
 import re
 from enum import Enum
 
-from cdd_agent.commands.catalogue import CATALOGUE
-from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
+from cdd_agent.commands.catalogue import CATALOGUE, terminal_commands
+from cdd_agent.commands.declaration import Command, Kind
 
 _IN_SHELL = " in the shell"
 _IN_TERMINAL = " in a terminal"
@@ -42,15 +42,15 @@ def _in_shell(span: re.Match[str]) -> str:
     name, words = span["name"], span["rest"].split()
     if span["mark"] == "/":
         return span[0].removesuffix(_IN_SHELL)
-    if span["where"] or name not in TERMINAL_COMMANDS:
+    if span["where"] or name not in terminal_commands():
         return span[0]
-    usage = CATALOGUE[name].usage
-    if usage is None:
+    command = CATALOGUE[name]
+    if command.slash is None:
         return f"`!cdd {name}{span['rest']}`"
-    if "--step" in words and "[STEP]" in usage:
+    if "--step" in words and _takes_step(command):
         words.remove("--step")
     flags = {word.partition("=")[0] for word in words if word.startswith("-")}
-    if not flags <= CATALOGUE[name].flags.keys():
+    if not flags <= command.flags.keys():
         return f"`!cdd {name}{span['rest']}`"
     return f"`{' '.join([f'/{name}', *words])}`"
 
@@ -62,8 +62,15 @@ def _in_terminal(span: re.Match[str]) -> str:
     if span["where"] or name not in CATALOGUE:
         return span[0]
     is_pin = any(word[0] in "+-" and not word.startswith("--") for word in words)
-    if name not in TERMINAL_COMMANDS or is_pin:
+    if name not in terminal_commands() or is_pin:
         return f"{span[0]}{_IN_SHELL}"
-    if "[STEP]" in (CATALOGUE[name].usage or "") and len(words) > 1:
+    if _takes_step(CATALOGUE[name]) and len(words) > 1:
         words.insert(1, "--step")
     return f"`{' '.join([f'cdd {name}', *words])}`"
+
+
+def _takes_step(command: Command) -> bool:
+    """True if the slash command takes the number of a step, which is `--step` in a
+    terminal.
+    """
+    return any(each.kind is Kind.STEP for each in command.arguments)

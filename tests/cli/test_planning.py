@@ -65,9 +65,13 @@ def test_json_is_one_event_a_line(
     events: list[dict[str, Any]] = [
         json.loads(line) for line in capsys.readouterr().out.splitlines()
     ]
-    assert {"reply_started", "reply_finished", "answer", "plan_checked", "notice"} <= {
-        event["event"] for event in events
-    }
+    assert {
+        "reply_started",
+        "reply_finished",
+        "plan_proposed",
+        "plan_checked",
+        "notice",
+    } <= {event["event"] for event in events}
     (checked,) = [event for event in events if event["event"] == "plan_checked"]
     assert checked["problems"] == []
 

@@ -223,7 +223,6 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say(
             "continue",
             "The model's answer has a problem",
-            "Asking again",
             "Plan check passed",
         )
         shell.say("close", "planning session is saved")

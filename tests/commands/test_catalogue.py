@@ -5,11 +5,11 @@ import re
 import pytest
 
 from cdd_agent.cli.main import main
-from cdd_agent.commands.catalogue import CATALOGUE, Group, in_groups
+from cdd_agent.commands.catalogue import CATALOGUE, in_groups, terminal_commands
 from cdd_agent.commands.completing import complete
+from cdd_agent.commands.declaration import Group, load_address
 from cdd_agent.commands.help import command_help, commands_help
 from cdd_agent.commands.registry import commands, handle
-from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.errors import BadInput
 from cdd_agent.events.shell_events import ScreenAsked
 from tests.support.listening import collect
@@ -19,57 +19,62 @@ from tests.support.typed_lines import command_hint
 NARROW = 60
 
 
-def test_the_catalogue_has_exactly_the_commands_of_both_faces() -> None:
-    slash = {name for name, entry in CATALOGUE.items() if entry.usage is not None}
-    assert slash == set(commands())
-    assert set(CATALOGUE) == set(commands()) | set(TERMINAL_COMMANDS)
+def test_every_command_has_a_front_and_every_front_has_a_function() -> None:
+    for command in CATALOGUE.values():
+        assert command.slash or command.terminal
+        if command.slash is not None:
+            assert callable(load_address(command.slash.run or command.events))
+        if command.terminal is not None and not command.terminal.opens_shell:
+            assert callable(load_address(command.terminal.run or command.events))
 
 
 def test_a_summary_is_a_short_imperative() -> None:
     wrong = {
-        name: entry.summary
-        for name, entry in CATALOGUE.items()
-        if not re.fullmatch(r"[A-Z][a-z]+,? [^.;]*[^.;\s]", entry.summary)
+        name: command.summary
+        for name, command in CATALOGUE.items()
+        if not re.fullmatch(r"[A-Z][a-z]+,? [^.;]*[^.;\s]", command.summary)
     }
     assert wrong == {}
 
 
 def test_a_slash_command_has_an_example_that_the_shell_accepts() -> None:
     wrong = {}
-    for name, known in commands().items():
-        example = CATALOGUE[name].example
+    for name, command in commands().items():
+        assert command.slash is not None
+        example = command.slash.example
         hint = command_hint(example)
         if not example.startswith(f"/{name}") or "nothing" in hint:
             wrong[name] = (example, hint)
-        assert CATALOGUE[name].example in command_help(known)
+        assert example in command_help(command)
     assert wrong == {}
 
 
-def test_every_flag_of_a_slash_command_is_explained() -> None:
-    for name, known in commands().items():
-        flags = set(re.findall(r"\[(--[a-z-]+)", known.usage))
-        assert flags == set(CATALOGUE[name].flags), name
+def test_the_help_of_a_command_explains_every_argument_and_flag() -> None:
+    for command in commands().values():
+        for parameter in (*command.arguments, *command.flags.values()):
+            assert parameter.note in command_help(command)
 
 
 def test_every_command_is_in_one_group() -> None:
-    grouped = [name for _, names in in_groups(CATALOGUE) for name in names]
+    grouped = [each.name for _, members in in_groups(CATALOGUE) for each in members]
     assert sorted(grouped) == sorted(CATALOGUE)
-    assert {group for group, _ in in_groups(commands())} == set(Group)
 
 
 def test_lists_show_the_commands_in_their_groups(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expected = [name for _, names in in_groups(commands()) for name in names]
+    expected = [each.name for _, members in in_groups(commands()) for each in members]
     offered = complete(sandbox.session(), "/")
     assert [offer.line.removeprefix("/") for offer in offered] == expected
     assert re.findall(r"\| `/(\w+)", commands_help()) == expected
-    assert re.findall(r"\*\*(.+)\*\*", commands_help()) == list(Group)
+    groups = [group for group in Group if group is not Group.ADDED]
+    assert re.findall(r"\*\*(.+)\*\*", commands_help()) == groups
 
     with pytest.raises(SystemExit):
         main(["--help"])
     printed = capsys.readouterr().out
-    for group, names in in_groups(TERMINAL_COMMANDS):
+    for group, members in in_groups(terminal_commands()):
+        names = [each.name for each in members]
         section = printed.partition(f"\n{group}:\n")[2].partition("\n\n")[0]
         assert re.findall(r"^  (\w+) ", section, re.MULTILINE) == names
 
@@ -117,7 +122,7 @@ async def test_help_explains_one_command(sandbox: Sandbox) -> None:
         (shown,) = await collect(handle(session, f"/help {topic}"))
         assert isinstance(shown, ScreenAsked)
         assert shown.choice == "exec"
-        for words in ("/exec SLUG", "--worktree", CATALOGUE["exec"].example):
+        for words in ("/exec SLUG", "--worktree", "Example: `/exec"):
             assert words in shown.instead
     with pytest.raises(BadInput) as caught:
         await collect(handle(session, "/help exce"))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.commands.builtin import status
 from cdd_agent.commands.registry import handle
+from cdd_agent.commands.ticket_commands import status
 from cdd_agent.cost import Cost
 from cdd_agent.engine.logged_run import LoggedRun
 from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted

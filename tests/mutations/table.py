@@ -1474,7 +1474,7 @@ MUTATIONS = [
     Mutation(
         "a flag that the shell lacks leaves a command to the terminal",
         "wording/faces.py",
-        "    if not flags <= CATALOGUE[name].flags.keys():\n",
+        "    if not flags <= command.flags.keys():\n",
         "    if False:\n",
         "tests/words/test_faces.py",
     ),
@@ -1517,8 +1517,8 @@ MUTATIONS = [
             (
                 "outside_undo",
                 "no undo is redone after another change",
-                "        if not change.is_undone:\n            break\n",
-                "        if not change.is_undone:\n            continue\n",
+                "    if standing is not None and standing.last_change > last.entries[-1].at:\n        return None\n",
+                "",
             ),
             (
                 "outside_undo",
@@ -1537,6 +1537,46 @@ MUTATIONS = [
                 "nothing is written that could not be undone",
                 '            raise BadInput(\n                "Nothing was written',
                 '            yield\n            return\n            raise BadInput(\n                "Nothing was written',
+            ),
+        ]
+    ],
+    *[
+        Mutation(rule, module, old, new, test)
+        for module, rule, old, new, test in [
+            (
+                "engine/change_history.py",
+                "no undo of the session is redone after another change of it",
+                "        if not change.undone_at and change.at > last.undone_at:\n",
+                "        if False:\n",
+                "tests/commands/test_session_undo.py",
+            ),
+            (
+                "engine/change_history.py",
+                "another shell's turns of chat are not of this session",
+                "            return source.conversation in self.conversations\n",
+                "            return True\n",
+                "tests/commands/test_session_undo.py",
+            ),
+            (
+                "agents/session_undo.py",
+                "nothing is undone without a yes",
+                "            if is_confirmed or await self._is_wanted(proposal):\n                await run",
+                "            if True:\n                await run",
+                "tests/commands/test_session_undo.py",
+            ),
+            (
+                "agents/session_undo.py",
+                "only the step that was named is undone",
+                "            if preview.steps != (past.step.step_number,):\n",
+                "            if False:\n",
+                "tests/commands/test_session_undo.py",
+            ),
+            (
+                "tui/answering.py",
+                "a text that was begun before a rest is no answer",
+                "    Timing.SEEN: Typed.SEEN,\n",
+                "    Timing.SEEN: Typed.ANSWER,\n",
+                "tests/tui/test_answering.py",
             ),
         ]
     ],
@@ -3856,8 +3896,8 @@ MUTATIONS = [
     ),
     Mutation(
         "words of a run that is closed reach no model",
-        "session.py",
-        "meaning = self._meaning_without_run(run_line)",
+        "session_lines.py",
+        "meaning = _read_run_line(session, run_line)",
         "pass",
         "tests/agents/test_run_lines.py",
     ),

@@ -245,10 +245,11 @@ async def person_at(
     size: tuple[int, int] = (80, 24),
     *,
     faults: bool = False,
+    notifications: bool = False,
     **more: Any,
 ) -> AsyncGenerator[Person, None]:
     """The shell, opened in a project, and somebody in front of it. It has no `faults`
-    of its own unless these are expected.
+    of its own unless these are expected. Only with `notifications` are these drawn.
     """
     time = FingerTime()
     app = shell(sandbox, first, time=time, **more)
@@ -259,7 +260,7 @@ async def person_at(
         Shell.show(app, event)
 
     app.show = show  # type: ignore[method-assign]
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=notifications) as pilot:
         await open_at_once(pilot)
         person = Person(app, pilot, time, shown)
         await person.until(lambda: not person.is_waiting)

@@ -25,6 +25,7 @@ from cdd_agent.agents.executor import ExecutorAgent
 from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.completing import complete
+from cdd_agent.commands.declaration import load_address
 from cdd_agent.commands.registry import commands
 from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
 from cdd_agent.events.question_events import ChangesProposed, CommandProposed
@@ -502,9 +503,17 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
     )
     left = set[str]()
     broken = commands()
-    for name, known in commands().items():
+    for name, command in commands().items():
         left.add(f"/{name}")
-        broken[name] = known._replace(run=fails_once(known.run, f"/{name}", left))
+        assert command.slash is not None
+        if command.slash.run:
+            usual = load_address(command.slash.run)
+            front = command.slash._replace(run=fails_once(usual, f"/{name}", left))
+            broken[name] = command._replace(slash=front)
+        else:
+            usual = load_address(command.events)
+            failing = fails_once(usual, f"/{name}", left)
+            broken[name] = command._replace(events=failing)
     monkeypatch.setattr("cdd_agent.commands.registry.commands", lambda: broken)
     for agent, method in (
         (ExecutorAgent, "carry_out"),
@@ -527,7 +536,7 @@ async def test_each_command_and_each_agent_fails_once_and_the_session_continues(
         await person.press("/")
         person.prompt.replace("")
         for known in commands().values():
-            needed = [word for word in known.usage.split() if not word.startswith("[")]
+            needed = known.required.split()
             await person.say(" ".join((f"/{known.name}", *needed)))
         await person.say("hello")
         for opens in (f"/exec {SLUG}", f"/plan {SLUG}", f"/socrates {SLUG}"):

@@ -21,7 +21,7 @@ from cdd_agent.events.question_events import (
     Proposal,
 )
 from cdd_agent.frontend import REST
-from cdd_agent.tui.answering import Answering, KeyClock
+from cdd_agent.tui.answering import Answering, KeyClock, KeyKind, Timing
 from cdd_agent.tui.widgets.question import Question
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.support.reviews import review_of
@@ -176,17 +176,19 @@ async def test_no_rhythm_without_a_rest_is_an_answer(
         now += gap
         if number == seen:
             answering.seen_at = now
-        rested = now - max(last, answering.seen_at) >= REST
+        timing = Timing.SEEN if now >= answering.seen_at else Timing.UNSEEN
+        if now - max(last, answering.seen_at) >= REST:
+            timing = Timing.RESTED
         last = now
         answer = answering.receive_key(
-            pressed(character),
-            typed=shown[-lag - 1],
-            rested=rested,
-            seen=now >= answering.seen_at,
+            KeyKind.ENTER if character == "\n" else KeyKind.TEXT,
+            timing,
+            character=character,
+            is_empty=not shown[-lag - 1],
         )
         assert answer is None
         if character == "\n":
-            assert answering.sent(typed) is None
+            assert answering.receive_line(typed) is None
         typed = "" if character == "\n" else typed + character
         shown.append(typed)
 
@@ -199,16 +201,14 @@ async def test_an_answer_that_begins_after_a_rest_counts_at_any_speed(
     shown = [""] * (lag + 1)
     for number, character in enumerate(answer):
         answering.receive_key(
-            events.Key(character, character),
-            typed=shown[-lag - 1],
-            rested=number == 0,
-            seen=True,
+            KeyKind.TEXT,
+            Timing.SEEN if number else Timing.RESTED,
+            character=character,
+            is_empty=not shown[-lag - 1],
         )
         shown.append(answer[: number + 1])
-    answering.receive_key(
-        events.Key("enter", "\r"), typed=shown[-lag - 1], rested=False, seen=True
-    )
-    assert answering.sent(answer) == answering.knows(answer)
+    answering.receive_key(KeyKind.ENTER, Timing.SEEN, is_empty=not shown[-lag - 1])
+    assert answering.receive_line(answer) == answering.find_word(answer)
 
 
 async def test_a_sentence_whose_first_letter_is_an_answer_answers_nothing(

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import cdd_agent
-from cdd_agent.commands.catalogue import CATALOGUE
+from cdd_agent.commands.catalogue import CATALOGUE, terminal_commands
 from cdd_agent.commands.registry import commands
-from cdd_agent.commands.terminal_commands import TERMINAL_COMMANDS
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.faces import Face
 from tests.support.every_event import EXAMPLES
@@ -78,8 +77,12 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
 _COMMAND_LINES = {
     "cli/overview_help.py": "the text of `cdd --help`",
     "cli/parser.py": "messages about what was typed after cdd",
-    "commands/catalogue.py": "examples of the shell",
-    "commands/terminal_commands.py": "examples of `cdd COMMAND --help`",
+    "commands/declarations/tickets.py": "examples, and notes for a terminal",
+    "commands/declarations/work.py": "the same",
+    "commands/declarations/changes.py": "the same",
+    "commands/declarations/context.py": "the same",
+    "commands/declarations/setup.py": "the same",
+    "commands/declarations/shell.py": "the same",
 }
 """Modules whose texts are for one face alone."""
 
@@ -110,7 +113,7 @@ def test_every_command_that_an_event_names_exists_in_the_face() -> None:
                 assert named == ("/", True) or "in a terminal" in text, text
         for text, _ in describe(event, Face.TERMINAL):
             for mark, name, _ in SPAN.findall(text):
-                named = (mark, name in TERMINAL_COMMANDS)
+                named = (mark, name in terminal_commands())
                 assert named == ("cdd ", True) or "in the shell" in text, text
 
 
@@ -124,11 +127,9 @@ def test_the_shell_describes_events_as_the_shell() -> None:
 
 def _flags(name: str) -> set[str]:
     """Return the flags of a command in the terminal and in the shell."""
-    flags = {"-C", "--trust", "--debug", "--help", *CATALOGUE[name].flags}
-    if name in TERMINAL_COMMANDS:
-        command = TERMINAL_COMMANDS[name]
-        for argument in (*command.arguments, *command.one_of):
-            flags.update(argument.names)
+    flags = {"-C", "--trust", "--debug", "--help"}
+    for parameter in CATALOGUE[name].parameters:
+        flags.update(parameter.names.split())
     return flags
 
 

@@ -15,7 +15,7 @@ from cdd_agent.events.question_events import (
 )
 from cdd_agent.events.step_events import StepStarted
 from cdd_agent.frontend import Decision
-from cdd_agent.reviewing import Reviewing, answer_in_words
+from cdd_agent.reviewing import Reviewing, describe_decision
 from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.question_words import answers, question
@@ -228,11 +228,13 @@ def test_what_is_left_of_changes() -> None:
         reviewing.offered
         == "[y] apply   [n] reject (n REASON)   [f] per file   [e] edit   [a] accept all in this run"
     )
-    reviewing.say("files")
+    reviewing.choose("files")
     assert reviewing.text == "1 of 2: create new.py  +1"
     assert reviewing.offered == "[y] apply   [n] leave out (n REASON)   [q] all changes"
-    assert answer_in_words(Decision(Choice.YES, review)) == "yes, 1 of 2 parts, edited"
-    assert answer_in_words(Decision(Choice.NO, review, "not so")) == "no: not so"
+    assert (
+        describe_decision(Decision(Choice.YES, review)) == "yes, 1 of 2 parts, edited"
+    )
+    assert describe_decision(Decision(Choice.NO, review, "not so")) == "no: not so"
 
 
 def test_what_would_be_written_is_counted_without_what_is_left_out() -> None:

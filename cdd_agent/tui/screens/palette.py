@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.binding import Binding, BindingType
 
-from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.listing import view
 from cdd_agent.commands.overview import next_command
 from cdd_agent.commands.registry import commands
@@ -76,11 +75,10 @@ def _ticket_rows(project: Project) -> Iterator[Row]:
 
 
 def _fixed_rows() -> Iterator[Row]:
-    for known in commands().values():
-        begun = f"/{known.name} {known.required}".rstrip()
-        line = f"/{known.name} " if known.required else f"/{known.name}"
-        group = CATALOGUE[known.name].group
-        yield Row(line, begun, known.summary, section=group)
+    for command in commands().values():
+        begun = f"/{command.name} {command.required}".rstrip()
+        line = f"/{command.name} " if command.required else f"/{command.name}"
+        yield Row(line, begun, command.summary, section=command.group)
     for key in everywhere():
         if key.action and key.action.partition("(")[0] not in _LEFT_TO_KEYS:
             yield Row(

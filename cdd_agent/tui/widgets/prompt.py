@@ -18,7 +18,7 @@ from cdd_agent.completion import Completion, CompletionKind
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.drafts import Drafts
-from cdd_agent.tui.editor import edited
+from cdd_agent.tui.editor import edit_text
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.widgets.completion_rows import completion_rows
@@ -366,7 +366,7 @@ class Prompt(GuardedWidget, Vertical):
         before = self.text if self._searched_from is None else self._searched_from
         self.replace(before)
         try:
-            text = await edited(self.app, before)
+            text = await edit_text(self.app, before)
         except CddError as error:
             hint = f" {error.hint}" if error.hint else ""
             message = f"{error.message}.{hint} Your text is unchanged."

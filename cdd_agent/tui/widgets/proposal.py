@@ -86,7 +86,8 @@ def _step_rows(step: ProposedStep, width: int, *, is_new: bool) -> Iterator[Pane
     indent = " " * len(first)
     details = [", ".join(step.files)]
     if not step.is_completed:
-        details.append(f"check: {', '.join(step.checks)}")
+        checks = ", ".join(step.checks).replace("`", "")
+        details.append(f"check: {checks}")
     for text in details:
         if text:
             yield from wrapped_rows(text, width, indent, "quiet", _MOST_ROWS)

@@ -1,0 +1,73 @@
+"""The fronts in the shell of `/undo`, `/redo` and `/diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from cdd_agent.commands.catalogue import CATALOGUE
+from cdd_agent.engine.outside import CHANGE_NAME
+from cdd_agent.errors import BadInput
+from cdd_agent.session import Session
+from cdd_agent.tickets.plan import STEP_LABEL
+
+
+async def undo(
+    session: Session, *which: str, lists: bool = False, yes: bool = False
+) -> None:
+    if lists:
+        await session.undoing.list()
+    elif not which:
+        await session.undoing.undo(is_confirmed=yes)
+    elif CHANGE_NAME.fullmatch(which[0]):
+        await session.undoing.undo_named(which[0])
+    elif len(which) == 1 and not STEP_LABEL.fullmatch(which[0]):
+        ticket = session.project.tickets.find(which[0], by_part=True)
+        await session.undoing.undo(slug=ticket.slug, is_confirmed=yes)
+    else:
+        await _tell_run(session, "undo", which)
+
+
+async def redo(session: Session, *which: str) -> None:
+    if not which:
+        await session.undoing.redo()
+    elif CHANGE_NAME.fullmatch(which[0]):
+        await session.undoing.redo_named(which[0])
+    else:
+        await _tell_run(session, "redo", which)
+
+
+async def diff(session: Session, *which: str) -> None:
+    if not which:
+        await session.undoing.diff()
+    elif CHANGE_NAME.fullmatch(which[0]):
+        await session.undoing.diff_named(which[0])
+    else:
+        await _tell_run(session, "diff", which)
+
+
+async def _tell_run(
+    session: Session, word: Literal["undo", "redo", "diff"], which: Sequence[str]
+) -> None:
+    """Pass a word to the Executor of the named ticket, or of the active one, perhaps
+    with the number of a step.
+
+    Raises `BadInput` for other arguments: a mistyped number must not mean the last
+    step.
+    """
+    usage = f"Usage: {CATALOGUE[word].synopsis}"
+    named, steps = which[:1], which[1:]
+    if named and STEP_LABEL.fullmatch(named[0]):
+        named, steps = (), which
+    wrong = next((text for text in steps if not STEP_LABEL.fullmatch(text)), None)
+    if wrong is not None:
+        raise BadInput(
+            f"{wrong!r} is not the number of a step; nothing was done", hint=usage
+        )
+    ticket = session.find_ticket(named[0] if named else None)
+    if ticket is None:
+        raise BadInput(f"Which ticket? {usage}")
+    line = " ".join([word, *steps])
+    if word == "undo":
+        session.scope.add_change(f"{ticket.slug} {steps[0]}")
+    await session.tell(ticket, line, is_look=word == "diff")

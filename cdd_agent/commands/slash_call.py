@@ -1,0 +1,130 @@
+"""A slash command as it was typed: its arguments and flags, checked against the
+declaration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdd_agent.commands.declaration import Command, Kind, Parameter, load_address
+from cdd_agent.errors import BadInput
+from cdd_agent.tickets.plan import STEP_LABEL
+
+if TYPE_CHECKING:
+    from cdd_agent.events.stream import Event
+    from cdd_agent.session import Session
+    from cdd_agent.tickets.store import Ticket, TicketStore
+
+QUOTE_HINT = "Put words that belong together in quotation marks."
+
+
+class WrongUsage(BadInput):
+    """A command got the wrong arguments. `usage` is its name with the right ones."""
+
+    def __init__(self, usage: str, *, hint: str = "") -> None:
+        super().__init__(f"Usage: /{usage}", hint=hint)
+        self.usage = usage
+
+
+class SlashCall(NamedTuple):
+    """A slash command with its arguments and flags. The flags are passed by name, as
+    `save=True`.
+    """
+
+    command: Command
+    arguments: Sequence[str]
+    flags: Mapping[str, bool | str]
+
+    async def run(self, session: Session) -> None:
+        front = self.command.slash
+        assert front is not None
+        if front.run:
+            function = load_address(front.run)
+            await function(session, *self.arguments, **self.flags)
+            return
+        make_events = load_address(self.command.events)
+        events = make_events(session.project, *self.arguments, **self.flags)
+        await emit_as_found(session, events)
+
+    def find_ticket(self, tickets: TicketStore) -> Ticket | None:
+        """Return the ticket that the first argument means; None if it means none.
+        Raises `BadInput`.
+        """
+        kinds = [each.kind for each in self.command.arguments]
+        if not self.arguments or kinds[0] is not Kind.TICKET:
+            return None
+        first = self.arguments[0]
+        if Kind.STEP in kinds and STEP_LABEL.fullmatch(first):
+            return None
+        return tickets.find(first, by_part=True)
+
+
+async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
+    """Emit each event as soon as a thread yields it."""
+    while (event := await asyncio.to_thread(next, events, None)) is not None:
+        session.emit(event)
+
+
+def split_line(line: str) -> tuple[str, list[str]]:
+    """Return the name of the command in a line, and the words behind it. Raises
+    `BadInput`.
+    """
+    try:
+        name, *words = shlex.split(line.strip()[1:]) or [""]
+    except ValueError as error:
+        raise BadInput(
+            f"{line.strip()}: {error}", hint="Close the quotation mark."
+        ) from error
+    return name, words
+
+
+def read_call(command: Command, words: Sequence[str]) -> SlashCall:
+    """Return the call with the words behind a command's name. Raises `BadInput`."""
+    arguments, flags = _split_flags(command, words)
+    declared = command.arguments
+    is_open_ended = bool(declared) and declared[-1].repeats
+    if len(arguments) > len(declared) and not is_open_ended:
+        raise WrongUsage(command.usage, hint=QUOTE_HINT)
+    if len(arguments) < sum(each.is_required for each in declared):
+        assert command.slash is not None
+        hint = f"{command.slash.help} Example: `{command.slash.example}`"
+        raise WrongUsage(command.usage, hint=hint)
+    return SlashCall(command, arguments, flags)
+
+
+def _split_flags(
+    command: Command, words: Sequence[str]
+) -> tuple[list[str], dict[str, bool | str]]:
+    """Return the arguments and the flags of a call. Raises `BadInput`."""
+    arguments: list[str] = []
+    flags: dict[str, bool | str] = {}
+    rest = iter(words)
+    for word in rest:
+        if not command.flags or not word.startswith("--"):
+            arguments.append(word)
+            continue
+        flag, value = _read_flag(command, word)
+        if value is None:
+            value = next(rest, "")
+        if value == "":
+            raise WrongUsage(command.usage, hint=f"{flag.name} needs a value.")
+        flags[flag.value_key] = value
+    return arguments, flags
+
+
+def _read_flag(command: Command, word: str) -> tuple[Parameter, bool | str | None]:
+    """Return the flag in a word, and its value; None if the value is the next word.
+    Raises `BadInput`.
+    """
+    name, equals, value = word.partition("=")
+    flag = command.flags.get(name)
+    if flag is None or (equals and flag.is_switch):
+        raise BadInput(
+            f"/{command.name} has no flag {word!r}", hint=f"Usage: {command.synopsis}"
+        )
+    if flag.is_switch:
+        return flag, True
+    return flag, value if equals else None
