@@ -5,25 +5,59 @@ text for chat.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from cdd_agent.agents.active_memory import read_run_status
+from cdd_agent.agents.active_memory import ActiveMemory, read_run_status
+from cdd_agent.agents.base import GeneralAgent
 from cdd_agent.agents.line_guesses import shell_name
 from cdd_agent.agents.meaning import LineKind, Meaning
+from cdd_agent.agents.run_agent import RunAgent
 from cdd_agent.agents.run_lines import NO_RUN, RunLine, no_run_open, read_run_line
+from cdd_agent.agents.session_undo import SessionUndo
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.events.stream import Emit
+from cdd_agent.open_project import Project
 from cdd_agent.tickets.status import RunStatus
-
-if TYPE_CHECKING:
-    from cdd_agent.session import Session
+from cdd_agent.tickets.store import Ticket
 
 NO_AGENT = "No agent is active: this is chat."
 
 
-def read_line_without_agent(session: Session, line: str) -> Meaning:
+class SessionInChat(Protocol):
+    """What these lines need of a session."""
+
+    @property
+    def emit(self) -> Emit: ...
+
+    @property
+    def project(self) -> Project: ...
+
+    @property
+    def memory(self) -> ActiveMemory: ...
+
+    @property
+    def last_ticket(self) -> str | None: ...
+
+    @property
+    def chat(self) -> GeneralAgent: ...
+
+    @property
+    def undoing(self) -> SessionUndo: ...
+
+    async def tell(
+        self, ticket: Ticket, line: str, *, is_look: bool = False
+    ) -> None: ...
+
+    def visit_run(
+        self, ticket: Ticket, *, is_look: bool = True
+    ) -> AbstractContextManager[RunAgent]: ...
+
+
+def read_line_without_agent(session: SessionInChat, line: str) -> Meaning:
     """Return the meaning of a line that is no command. Nothing is done for it."""
     run_line = read_run_line(line)
     meaning = None
@@ -32,7 +66,7 @@ def read_line_without_agent(session: Session, line: str) -> Meaning:
     return meaning or _read_chat_line(session, line)
 
 
-def _read_run_line(session: Session, line: RunLine) -> Meaning | None:
+def _read_run_line(session: SessionInChat, line: RunLine) -> Meaning | None:
     """Return the meaning of a word about a run; None if the line can be part of a
     conversation.
     """
@@ -65,7 +99,7 @@ def _read_run_line(session: Session, line: RunLine) -> Meaning | None:
     )
 
 
-def _read_newest_change_line(session: Session, line: RunLine) -> Meaning:
+def _read_newest_change_line(session: SessionInChat, line: RunLine) -> Meaning:
     undoing = session.undoing
     actions = {"undo": undoing.undo, "redo": undoing.redo, "diff": undoing.diff}
     return Meaning(
@@ -73,7 +107,7 @@ def _read_newest_change_line(session: Session, line: RunLine) -> Meaning:
     )
 
 
-def _read_chat_line(session: Session, line: str) -> Meaning:
+def _read_chat_line(session: SessionInChat, line: str) -> Meaning:
     """Return the meaning of a line for chat. A few words are answered here."""
     text = line.strip().lower()
     if not text:
@@ -96,7 +130,7 @@ def _read_chat_line(session: Session, line: str) -> Meaning:
     return _answer(session, answer, answer.text)
 
 
-def _answer(session: Session, notice: Notice, reason: str) -> Meaning:
+def _answer(session: SessionInChat, notice: Notice, reason: str) -> Meaning:
     """Return the meaning of a line that only shows a notice."""
 
     async def show_notice() -> None:
@@ -110,18 +144,18 @@ async def _do_nothing() -> None:
     """Carry out a blank line."""
 
 
-async def _send_to_chat(session: Session, line: str) -> None:
+async def _send_to_chat(session: SessionInChat, line: str) -> None:
     session.memory.remember(None, None)
     await session.chat.say(line)
 
 
-async def _send_to_closed_run(session: Session, slug: str, line: RunLine) -> None:
+async def _send_to_closed_run(session: SessionInChat, slug: str, line: RunLine) -> None:
     """Send the line to the run that was closed last. Raises `CddError`."""
     ticket = session.project.tickets.find_slug(slug)
     await session.tell(ticket, line.as_typed, is_look=line.word == "diff")
 
 
-async def _report_progress(session: Session, slug: str, line: RunLine) -> None:
+async def _report_progress(session: SessionInChat, slug: str, line: RunLine) -> None:
     """Show that all steps of a closed run are over, or how to open it."""
     try:
         ticket = in_its_tree(session.project.tickets.find_slug(slug))

@@ -4329,7 +4329,7 @@ MUTATIONS = [
             ),
             (
                 "no added adapter is asked where another is forced",
-                "wiring.py",
+                "model_wiring.py",
                 'if config.model is None or config.model_adapter != "auto":',
                 "if config.model is None:",
             ),
