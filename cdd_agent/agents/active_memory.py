@@ -1,4 +1,4 @@
-"""Which agent was active last, in this session and in earlier ones."""
+"""The agent that was active last, in this session and in earlier ones."""
 
 from functools import cached_property
 from pathlib import Path

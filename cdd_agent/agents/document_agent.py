@@ -49,12 +49,13 @@ class DocumentAgent(TicketAgent):
         self.tell(*self._conversation.file.news, *spec_notices(self._ticket))
 
     @property
-    def hint_of_text(self) -> str:
+    def text_hint(self) -> str:
+        """The effect of Enter on text."""
         return f"Enter: send it to {self.ADDRESS}"
 
     def read_text(self, text: str) -> Meaning:
         act = partial(self.use_text, text)
-        return Meaning(LineKind.TEXT, "words", self.hint_of_text, act)
+        return Meaning(LineKind.TEXT, "words", self.text_hint, act)
 
     @abstractmethod
     async def use_text(self, text: str) -> None:

@@ -242,17 +242,13 @@ class ExecutorAgent(RunAgent):
         if line is None or text.endswith("?"):
             return None
         declaration = self.WORDS.get(line.typed)
-        if declaration is None or (line.step and declaration.step is None):
-            return None
-        name = declaration.names[0]
-        takes_ending = name == "skip" or (name == "retry" and not line.keeps)
-        if line.has_ending and not takes_ending:
+        if declaration is None or not _takes(declaration, line):
             return None
         number = self._engine.run.find_number(line.step) if line.step else None
         problem = self._find_problem(declaration, line, number)
         if problem is not None:
             return problem
-        match name:
+        match declaration.names[0]:
             case "skip":
                 reason = line.reason or "by the user"
                 return self.meaning_of(declaration, reason, line.keeps)
@@ -669,6 +665,19 @@ class ExecutorAgent(RunAgent):
             how = f"{_SAVED[self._saved_work]} Or type `all`, `skip` or `exit`."
         text = f"Next: step {step.label}, {step.title.rstrip('.')}. {how}"
         return Notice(text, kind=NoticeKind.WHAT_NEXT)
+
+
+def _takes(declaration: Word, line: RunLine) -> bool:
+    """True if a word takes the step, `keep` and the reason of a line."""
+    if line.step and declaration.step is None:
+        return False
+    match declaration.names[0]:
+        case "skip":
+            return True
+        case "retry":
+            return not line.keeps
+        case _:
+            return not line.has_ending
 
 
 def _suggest_shell_command(text: str) -> str:

@@ -112,10 +112,10 @@ class PlannerAgent(DocumentAgent):
             await meaning.act()
 
     @property
-    def hint_of_text(self) -> str:
+    def text_hint(self) -> str:
         if self._planning.notes.proposal:
             return "Enter: ask the Planner for this change"
-        return super().hint_of_text
+        return super().text_hint
 
     @word(
         *("approve", "yes", "y"),

@@ -1,5 +1,5 @@
-"""How an agent on a ticket reads a line: the words that it understands are declared at
-the methods that carry them out.
+"""The way in which an agent on a ticket reads a line. The words that it understands are
+declared at the methods that carry them out.
 """
 
 from collections.abc import Awaitable, Callable, Collection

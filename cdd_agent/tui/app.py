@@ -11,6 +11,7 @@ from textual.geometry import Region
 from textual.worker import WorkerFailed
 
 from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsListed
 from cdd_agent.events.stream import Emit, Event, beside_the_turn
 from cdd_agent.events.ticket_events import CriteriaShown
@@ -27,6 +28,8 @@ from cdd_agent.tui.leaving import Leaving
 from cdd_agent.tui.screen_actions import ScreenActions
 from cdd_agent.tui.terminal_input.choice import choose_driver
 from cdd_agent.tui.themes import (
+    AUTOMATIC,
+    THEMES,
     LastTheme,
     load_last_theme,
     save_last_theme,
@@ -45,7 +48,6 @@ if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.screen import Screen
 
-    from cdd_agent.events.notices import Notice
     from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
@@ -100,7 +102,10 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         """True if the user quit to watch the demo."""
         self._transcript_at = Region(), 0
         """The place of the transcript on the screen, and its first visible row."""
-        use_theme(self, load_last_theme().name)
+        theme = load_last_theme().name
+        self.fitting_theme = theme if theme in ("dark", "light") else "dark"
+        """The theme that fits the terminal's background."""
+        use_theme(self, theme)
 
     def get_driver_class(self) -> type[Driver]:
         return choose_driver(super().get_driver_class(), self._use_driver)
@@ -152,10 +157,33 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     def on_background_reported(self, event: BackgroundReported) -> None:
         fitting, last = theme_for_background(event.colour), load_last_theme()
-        if fitting is not None and not last.is_chosen:
+        if fitting is None:
+            return
+        self.fitting_theme = fitting
+        if not last.is_chosen:
             use_theme(self, fitting)
             if fitting != last.name:
                 save_last_theme(LastTheme(fitting))
+
+    def apply_settings(self) -> None:
+        """Show the settings that the shell itself uses."""
+        assert self.session is not None
+        config = self.session.project.config
+        self.home.bar.model = config.model
+        self.home.show_approval()
+        self.attention.change_settings(config.notifications)
+        self._apply_theme(config.theme)
+
+    def _apply_theme(self, name: str) -> None:
+        """Show the theme of the settings. One that this version does not have counts as
+        `auto`.
+        """
+        theme = LastTheme(self.fitting_theme)
+        if name in THEMES:
+            theme = LastTheme(name, is_chosen=True)
+        use_theme(self, theme.name)
+        if theme != load_last_theme():
+            save_last_theme(theme)
 
     @work(group="open")
     async def open(self) -> None:
@@ -172,13 +200,16 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.home.session = session
-        self.home.bar.model = session.project.config.model
+        config = session.project.config
+        self.home.bar.model = config.model
         self.home.show_approval()
-        self.attention.open(
-            session.project.config.notifications, lambda: session.tally.spent
-        )
+        self._apply_theme(config.theme)
+        self.attention.open(config.notifications, lambda: session.tally.spent)
         for notice in notices:
             self.home.show_opening(notice)
+        if config.theme not in (AUTOMATIC, *THEMES):
+            text = f"There is no theme {config.theme!r}. To choose one, type `/theme`."
+            self.home.show_opening(Notice(text, Tone.WARNING))
         self.home.say_what_enter_does()
         self.look_around()
         if self._first:

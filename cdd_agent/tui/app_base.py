@@ -20,7 +20,6 @@ from cdd_agent.tui.home import Home
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.terminal_input.choice import ask_for_background
-from cdd_agent.tui.themes import load_last_theme
 from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
@@ -78,9 +77,8 @@ class ShellBase(Sparing, Guarded, App[CddError]):
             self.driver.write(sequence)
 
     def ask_for_background(self) -> None:
-        """Use the theme that fits the terminal, unless the user has chosen one."""
-        if not load_last_theme().is_chosen:
-            ask_for_background(self.driver)
+        """Ask the terminal which theme fits."""
+        ask_for_background(self.driver)
 
     @property
     def session(self) -> Session | None:

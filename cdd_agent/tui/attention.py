@@ -147,6 +147,12 @@ class Attention:
         self.session = Recap(spent)
         self.take_back()
 
+    def change_settings(self, settings: Notifications) -> None:
+        """Use other settings from now on."""
+        self.lend()
+        self._settings = settings
+        self.take_back()
+
     def close(self) -> None:
         """Restore the terminal's title and progress."""
         self.lend()

@@ -180,8 +180,6 @@ class Home(GuardedWidget, Screen[None]):
         return self.session.agent if self.session is not None else None
 
     def _complete(self, line: str) -> list[Completion]:
-        if self.session is None:
-            return []
         # late: the first screen shows sooner
         from cdd_agent.commands.completing import complete  # noqa: PLC0415
 
