@@ -198,10 +198,12 @@ class Wiring(Struct, frozen=True, dict=True):
         )
         if not is_visit:
             prepare_model(engine)
-        kept = partial(keeping_lease, engine.run.record, engine.run.emit)
-        own_tree = ticket.root != self.project.root
         return ExecutorAgent(
-            engine, self.slash, kept, is_visit=is_visit, own_tree=own_tree
+            engine,
+            self.slash,
+            partial(keeping_lease, engine.run.record, engine.run.emit),
+            is_visit=is_visit,
+            own_tree=ticket.root != self.project.root,
         )
 
     async def make_tree(self, ticket: Ticket) -> Ticket:
