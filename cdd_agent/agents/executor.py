@@ -23,7 +23,7 @@ from cdd_agent.agents.meaning import GUIDANCE, LineKind, Meaning
 from cdd_agent.agents.questions import RunQuestions
 from cdd_agent.agents.run_agent import RunAgent
 from cdd_agent.agents.run_lines import RunLine, all_steps_over
-from cdd_agent.agents.ticket_agent import Word, word
+from cdd_agent.agents.ticket_agent import AgentWord, word
 from cdd_agent.engine.changed_since import add_changes
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
@@ -247,7 +247,7 @@ class ExecutorAgent(RunAgent):
                 return self.meaning_of(declaration)
 
     def _find_problem(
-        self, declaration: Word, line: RunLine, number: int | None
+        self, declaration: AgentWord, line: RunLine, number: int | None
     ) -> Meaning | None:
         """Return an answer if a word is about a step that it cannot be about. `number`
         is the step that the line names; None if there is none.
@@ -616,7 +616,7 @@ class ExecutorAgent(RunAgent):
         return Notice(text, kind=NoticeKind.WHAT_NEXT)
 
 
-def _takes(declaration: Word, line: RunLine) -> bool:
+def _takes(declaration: AgentWord, line: RunLine) -> bool:
     """True if a word takes the step, `keep` and the reason of a line."""
     if line.step and declaration.step is None:
         return False
