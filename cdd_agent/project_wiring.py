@@ -119,7 +119,7 @@ def open_outside_work(
     """Return the recorder of changes outside of tickets."""
     config = project.config
     return OutsideWork(
-        OutsideChanges.of(project.root, make_redactor(config)),
+        OutsideChanges.open(project.root, make_redactor(config)),
         emit,
         leave_out=no_part(project.root, list_own_paths(project, config)),
         open_checkpoints=open_checkpoints or open_in_repository,

@@ -40,7 +40,7 @@ from cdd_agent.events.dialogue_events import PromptMade, ReplyLost
 from cdd_agent.events.question_events import PersonAnswered, Proposal
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.files.json_file import from_json
-from cdd_agent.frontend import AnswersTold, Frontend, Nobody
+from cdd_agent.frontend import Frontend, Nobody, ReportedAnswers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.budget import Tally
 from cdd_agent.llm.port import Model, Usage
@@ -353,7 +353,7 @@ class Wiring(Struct, frozen=True, dict=True):
             spent = LoggedRun.read(record.log).effort.cost if has_begun else Cost()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
-        user = AnswersTold(self.frontend, log_answer)
+        user = ReportedAnswers(self.frontend, log_answer)
         # `cdd exec --yes` asks nothing.
         asks_user = self.watched or self.approval.value != "auto"
         runner = StepRunner(

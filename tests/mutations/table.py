@@ -1560,8 +1560,8 @@ MUTATIONS = [
             (
                 "agents/session_undo.py",
                 "nothing is undone without a yes",
-                "            if is_confirmed or await self._is_wanted(proposal):\n                await run",
-                "            if True:\n                await run",
+                "            if is_confirmed or await self._is_wanted(proposal):\n                self",
+                "            if True:\n                self",
                 "tests/commands/test_session_undo.py",
             ),
             (
