@@ -100,7 +100,7 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(
     with pytest.raises(RunElsewhere):
         await say(session, f"/exec {SLUG}")
     assert session.agent is None
-    told = await say(session, f"/diff {SLUG} 1", f"/undo {SLUG}")
+    told = await say(session, f"/diff {SLUG} 1", f"/undo {SLUG} 1")
     assert any("a.txt" in event.diff for event in told if isinstance(event, StepDiff))
     assert files(mine.root) == before
     told = await say(mine.replies(*GOOD).session(), f"/exec {SLUG} --worktree", "all")
