@@ -3938,8 +3938,8 @@ MUTATIONS = [
     ),
     Mutation(
         "words of a run that is closed reach no model",
-        "session.py",
-        "meaning = self._meaning_without_run(run_line)",
+        "session_lines.py",
+        "meaning = _read_run_line(session, run_line)",
         "pass",
         "tests/agents/test_run_lines.py",
     ),
@@ -4371,7 +4371,7 @@ MUTATIONS = [
             ),
             (
                 "no added adapter is asked where another is forced",
-                "wiring.py",
+                "model_wiring.py",
                 'if config.model is None or config.model_adapter != "auto":',
                 "if config.model is None:",
             ),
