@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput, NotApproved
@@ -62,6 +62,8 @@ class Project(Struct, frozen=True):
     config: Config
     tickets: TicketStore
     trust: ProjectTrust = ProjectTrust()
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the command line."""
 
 
 class TrustAnswer(Enum):
@@ -138,7 +140,8 @@ def open_project(
     layers = SettingsLayers.read(_read_settings(root), flags)
     tickets = _open_tickets(root, layers.config)
     config, trust = _decide(layers, tickets, decide)
-    return Project(root, config, tickets, trust)
+    given = {name: value for name, value in flags.items() if value is not None}
+    return Project(root, config, tickets, trust, given)
 
 
 def in_tree(project: Project, root: Path, **settings: Any) -> Project:
@@ -146,7 +149,8 @@ def in_tree(project: Project, root: Path, **settings: Any) -> Project:
     settings, but for those given, and inherits the user's trust. Raises `BadInput`.
     """
     config = replace(project.config, **settings)
-    return Project(root, config, _open_tickets(root, config), project.trust)
+    tickets = _open_tickets(root, config)
+    return replace(project, root=root, config=config, tickets=tickets)
 
 
 def config_without_user(project: Project) -> Config:
@@ -158,12 +162,17 @@ def config_without_user(project: Project) -> Config:
     return project.config
 
 
-def stored_config(project: Project) -> Config:
+def stored_layers(project: Project) -> SettingsLayers:
     """Return the current settings of the files and variables. What was left out at the
     start is left out here, too. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
-    return layers.without(project.trust.left_out_keys).config
+    return layers.without(project.trust.left_out_keys)
+
+
+def stored_config(project: Project) -> Config:
+    """Return the values of `stored_layers`. Raises `BadInput`."""
+    return stored_layers(project).config
 
 
 def look_at_trust(

@@ -197,6 +197,7 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
         "models may read pages of this machine and its network",
         lambda case: case.full.web.private,
     ),
+    "theme": "it sets how the shell looks",
     "notifications": "its keys set how the shell notifies you",
     **dict.fromkeys(
         (f"notifications.{key}" for key in ("bell", "desktop", "title", "progress")),

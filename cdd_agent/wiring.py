@@ -23,6 +23,7 @@ from cdd_agent.agents.planner import PlannerAgent
 from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import NAME, PlanningNotes
 from cdd_agent.agents.socrates import SocratesAgent
+from cdd_agent.agents.spec_conversation import SpecConversation
 from cdd_agent.agents.store import AgentFile, LastActive
 from cdd_agent.approval_mode import ApprovalMode
 from cdd_agent.changes.change_set import ChangeSet
@@ -31,6 +32,7 @@ from cdd_agent.commands.model_setup import NO_MODEL
 from cdd_agent.commands.registry import commands
 from cdd_agent.context.finder import CodeFinder
 from cdd_agent.cost import Cost
+from cdd_agent.dialogue.turns import Dialogue
 from cdd_agent.engine.approval import Approval, ask_about
 from cdd_agent.engine.ledger import OpenCheckpoints, no_part
 from cdd_agent.engine.lock import TicketLock
@@ -65,7 +67,7 @@ from cdd_agent.events.question_events import (
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.files.json_file import from_json
-from cdd_agent.frontend import AnswersTold, Frontend, Nobody
+from cdd_agent.frontend import Frontend, Nobody, ReportedAnswers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.added_adapters import AddedAdapter, adapter_for
 from cdd_agent.llm.budget import Account, Budgeted, Limit, TalliedModel, Tally
@@ -257,24 +259,25 @@ class Wiring(Struct, frozen=True, dict=True):
             await verify_ticket(project, ticket, self.commands, self.tell)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
-        def of_this_ticket(spent: Cost, lost: Callable[[Usage], None]) -> Model:
-            config = of_role(self.session.project.config, "socrates")
+        project = self.session.project
+
+        def make_dialogue(spent: Cost, lost: Callable[[Usage], None]) -> Dialogue:
+            config = of_role(project.config, "socrates")
             model = self.equipped("socrates", config, spent=spent, lost=lost)
             model.warm_up()
-            return model
+            tools = read_only_tools(ticket.root, self.code)
+            return Dialogue(model, tools, project.config.tool_calls)
 
-        tickets, config = self.session.project.tickets, self.session.project.config
-        given = (
-            tickets,
-            ticket,
-            _redactor(config),
-            of_this_ticket,
-            self.tell,
-            self.slash,
+        conversation = SpecConversation.open(
+            ticket=ticket,
+            tickets=project.tickets,
+            redactor=_redactor(project.config),
+            make_dialogue=make_dialogue,
+            emit=self.tell,
+            code=self.code,
+            start_over=start_over,
         )
-        return SocratesAgent.open(
-            *given, code=self.code, tool_calls=config.tool_calls, start_over=start_over
-        )
+        return SocratesAgent(conversation, ticket, self.slash)
 
     def open_planner(self, ticket: Ticket) -> Agent:
         return PlannerAgent(self.planning(ticket), self.slash)
@@ -310,13 +313,16 @@ class Wiring(Struct, frozen=True, dict=True):
                 "planner", config, lost=lambda usage: desk.log.add(ReplyLost(usage))
             )
 
-        notes, tools = (
-            AgentFile.open(desk.record, NAME, partial(from_json, kind=PlanningNotes)),
-            read_only_tools(project.root, self.code),
-        )
-        recorder = Recorder(desk.record.redactor, desk.log, self.tell)
+        read_notes = partial(from_json, kind=PlanningNotes)
         return Planning(
-            desk, notes, model, recorder, tools, config.tool_calls, may_ask, self.code
+            desk=desk,
+            file=AgentFile.open(desk.record, NAME, read_notes),
+            model=model,
+            recorder=Recorder(desk.record.redactor, desk.log, self.tell),
+            tools=read_only_tools(project.root, self.code),
+            tool_calls=config.tool_calls,
+            may_ask=may_ask,
+            code=self.code,
         )
 
     def engine(
@@ -369,7 +375,7 @@ class Wiring(Struct, frozen=True, dict=True):
             spent = LoggedRun.read(record.log).effort.cost if has_begun else Cost()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
-        person = AnswersTold(self.frontend, log_answer)
+        person = ReportedAnswers(self.frontend, log_answer)
         runner = StepRunner(
             root,
             model,
@@ -480,7 +486,7 @@ def open_outside_work(
     """Return the recorder of changes outside of tickets."""
     config = project.config
     return OutsideWork(
-        OutsideChanges.of(project.root, _redactor(config)),
+        OutsideChanges.open(project.root, _redactor(config)),
         emit,
         leave_out=no_part(project.root, _own(project, config)),
         open_checkpoints=open_checkpoints or open_in_repository,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.commands.settings import change
+from cdd_agent.commands.settings import save_setting
 from cdd_agent.events.shell_events import ModelChosen
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
@@ -315,9 +315,9 @@ async def test_a_model_chosen_among_the_settings_leaves_the_local_server(
     (sandbox.root / ".cdd").mkdir()
     (sandbox.root / FILE).write_text(f"model: {QWEN}\napi_base: {HERE}\n")
     session = session_in(sandbox)
-    assert await change(session, "model", "openai/llama") == ""
+    assert await save_setting(session, "model", "openai/llama") == ""
     assert session.project.config.api_base == HERE
-    assert "`api_base`" in await change(session, "model", GPT)
+    assert "`api_base`" in await save_setting(session, "model", GPT)
     for config in (session.project.config, load_config(sandbox.root, {})):
         assert (config.model, config.api_base) == (GPT, None)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.commands.model_choice import choose_model
-from cdd_agent.commands.settings import change, settings_of
+from cdd_agent.commands.settings import Origin, read_settings, save_setting
 from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
@@ -144,14 +144,14 @@ def test_each_setting_that_is_left_out_is_shown_as_untrusted(tmp_path: Path) -> 
         f"models: {{planner: {{api_base: {EVIL}}}}}\ncommands: {{mode: ask}}\n"
         "request: {headers: {A: b}}\nfallbacks: [openai/x]\neffort: high\n",
     )
-    origins = {s.name: s.origin for s in settings_of(open_project(tmp_path, {}))}
-    assert {name for name, origin in origins.items() if origin == "untrusted"} == {
+    origins = {s.name: s.origin for s in read_settings(open_project(tmp_path, {}))}
+    assert {name for name, origin in origins.items() if origin is Origin.UNTRUSTED} == {
         "models",
         "commands.mode",
         "request.headers",
         "fallbacks",
     }
-    assert origins["effort"] == "project"
+    assert origins["effort"] is Origin.PROJECT
 
 
 def test_a_moved_folder_asks_again(tmp_path: Path) -> None:
@@ -300,11 +300,13 @@ async def test_what_cdd_writes_for_the_user_is_trusted_and_nothing_else(
     write(sandbox.root, f"api_base: {EVIL}\ncommands: {{mode: unsafe}}\n")
     session = sandbox.session()
     await choose_model(session, "openai/x", "http://127.0.0.1:8/v1", save=True)
-    await change(session, "approval", "auto")
-    await change(session, "commands.allow", "[npm]")
-    origins = {setting.name: setting.origin for setting in settings_of(session.project)}
-    assert origins["commands.mode"] == "untrusted"
-    assert origins["approval"] == origins["model"] == "project"
+    await save_setting(session, "approval", "auto")
+    await save_setting(session, "commands.allow", "[npm]")
+    origins = {
+        setting.name: setting.origin for setting in read_settings(session.project)
+    }
+    assert origins["commands.mode"] is Origin.UNTRUSTED
+    assert origins["approval"] is origins["model"] is Origin.PROJECT
     project = open_project(sandbox.root, {})
     assert project.config.api_base == "http://127.0.0.1:8/v1"
     assert project.config.model == "openai/x"
@@ -332,7 +334,7 @@ async def test_a_setting_that_is_written_in_a_run_that_accepts_all_is_trusted_al
     write(sandbox.root, "commit: step\n")
     session = sandbox.session()
     session.project = open_project(sandbox.root, {}, decide=accept_once)
-    await change(session, "approval", "auto")
+    await save_setting(session, "approval", "auto")
     project = open_project(sandbox.root, {})
     assert (project.config.approval, project.config.commit) == ("auto", "off")
 
@@ -352,7 +354,7 @@ async def test_a_model_that_is_set_beside_an_untrusted_address_is_not_asked_ther
     sandbox: Sandbox,
 ) -> None:
     write(sandbox.root, f"api_base: {EVIL}\n")
-    await change(sandbox.session(), "model", "openai/x")
+    await save_setting(sandbox.session(), "model", "openai/x")
     config = User(TrustAnswer.DEFAULTS).opens(sandbox.root).config
     assert (config.model, config.api_base) == ("openai/x", None)
 
@@ -436,9 +438,12 @@ async def test_settings_are_shown_and_saved_beside_a_check_that_is_not_trusted(
     write(sandbox.root, "commit: step\n")
     session = sandbox.session()
     assert left_out(session.project) == ["commit", "check"]
-    await change(session, "approval", "auto")
-    origins = {setting.name: setting.origin for setting in settings_of(session.project)}
-    assert (origins["approval"], origins["commit"]) == ("project", "untrusted")
+    await save_setting(session, "approval", "auto")
+    origins = {
+        setting.name: setting.origin for setting in read_settings(session.project)
+    }
+    assert origins["approval"] is Origin.PROJECT
+    assert origins["commit"] is Origin.UNTRUSTED
     assert left_out(session.project) == ["commit", "check"]
 
 

@@ -1,7 +1,7 @@
 """The conversation so far with Socrates or the Planner, read from what they saved."""
 
-from cdd_agent.agents.notebook import said_before
 from cdd_agent.agents.planning_notes import NAME as PLANNING_NOTES
+from cdd_agent.agents.spec_notes import spec_conversation_events
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.retelling import planning_retold
 from cdd_agent.events.stream import SessionRestored
@@ -15,7 +15,7 @@ def conversation_so_far(record: RunRecord, agent: str) -> SessionRestored:
     Raises `BadInput` if the file cannot be read.
     """
     if agent == "socrates":
-        return SessionRestored(record.slug, said_before(record))
+        return SessionRestored(record.slug, spec_conversation_events(record))
     assert agent == "planner"
     if not (record.folder / PLANNING_NOTES).exists():
         return SessionRestored(record.slug, ())

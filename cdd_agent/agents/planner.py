@@ -3,18 +3,16 @@ approves.
 """
 
 from collections.abc import Awaitable, Collection
-from functools import partial
 
 from msgspec.structs import replace
 
-from cdd_agent.agents.meaning import LineKind, Meaning
+from cdd_agent.agents.document_agent import DocumentAgent
+from cdd_agent.agents.meaning import Meaning
 from cdd_agent.agents.plan_desk import state_of
 from cdd_agent.agents.planning import Planning
 from cdd_agent.agents.planning_notes import PlanningNotes
-from cdd_agent.agents.ticket_agent import TicketAgent, word
-from cdd_agent.engine.lock import TicketLock
+from cdd_agent.agents.ticket_agent import word
 from cdd_agent.engine.retelling import LONGEST_TEXT
-from cdd_agent.engine.spec_notices import spec_notices
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
 from cdd_agent.events.shell_events import PersonSaid
@@ -27,12 +25,13 @@ def _proposal(agent: "PlannerAgent") -> str:
     return agent._planning.notes.proposal
 
 
-class PlannerAgent(TicketAgent):
+class PlannerAgent(DocumentAgent):
     """Plans a ticket as the user says. It writes nothing to plan.md before
     `approve`.
     """
 
     name = "planner"
+    ADDRESS = "the Planner"
     OTHERS = (
         (
             "anything else",
@@ -40,15 +39,10 @@ class PlannerAgent(TicketAgent):
         ),
         ("`> keep it`", "the same, even if the text looks like a command"),
     )
-    NEAR = 0.8
-    to_the_model = "send it to the Planner"
 
     def __init__(self, planning: Planning, slash: Collection[str]) -> None:
+        super().__init__(planning, planning.desk.ticket, slash)
         self._planning = planning
-        self.slash = slash
-        self.emit = planning.recorder.emit
-        self.done = False
-        self.ticket_slug = planning.desk.ticket.slug
 
     @property
     def placeholder(self) -> str:
@@ -65,10 +59,6 @@ class PlannerAgent(TicketAgent):
         keep.
         """
         return "keep" if self._planning.notes.base.strip() else "discard"
-
-    @property
-    def lock(self) -> TicketLock:
-        return self._planning.kept.lock
 
     def view(self) -> list[Event]:
         """Return the steps of the present plan, or the problems of a plan that cannot
@@ -98,17 +88,18 @@ class PlannerAgent(TicketAgent):
         )
         return [opened, *proposal, self._what_next()]
 
-    def close(self) -> None:
-        self._planning.close()
-
     async def begin(self) -> None:
         planning = self._planning
         notes = planning.notes
         with planning.recorder.recording():
-            self.tell(*planning.kept.news, *spec_notices(planning.desk.ticket))
+            self.report_ticket()
             if notes.proposal:
                 text = "You have not approved this proposed plan yet."
-                self.tell(Notice(text, kind=NoticeKind.RESUMED), *planning.shown())
+                shown = planning.shown()
+                if notes.questions:
+                    # the questions follow, and must stay in sight
+                    shown = [replace(planning.proposed(), in_full=False)]
+                self.tell(Notice(text, kind=NoticeKind.RESUMED), *shown)
             elif planning.desk.present().plan is not None:
                 opened = [
                     event for event in self.view() if isinstance(event, PlanOpened)
@@ -124,12 +115,11 @@ class PlannerAgent(TicketAgent):
             self._planning.recorder.note(PersonSaid(meaning.line[:LONGEST_TEXT]))
             await meaning.act()
 
-    def read_text(self, text: str) -> Meaning:
-        hint = "Enter: send it to the Planner"
+    @property
+    def text_hint(self) -> str:
         if self._planning.notes.proposal:
-            hint = "Enter: ask the Planner for this change"
-        act = partial(self._use_words, text)
-        return Meaning(LineKind.TEXT, "words", hint, act)
+            return "Enter: ask the Planner for this change"
+        return super().text_hint
 
     @word(
         *("approve", "yes", "y"),
@@ -142,7 +132,7 @@ class PlannerAgent(TicketAgent):
         checked = None
         if self._planning.is_of_another_spec():
             checked = self._checked()
-        self._planning.save()
+        self._planning.write()
         self.done = True
         if checked is not None:
             text = (
@@ -228,7 +218,7 @@ class PlannerAgent(TicketAgent):
     )
     async def _continue(self) -> None:
         if self._planning.notes.is_open:
-            await self._propose(self._planning.go_on())
+            await self._propose(self._planning.resume())
         else:
             await self._show_open()
 
@@ -279,7 +269,7 @@ class PlannerAgent(TicketAgent):
             )
         )
 
-    async def _use_words(self, text: str) -> None:
+    async def use_text(self, text: str) -> None:
         """Use an answer, a wish to change, or guidance for a first plan."""
         planning = self._planning
         if planning.notes.questions or planning.notes.is_open:

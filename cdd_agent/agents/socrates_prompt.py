@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.added_lines import ADDED_LINES
 from cdd_agent.agents.compaction import LONGEST_LINE, shorten
-from cdd_agent.agents.notebook import Notebook, without_data
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.spec_draft import Draft
+from cdd_agent.agents.spec_notes import without_data
 from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.context.finder import CodeFinder, in_words
 from cdd_agent.context.query import Query
@@ -55,51 +55,64 @@ class Surroundings(Struct, frozen=True):
     """Places that the ticket may be about."""
 
     @classmethod
-    def of(
-        cls,
-        ticket: Ticket,
-        tickets: TicketStore,
-        code: CodeFinder | None = None,
-        about: str = "",
+    def find(
+        cls, ticket: Ticket, tickets: TicketStore, code: CodeFinder | None, about: str
     ) -> "Surroundings":
-        try:
-            text = read_source(ticket.root, ".").as_text()
-            listing = (
-                text
-                if len(text) <= _LONGEST_LISTING
-                else f"{text[:_LONGEST_LISTING]}\n{_CUT}"
-            )
-        except CddError as error:
-            listing = f"({error.message})"
-        rules, places = project_rules(ticket.root), ""
-        if code and about.strip():
+        """Look around for a ticket. `about` is the text to which code may belong."""
+        rules = project_rules(ticket.root)
+        places = ""
+        if code is not None and about.strip():
             query = Query(about, without=rules.paths)
             places = in_words(ticket.root, code.rank(query, most=_MOST_FILES))
-        return cls(
-            rules,
-            related_tickets(ticket, tickets.list()),
-            listing,
-            places,
-        )
+        related = related_tickets(ticket, tickets.list())
+        return cls(rules, related, _list_files(ticket.root), places)
 
 
-def request_of(
-    root: Path, slug: str, around: Surroundings, notebook: Notebook, dialogue: Dialogue
+def _list_files(root: Path) -> str:
+    """Return the entries at the top of the project, or why they cannot be read."""
+    try:
+        listing = read_source(root, ".").as_text()
+    except CddError as error:
+        return f"({error.message})"
+    if len(listing) > _LONGEST_LISTING:
+        return f"{listing[:_LONGEST_LISTING]}\n{_CUT}"
+    return listing
+
+
+class TurnMessages(Struct, frozen=True):
+    """The messages of a conversation when a turn asks the model."""
+
+    history: tuple[Message, ...]
+    """Those of finished turns."""
+    under_way: tuple[Message, ...]
+    """Those of this turn; the first one is the user's."""
+    by_user: tuple[Message, ...]
+    """Those of this turn that are the user's."""
+
+
+def make_prompt(
+    ticket: Ticket,
+    around: Surroundings,
+    draft: Draft,
+    messages: TurnMessages,
+    dialogue: Dialogue,
 ) -> FittedPrompt:
-    """Return the request of a turn: always the spec and the user's words, and the
-    rest as far as there is room.
+    """Make the prompt of a turn: always the spec and the user's words, and the rest as
+    far as there is room.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
-    kind = notebook.draft.spec.type
-    last = notebook.history[-2:]
-    older, *shorter = shorten_history(notebook.history[:-2], _MOST_HISTORY)
-    begun, *others = notebook.under_way
-    first = replace(begun, content=with_draft(begun.content, notebook.draft))
-    is_said_alone = notebook.asked == notebook.under_way
+    root = ticket.root
+    kind = draft.spec.type
+    last = messages.history[-2:]
+    older, *shorter = shorten_history(messages.history[:-2], _MOST_HISTORY)
+    begun, *others = messages.under_way
+    first = replace(begun, content=with_draft(begun.content, draft))
+    without_results = []
+    if messages.by_user != messages.under_way:
+        without_results = [(first, *messages.by_user[1:])]
     titles = "\n".join(
-        f"- `{ticket.slug}`: {ticket.title or '(no title)'}"
-        for ticket in around.related
+        f"- `{other.slug}`: {other.title or '(no title)'}" for other in around.related
     )
     near = "tickets that may be about something near"
     parts = (
@@ -117,7 +130,7 @@ def request_of(
         ),
         PromptPart(around.code and f"# {PLACES}\n\n{around.code}", PLACES, rank=5),
         PromptPart(titles and f"# Other {near}\n\n{titles}", near, rank=5),
-        PromptPart(f"# The ticket\n\n`{slug}`, a {kind}."),
+        PromptPart(f"# The ticket\n\n`{ticket.slug}`, a {kind}."),
         PromptPart(
             older,
             "earlier turns",
@@ -133,7 +146,7 @@ def request_of(
         PromptPart(
             (first, *others),
             TOOL_ANSWERS,
-            smaller=[] if is_said_alone else [(first, *notebook.asked[1:])],
+            smaller=without_results,
         ),
     )
     return fit(

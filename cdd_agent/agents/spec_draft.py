@@ -111,7 +111,7 @@ class Draft(Struct, frozen=True):
     @property
     def open_points(self) -> tuple[str, ...]:
         """The criteria without a check and the open questions, a line each."""
-        return open_points_of(self.unchecked, self.questions)
+        return describe_open_points(self.unchecked, self.questions)
 
     @property
     def is_complete(self) -> bool:
@@ -175,14 +175,6 @@ class Draft(Struct, frozen=True):
             questions=tuple(kept),
             dropped_questions=(*self.dropped_questions, *dropped),
         )
-
-    def with_checks(self, checks: Mapping[str, str]) -> "Draft":
-        """Return the draft with checks, by the words of their criteria."""
-        items = [
-            replace(item, check=checks.get(item.line.text, item.check))
-            for item in self.criteria.items
-        ]
-        return replace(self, criteria=replace(self.criteria, items=tuple(items)))
 
     # Changes by the model
 
@@ -355,7 +347,7 @@ class Draft(Struct, frozen=True):
         )
 
 
-def open_points_of(
+def describe_open_points(
     unchecked: Iterable[str], questions: Iterable[OpenQuestion]
 ) -> tuple[str, ...]:
     """Return what is open in a spec, a line each."""

@@ -10,6 +10,8 @@ from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import TicketSpec
 
+ONE_LINE_FIELDS = ("title", "priority")
+"""The fields with one line of text, which a change always rewords as a whole."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _LINE_OF_ITS_OWN = re.compile(
     r"\s{2,}|\t|[-*+•]\s|[0-9]{1,9}[.)]\s|[#>|]|[\w '’/-]{1,40}:(?:\s|$)"
@@ -72,7 +74,7 @@ def _line(words: SpecWords) -> str:
 
 
 def _words(spec: TicketSpec) -> Iterator[SpecWords]:
-    for name in ("title", "priority"):
+    for name in ONE_LINE_FIELDS:
         if getattr(spec, name):
             yield SpecWords(name, getattr(spec, name))
     for sentence in sentences(spec.description):

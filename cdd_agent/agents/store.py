@@ -75,7 +75,7 @@ class AgentFile(Struct, Generic[Form]):
     record: RunRecord
     name: str
     lock: TicketLock
-    found: Form | None = None
+    saved: Form | None = None
     """The content that an earlier process saved."""
     news: tuple[Notice, ...] = ()
     """Notices for the user about the file."""
@@ -139,7 +139,7 @@ class AgentFile(Struct, Generic[Form]):
         why = ""
         if not start_over:
             try:
-                self.found = read(data)
+                self.saved = read(data)
                 return
             except ValueError as error:
                 why = str(error)

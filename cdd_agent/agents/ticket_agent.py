@@ -87,8 +87,6 @@ class TicketAgent:
     HELP: ClassVar[str]
     WORDS: ClassVar[dict[str, Word]]
     """The agent's words, by name."""
-    to_the_model: str
-    """The effect of text for the model, as the end of a sentence."""
     slash: Collection[str]
     """The names of the shell's commands."""
     emit: Emit
@@ -99,6 +97,7 @@ class TicketAgent:
             declaration = getattr(member, "word", None)
             if isinstance(declaration, Word):
                 declared.append(declaration)
+        # A base class of agents has none.
         if not declared:
             return
         cls.WORDS = {name: each for each in declared for name in each.names}
@@ -137,6 +136,11 @@ class TicketAgent:
 
     def read_text(self, text: str) -> Meaning:
         """Return the meaning of text for the model."""
+        raise NotImplementedError
+
+    @property
+    def to_the_model(self) -> str:
+        """The effect of text for the model, as the end of a sentence."""
         raise NotImplementedError
 
     def meaning_of(self, declaration: Word, *typed: object) -> Meaning:

@@ -158,7 +158,7 @@ def _make(
             text += f" `cdd plan {ticket.slug} --yes`."
             printer.show(Notice(text, Tone.ERROR, kind=NoticeKind.PLAN_KEPT))
             return ExitCode.FAILED
-        planning.save()
+        planning.write()
     text = f"Wrote {desk.shown_path}. Next: `cdd exec {ticket.slug}`."
     printer.show(Notice(text, Tone.GOOD, kind=NoticeKind.PLAN_WRITTEN))
     return ExitCode.DONE
@@ -193,7 +193,7 @@ async def _propose(planning: Planning, *, basic: bool, replaces: bool) -> None:
     """
     notes, emit = planning.notes, planning.recorder.emit
     with planning.recorder.recording():
-        for notice in planning.kept.news:
+        for notice in planning.file.news:
             emit(notice)
         is_under_way = notes.is_open or notes.questions
         if basic or (notes.proposal and not (replaces or is_under_way)):
@@ -216,6 +216,6 @@ async def _propose(planning: Planning, *, basic: bool, replaces: bool) -> None:
                 "Nobody can answer now. Decide, and write each assumption into `risks`:"
                 " `Assumed: …`."
             )
-            await (planning.go_on() if notes.is_open else planning.answer(nobody))
+            await (planning.resume() if notes.is_open else planning.answer(nobody))
         else:
             await planning.plan()

@@ -1,7 +1,7 @@
 """`/approval`: show or change the approval mode."""
 
 from cdd_agent.approval_mode import MEANINGS, MODES, describe_limits
-from cdd_agent.commands.settings import change
+from cdd_agent.commands.settings import save_setting
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.session import Session
@@ -28,7 +28,7 @@ async def choose_approval(
     remark = ""
     if save:
         # this changes the session's mode, too
-        remark = await change(session, "approval", value)
+        remark = await save_setting(session, "approval", value)
     else:
         session.change_approval(value)
     session.emit(Notice(limits))

@@ -135,7 +135,7 @@ def _complete_ticket(session: Session, stem: str, typed: str) -> list[Completion
 
 
 def _complete_model(session: Session, stem: str, typed: str) -> list[Completion]:
-    models = {shlex.quote(name): help_ for name, help_ in _models(session).items()}
+    models = {shlex.quote(name): help_ for name, help_ in find_models(session).items()}
     names = []
     if not typed:
         names = [shlex.quote(offer.name) for offer in session.offers]
@@ -144,7 +144,7 @@ def _complete_model(session: Session, stem: str, typed: str) -> list[Completion]
     return [Completion(stem + name, name, models[name]) for name in names[:_MOST]]
 
 
-def _models(session: Session) -> Mapping[str, str]:
+def find_models(session: Session) -> Mapping[str, str]:
     """Return the models of local servers, the current model, the fallbacks, and the
     known models of providers whose key is in the environment.
     """

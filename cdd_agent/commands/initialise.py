@@ -128,12 +128,12 @@ def settings_template() -> str:
     for setting in declared_settings():
         section, _, key = setting.name.rpartition(".")
         line = f"#   {key}:" if section else f"# {key}:"
-        if not setting.is_section:
-            value = setting.example or setting.default
+        description = setting.description
+        if description:
+            value = description.example or setting.default
             text = json.dumps(to_builtins(value))
             line += f" {value if isinstance(value, str) else text}"
-        if setting.description:
-            line = f"{line:<{_COMMENT_COLUMN}}# {setting.description}"
+            line = f"{line:<{_COMMENT_COLUMN}}# {description.in_short}"
         lines.append(f"{line}\n")
     return _SETTINGS_HEAD + "".join(lines)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cdd_agent.agents.notebook import open_points
+from cdd_agent.agents.spec_notes import open_points
 from cdd_agent.commands.listing import type_of, view
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError

@@ -19,6 +19,7 @@ from cdd_agent.commands.slash_call import SlashCall, WrongUsage, read_call, spli
 from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.tickets.store import SeveralTickets
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session
@@ -143,7 +144,13 @@ def _hint_for_call(call: SlashCall, session: Session | None) -> str:
 
 
 def _refusal(error: BadInput) -> str:
-    reason = error.message if isinstance(error, WrongUsage) else error.in_a_line
+    match error:
+        case WrongUsage():
+            reason = error.message
+        case SeveralTickets():
+            reason = error.short_reason
+        case _:
+            reason = error.in_a_line
     return f"Enter does nothing · {reason}"
 
 

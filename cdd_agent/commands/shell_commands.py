@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from cdd_agent.commands.help import commands_help, help_on, help_topics
+from cdd_agent.commands.settings import (
+    list_settings,
+    read_settings,
+    session_project,
+)
 from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
@@ -43,11 +50,12 @@ async def show_tickets(session: Session) -> None:
 
 
 async def show_settings(session: Session) -> None:
-    where = (
-        "This needs the full-screen shell. Edit the settings in"
-        f" {PROJECT_FILE.as_posix()}."
+    settings = await asyncio.to_thread(read_settings, session_project(session))
+    text = (
+        f"{list_settings(settings)}\n\nTo change a setting, edit"
+        f" {PROJECT_FILE.as_posix()}, or use the full-screen shell."
     )
-    session.emit(ScreenAsked("settings", where))
+    session.emit(ScreenAsked("settings", text))
 
 
 async def choose_theme(session: Session, name: str = "") -> None:

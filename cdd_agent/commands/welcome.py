@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from cdd_agent.agents.store import LastActive
 from cdd_agent.commands.initialise import NoPlace, refuse_no_place
+from cdd_agent.commands.model_setup import NO_MODEL
 from cdd_agent.commands.overview import overviews
 from cdd_agent.commands.sessions import left_last
 from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
@@ -22,6 +23,7 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_folders import home_folder
 
+_WHY_MODEL = "specs, plans and steps need one"
 _LONGEST_PATH = 20
 _TAKEN = "another process works on it"
 _AT_WORK = {"socrates": "writing the spec", "planner": "planning"}
@@ -123,7 +125,8 @@ def _rows(
             is_sent=unfinished.is_interrupted,
         )
     if model_problem:
-        yield WelcomeRow(RowAction.SET_UP_MODEL, "Set up a model", model_problem)
+        detail = _WHY_MODEL if model_problem == NO_MODEL else model_problem
+        yield WelcomeRow(RowAction.SET_UP_MODEL, "Set up a model", detail)
     yield WelcomeRow(
         RowAction.NEW_TICKET, "New ticket", "say what you want in a sentence"
     )

@@ -41,6 +41,7 @@ from cdd_agent.llm.port import (
     Request,
 )
 from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of
+from cdd_agent.llm.server_keys import key_of_server
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
 
 _HOSTS_OF_CLAUDE = frozenset(
@@ -247,7 +248,9 @@ class LitellmModel:
         if self._needs_dummy_key(litellm):
             return DUMMY_KEY
         endpoint = endpoint_of(self.name, self.api_base)
-        if endpoint is not None and endpoint.removed_from_key:
+        if endpoint is None:
+            return None
+        if endpoint.removed_from_key or key_of_server(endpoint.base):
             return endpoint.key
         return None
 

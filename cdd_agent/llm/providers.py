@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
+from cdd_agent.llm.server_keys import key_of_server
 from cdd_agent.model_names import provider_of
 from cdd_agent.network.keys import Key, clean_key, is_sendable, key_header
 from cdd_agent.network.web_address import web_address
@@ -225,6 +226,7 @@ def endpoint_of(
     if provider.by_responses:
         name = name.removeprefix(_RESPONSES)
     key_variable, key = _find_key(provider, environment)
+    key = key_of_server(base) or key
     return Endpoint(
         base,
         name,

@@ -10,6 +10,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from cdd_agent.network.web_address import web_address
 from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.settings.descriptions import (
+    SettingDescription,
+    SettingGroup,
+    described,
+    find_description,
+)
 from cdd_agent.typed_values import RuleBroken, Written
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
@@ -61,6 +67,9 @@ HeaderValue = Annotated[
 ]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Approval = Literal["ask", "edits", "auto"]
+ThemeName = Annotated[
+    str, Meta(pattern=r"\A[a-z][a-z0-9-]*\Z", title="the name of a theme")
+]
 
 
 class Section(PartlyShown, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -70,25 +79,48 @@ class Section(PartlyShown, frozen=True, forbid_unknown_fields=True, omit_default
 class Commands(Section, frozen=True):
     mode: Annotated[
         Literal["safe", "ask", "unsafe"],
-        Meta(
-            description="safe: only programs on the list | ask: ask about others |"
-            " unsafe: a real shell"
+        described(
+            "Other commands",
+            SettingGroup.APPROVAL,
+            "commands whose program is not on the list",
+            choices={
+                "safe": "only programs on the list",
+                "ask": "ask about others",
+                "unsafe": "a real shell",
+            },
         ),
     ] = "safe"
     allow: Annotated[
         tuple[ProgramName, ...],
-        Meta(description="programs to add to the list (ls, cat, python, pytest, ...)"),
+        described(
+            "Allowed programs",
+            SettingGroup.APPROVAL,
+            "programs to add to the list (ls, cat, python, pytest, ...)",
+        ),
     ] = ()
     timeout: Annotated[
-        Seconds, Meta(description="seconds after which a command is stopped")
+        Seconds,
+        described(
+            "Command timeout",
+            SettingGroup.APPROVAL,
+            "seconds after which a command is stopped",
+        ),
     ] = 60
     hide_env: Annotated[
         tuple[VariableName, ...],
-        Meta(description="more variables to hide from commands, as secrets are"),
+        described(
+            "Hidden variables",
+            SettingGroup.FILES,
+            "more variables to hide from commands, as secrets are",
+        ),
     ] = ()
     pass_env: Annotated[
         tuple[VariableName, ...],
-        Meta(description="variables to show to commands although they look secret"),
+        described(
+            "Visible variables",
+            SettingGroup.FILES,
+            "variables to show to commands although they look secret",
+        ),
     ] = ()
 
     def __post_init__(self) -> None:
@@ -104,24 +136,68 @@ class Commands(Section, frozen=True):
 class Web(Section, frozen=True):
     private: Annotated[
         bool,
-        Meta(
-            description="true: models may read pages of this computer and its network"
+        described(
+            "Private pages",
+            SettingGroup.FILES,
+            "pages of this computer and its network",
+            choices={
+                "true": "models may read pages of this computer and its network",
+                "false": "models may read public pages only",
+            },
         ),
     ] = False
 
 
 class Notifications(Section, frozen=True):
-    bell: Annotated[bool, Meta(description="true: ring the terminal's bell")] = True
+    """Signals while the terminal does not have the focus."""
+
+    bell: Annotated[
+        bool,
+        described(
+            "Bell",
+            SettingGroup.SHELL,
+            "the terminal's bell, while the terminal is not in focus",
+            choices={"true": "ring the terminal's bell", "false": "no sound"},
+        ),
+    ] = True
     desktop: Annotated[
         Literal["auto", "osc9", "osc777", "off"],
-        Meta(description="auto: if the terminal supports them | osc9 | osc777 | off"),
+        described(
+            "Desktop notifications",
+            SettingGroup.SHELL,
+            "notifications while the terminal is not in focus",
+            choices={
+                "auto": "if the terminal supports them",
+                "osc9": "in the way of iTerm2",
+                "osc777": "in the way of urxvt",
+                "off": "never",
+            },
+        ),
     ] = "auto"
     title: Annotated[
-        bool, Meta(description="true: show the progress in the title of the terminal")
+        bool,
+        described(
+            "Terminal title",
+            SettingGroup.SHELL,
+            "the title of the terminal's window",
+            choices={
+                "true": "show the progress in the title",
+                "false": "leave the title alone",
+            },
+        ),
     ] = True
     progress: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description="show the progress in the taskbar: auto | on | off"),
+        described(
+            "Taskbar progress",
+            SettingGroup.SHELL,
+            "the progress of a run in the taskbar",
+            choices={
+                "auto": "if the terminal supports it",
+                "on": "always",
+                "off": "never",
+            },
+        ),
     ] = "auto"
 
 
@@ -130,11 +206,22 @@ class Budget(Section, frozen=True):
 
     usd: Annotated[
         Annotated[float, Meta(gt=0, le=1_000_000_000)] | None,
-        Meta(description="dollars; needs a model with a known price"),
+        described(
+            "Dollars",
+            SettingGroup.BUDGET,
+            "dollars of a run, over all its processes; needs a model with a known"
+            " price",
+            unset="no limit",
+        ),
     ] = None
     tokens: Annotated[
         Annotated[int, Meta(gt=0)] | None,
-        Meta(description="tokens of all prompts and replies together"),
+        described(
+            "Tokens",
+            SettingGroup.BUDGET,
+            "tokens of all prompts and replies of a run together",
+            unset="no limit",
+        ),
     ] = None
 
 
@@ -145,11 +232,19 @@ class OwnRequest(Section, frozen=True):
 
     body: Annotated[
         dict[str, Any],
-        Meta(description="JSON fields to add to each request, or to replace in it"),
+        described(
+            "Request fields",
+            SettingGroup.MODEL,
+            "JSON fields to add to each request, or to replace in it",
+        ),
     ] = field(default_factory=dict)
     headers: Annotated[
         dict[HeaderName, HeaderValue],
-        Meta(description="HTTP headers to add to each request"),
+        described(
+            "Request headers",
+            SettingGroup.MODEL,
+            "HTTP headers to add to each request",
+        ),
     ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -222,124 +317,246 @@ class Config(Section, frozen=True):
 
     model: Annotated[
         Written | None,
-        Meta(
-            description="a litellm model string",
-            examples=["anthropic/claude-sonnet-5-5"],
+        described(
+            "Model",
+            SettingGroup.MODEL,
+            "a litellm model string",
+            example="anthropic/claude-sonnet-5-5",
         ),
     ] = None
     """Also `script:FILE` for a scripted model, and `replay:FILE` for a recorded one."""
     api_base: Annotated[
         str | None,
-        Meta(description="your own server, e.g. http://127.0.0.1:8080/v1"),
+        described(
+            "Server address",
+            SettingGroup.MODEL,
+            "your own server, e.g. http://127.0.0.1:8080/v1",
+        ),
     ] = None
     model_adapter: Annotated[
         Literal["auto", "litellm", "direct"],
-        Meta(description="auto: direct if cdd speaks the protocol | direct | litellm"),
+        described(
+            "Adapter",
+            SettingGroup.MODEL,
+            "the code that talks to the server",
+            choices={
+                "auto": "direct if cdd speaks the protocol",
+                "direct": "cdd's own code",
+                "litellm": "the litellm library",
+            },
+        ),
     ] = "auto"
     tool_calls: Annotated[
         Literal["auto", "on", "off"],
-        Meta(description="auto: if the model is known to call tools | on | off"),
+        described(
+            "Tool calls",
+            SettingGroup.MODEL,
+            "whether steps use tools",
+            choices={
+                "auto": "if the model is known to call tools",
+                "on": "always",
+                "off": "never",
+            },
+        ),
     ] = "auto"
     context_window: Annotated[
         Window | None,
-        Meta(description="size of the context window in tokens; null: look it up"),
+        described(
+            "Context window",
+            SettingGroup.MODEL,
+            "size of the context window in tokens",
+            unset="look it up",
+        ),
     ] = None
     pictures: Annotated[
         bool | None,
-        Meta(description="true: the model accepts pictures | false; null: look it up"),
+        described(
+            "Pictures",
+            SettingGroup.MODEL,
+            "whether the model accepts pictures",
+            choices={
+                "true": "the model accepts pictures",
+                "false": "the model accepts text only",
+            },
+            unset="look it up",
+        ),
     ] = None
     effort: Annotated[
         Effort | None,
-        Meta(
-            description="how much the model thinks: none | low | medium | high | max;"
-            " null: its default"
+        described(
+            "Effort",
+            SettingGroup.MODEL,
+            "how much the model thinks",
+            choices={
+                "none": "no thoughts",
+                "low": "few thoughts",
+                "medium": "some thoughts",
+                "high": "many thoughts",
+                "max": "as many as possible",
+            },
+            unset="the model's default",
         ),
     ] = None
     temperature: Annotated[
         Temperature | None,
-        Meta(description="0 to 2; null: the provider's default"),
+        described(
+            "Temperature",
+            SettingGroup.MODEL,
+            "0 (always the likeliest reply) to 2",
+            unset="the provider's default",
+        ),
     ] = None
     max_output_tokens: Annotated[
         ReplyLimit | None,
-        Meta(description="longest reply in tokens, with thoughts; null: the model's"),
+        described(
+            "Longest reply",
+            SettingGroup.MODEL,
+            "longest reply in tokens, with thoughts",
+            unset="the model's limit",
+        ),
     ] = None
-    request: Annotated[
-        OwnRequest,
-        Meta(description="extra fields and headers that your provider needs"),
-    ] = OwnRequest()
+    request: OwnRequest = OwnRequest()
     models: Annotated[
         Models,
-        Meta(description="other models for planner, executor, chat or socrates"),
+        described(
+            "Models of roles",
+            SettingGroup.MODEL,
+            "other models for planner, executor, chat or socrates",
+        ),
     ] = Models()
     fallbacks: Annotated[
         tuple[ModelSettings, ...],
-        Meta(description="models to use when the provider is down or out of quota"),
+        described(
+            "Fallbacks",
+            SettingGroup.MODEL,
+            "models to use when the provider is down or out of quota",
+        ),
     ] = ()
     tickets_dir: Annotated[
-        str, Meta(description="folder of the tickets, inside the project")
+        str,
+        described(
+            "Tickets",
+            SettingGroup.FILES,
+            "folder of the tickets, inside the project",
+        ),
     ] = "tickets"
     test_command: Annotated[
-        str | None, Meta(description="command that runs the tests; null: detect it")
+        str | None,
+        described(
+            "Test command",
+            SettingGroup.CHECKS,
+            "command that runs the tests",
+            unset="detect it",
+        ),
     ] = None
     test_timeout: Annotated[
-        Seconds, Meta(description="seconds after which a test command is stopped")
+        Seconds,
+        described(
+            "Test timeout",
+            SettingGroup.CHECKS,
+            "seconds after which a test command is stopped",
+        ),
     ] = 300
     max_attempts: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=100,
-            description="attempts for each step, unless you are asked",
+        Annotated[int, Meta(ge=1, le=100)],
+        described(
+            "Attempts",
+            SettingGroup.CHECKS,
+            "attempts for each step, unless you are asked",
         ),
     ] = 3
     jobs: Annotated[
-        int,
-        Meta(ge=1, le=64, description="independent steps that may run at once"),
+        Annotated[int, Meta(ge=1, le=64)],
+        described(
+            "Steps at once",
+            SettingGroup.CHECKS,
+            "independent steps that may run at once",
+        ),
     ] = 1
     approval: Annotated[
         Approval,
-        Meta(
-            description="ask: before files change | edits: without asking | auto: edits"
-            " and commands"
+        described(
+            "Approval mode",
+            SettingGroup.APPROVAL,
+            "what cdd does without asking",
+            choices={
+                "ask": "ask before files change",
+                "edits": "change files without asking",
+                "auto": "change files and run commands without asking",
+            },
         ),
     ] = "edits"
     require: Annotated[
         Literal["off", "checked", "verified"],
-        Meta(description="verified: a step needs passed tests | checked | off"),
+        described(
+            "Required proof",
+            SettingGroup.CHECKS,
+            "what a step needs, so that it does not fail the run",
+            choices={
+                "off": "nothing is required",
+                "checked": "a check that passed",
+                "verified": "tests that passed",
+            },
+        ),
     ] = "off"
     strength: Annotated[
         Annotated[int, Meta(ge=0, le=100)] | None,
-        Meta(description="percent; `cdd verify --strength` calls a lower score weak"),
+        described(
+            "Test strength",
+            SettingGroup.CHECKS,
+            "percent; `cdd verify --strength` calls a lower score weak",
+            unset="call no score weak",
+        ),
     ] = None
     strength_faults: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=1_000,
-            description="at most this many small faults for each step",
+        Annotated[int, Meta(ge=1, le=1_000)],
+        described(
+            "Faults to try",
+            SettingGroup.CHECKS,
+            "at most this many small faults for each step",
         ),
     ] = 30
     strength_seconds: Annotated[
-        Seconds, Meta(description="seconds of `cdd verify --strength` for each step")
+        Seconds,
+        described(
+            "Time for faults",
+            SettingGroup.CHECKS,
+            "seconds of `cdd verify --strength` for each step",
+        ),
     ] = 300
     commit: Annotated[
         Literal["off", "step"],
-        Meta(description="step: commit the files of each completed step | off"),
+        described(
+            "Commits",
+            SettingGroup.FILES,
+            "git commits of a run",
+            choices={
+                "off": "none",
+                "step": "commit the files of each completed step",
+            },
+        ),
     ] = "off"
-    budget: Annotated[
-        Budget,
-        Meta(description="limits of a run; it stops before it exceeds one"),
-    ] = Budget()
+    budget: Budget = Budget()
     record: Annotated[
         str | None,
-        Meta(description="file that records all prompts and replies, for replay:FILE"),
+        described(
+            "Recording",
+            SettingGroup.FILES,
+            "file that records all prompts and replies, for replay:FILE",
+            unset="none",
+        ),
     ] = None
     commands: Commands = Commands()
     web: Web = Web()
-    notifications: Annotated[
-        Notifications,
-        Meta(description="while the terminal does not have the focus"),
-    ] = Notifications()
+    theme: Annotated[
+        ThemeName,
+        described(
+            "Theme",
+            SettingGroup.SHELL,
+            "colours of the shell; `auto` follows the terminal's background",
+        ),
+    ] = "auto"
+    notifications: Notifications = Notifications()
 
     def __post_init__(self) -> None:
         structs.force_setattr(self, "api_base", _checked_address(self.api_base))
@@ -363,8 +580,8 @@ class DeclaredSetting(Struct, frozen=True):
     """With its section: `budget.usd`."""
     default: Any
     is_section: bool
-    description: str = ""
-    example: str = ""
+    description: SettingDescription | None
+    """None for a section."""
 
 
 def declared_settings() -> Iterator[DeclaredSetting]:
@@ -376,13 +593,7 @@ def _declared(section: Section, prefix: str) -> Iterator[DeclaredSetting]:
     for declared in structs.fields(section):
         name, default = f"{prefix}{declared.name}", getattr(section, declared.name)
         is_section = isinstance(default, Section) and not isinstance(default, Models)
-        setting = DeclaredSetting(name, default, is_section)
-        for meta in getattr(declared.type, "__metadata__", ()):
-            if isinstance(meta, Meta) and meta.description:
-                example = str(meta.examples[0]) if meta.examples else ""
-                setting = structs.replace(
-                    setting, description=meta.description, example=example
-                )
-        yield setting
+        description = find_description(declared.type)
+        yield DeclaredSetting(name, default, is_section, description)
         if is_section:
             yield from _declared(default, f"{name}.")

@@ -112,11 +112,7 @@ class SettingsFile(PartlyShown, frozen=True):
     @property
     def names(self) -> set[str]:
         """The given settings, such as `budget.usd`."""
-        names = set(self.values)
-        for name, value in self.values.items():
-            if isinstance(value, dict):
-                names |= {f"{name}.{key}" for key in value}
-        return names
+        return given_names(self.values)
 
 
 class SettingsLayers(PartlyShown, frozen=True):
@@ -212,6 +208,15 @@ class _Layers(Struct):
             self.merged[name] = section | value if is_section else value
         if "api_base" in layer:
             self._address_model = None if is_for_any_model else self.merged.get("model")
+
+
+def given_names(values: Mapping[str, Any]) -> set[str]:
+    """Return the names of settings, such as `budget`, `budget.usd`."""
+    names = set(values)
+    for name, value in values.items():
+        if isinstance(value, dict):
+            names |= {f"{name}.{key}" for key in value}
+    return names
 
 
 def without_settings(

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import yaml
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import YamlEntry, read_mapping
+from cdd_agent.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 from cdd_agent.settings.config import Config, Models, ModelSettings, Role, with_values
 from cdd_agent.settings.models import with_settings
 from cdd_agent.settings.reading import check_settings
@@ -94,6 +95,61 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
             hint=f"Add these lines yourself:\n{lines}",
         )
     return changed
+
+
+def without_setting(text: str, source: str, name: str) -> str:
+    """Return a settings file without a setting such as `budget.usd`, and without its
+    section if that would be empty. Comments on other lines stay. Raises `BadInput` if
+    the lines of the setting cannot be removed alone.
+    """
+    section, _, key = name.rpartition(".")
+    values = _read_values(text, source)
+    wanted = {one: value for one, value in values.items() if one != (section or key)}
+    place = [section or key]
+    inner = values.get(section)
+    if isinstance(inner, dict) and inner.keys() - {key}:
+        wanted[section] = {one: value for one, value in inner.items() if one != key}
+        place = [section, key]
+    lines = text.splitlines(keepends=True)
+    span = _lines_of(text, source, place)
+    changed = "".join([*lines[: span.start], *lines[span.stop :]])
+    try:
+        is_removed = _read_values(changed, source) == wanted
+    except BadInput:
+        is_removed = False
+    if not is_removed:
+        raise BadInput(
+            f"{source} is not in block style (`key: value` lines), so it was not"
+            " changed",
+            hint=f"Remove `{name}` from line {span.start + 1} yourself.",
+        )
+    return changed
+
+
+def _lines_of(text: str, source: str, place: Sequence[str]) -> range:
+    """Return the lines of a key and its value, from 0."""
+    node = compose_exactly(text, source)
+    first = last = 0
+    for name in place:
+        for key, value in node.value:
+            if key.value == name:
+                first, node = key.start_mark.line, value
+                last = max(first, _last_line(value))
+                break
+    return range(first, last + 1)
+
+
+def _last_line(node: Any) -> int:
+    """Return the last line of a value. A block ends with its last value; the parser
+    counts the comments below it.
+    """
+    is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
+    if is_block and node.value:
+        last = node.value[-1]
+        return _last_line(last[1] if isinstance(last, tuple) else last)
+    is_block_text = getattr(node, "style", None) in ("|", ">")
+    line: int = node.end_mark.line
+    return line - 1 if is_block_text and node.end_mark.column == 0 else line
 
 
 def as_lines(settings: Mapping[str, object]) -> str:

@@ -423,10 +423,7 @@ class TicketStore:
         if len(matches) == 1:
             return tickets[matches[0]]
         if matches:
-            raise BadInput(
-                f"Several tickets match {shorten(reference)}: {', '.join(matches)}.",
-                hint="Type more of the name.",
-            )
+            raise SeveralTickets(reference, matches)
         raise self._no_ticket(reference)
 
     def _no_ticket(self, reference: str) -> BadInput:
@@ -644,6 +641,18 @@ def _title_of(name: str, slug: str) -> str:
     if re.fullmatch(r"[\w-]+", title) and to_kebab(title).endswith(slug):
         return slug.replace("-", " ").capitalize()
     return title
+
+
+class SeveralTickets(BadInput):
+    """Several tickets match what was typed."""
+
+    def __init__(self, reference: str, slugs: Sequence[str]) -> None:
+        super().__init__(
+            f"Several tickets match {shorten(reference)}: {', '.join(slugs)}.",
+            hint="Type more of the name.",
+        )
+        self.short_reason = f"{len(slugs)} tickets match; type more of the name"
+        """The reason for a line of 60 columns."""
 
 
 def _already_exists(ticket: Ticket) -> BadInput:

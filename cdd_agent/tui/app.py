@@ -7,14 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
-from textual.geometry import Region
-from textual.worker import WorkerFailed
 
 from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsListed
-from cdd_agent.events.stream import Emit, Event, beside_the_turn
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import CriteriaShown
-from cdd_agent.faults import FaultLog
 from cdd_agent.open_project import TrustAnswer
 from cdd_agent.process.signals import handle_signals
 from cdd_agent.tui.answering import KeyClock
@@ -27,13 +25,14 @@ from cdd_agent.tui.leaving import Leaving
 from cdd_agent.tui.screen_actions import ScreenActions
 from cdd_agent.tui.terminal_input.choice import choose_driver
 from cdd_agent.tui.themes import (
+    AUTOMATIC,
+    THEMES,
     LastTheme,
     load_last_theme,
     save_last_theme,
     theme_for_background,
     use_theme,
 )
-from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.turns import Turns
 from cdd_agent.tui.widgets.prompt import Prompt
 
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.screen import Screen
 
-    from cdd_agent.events.notices import Notice
     from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import TrustQuestion
     from cdd_agent.session import Session
@@ -94,13 +92,13 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         super().__init__(root, clock, has_welcome=helps_to_begin)
         self._open_session = open_session
         self._first = first
-        self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self.wants_demo = False
         """True if the user quit to watch the demo."""
-        self._transcript_at = Region(), 0
-        """The place of the transcript on the screen, and its first visible row."""
-        use_theme(self, load_last_theme().name)
+        theme = load_last_theme().name
+        self.fitting_theme = theme if theme in ("dark", "light") else "dark"
+        """The theme that fits the terminal's background."""
+        use_theme(self, theme)
 
     def get_driver_class(self) -> type[Driver]:
         return choose_driver(super().get_driver_class(), self._use_driver)
@@ -127,19 +125,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
     def get_css_variables(self) -> dict[str, str]:
         return readable_variables(super().get_css_variables())
 
-    def what_has_moved(self) -> tuple[Region, int] | None:
-        transcript = self.home.transcript
-        was_at, self._transcript_at = (
-            self._transcript_at,
-            (transcript.region, transcript.scroll_offset.y),
-        )
-        region, row = self._transcript_at
-        return (
-            (region, row - was_at[1])
-            if self.screen is self.home and region == was_at[0]
-            else None
-        )
-
     def on_mount(self) -> None:
         handle_signals(("SIGTERM",), partial(self.leave, ExitCode.INTERRUPTED))
         handle_signals(("SIGHUP",), self.action_vanish)
@@ -152,10 +137,33 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     def on_background_reported(self, event: BackgroundReported) -> None:
         fitting, last = theme_for_background(event.colour), load_last_theme()
-        if fitting is not None and not last.is_chosen:
+        if fitting is None:
+            return
+        self.fitting_theme = fitting
+        if not last.is_chosen:
             use_theme(self, fitting)
             if fitting != last.name:
                 save_last_theme(LastTheme(fitting))
+
+    def apply_settings(self) -> None:
+        """Show the settings that the shell itself uses."""
+        assert self.session is not None
+        config = self.session.project.config
+        self.home.bar.model = config.model
+        self.home.show_approval()
+        self.attention.change_settings(config.notifications)
+        self._apply_theme(config.theme)
+
+    def _apply_theme(self, name: str) -> None:
+        """Show the theme of the settings. One that this version does not have counts as
+        `auto`.
+        """
+        theme = LastTheme(self.fitting_theme)
+        if name in THEMES:
+            theme = LastTheme(name, is_chosen=True)
+        use_theme(self, theme.name)
+        if theme != load_last_theme():
+            save_last_theme(theme)
 
     @work(group="open")
     async def open(self) -> None:
@@ -169,16 +177,19 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             return
         # without a session nothing can continue
         except Exception as error:  # noqa: BLE001
-            self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
+            self.exit(CddError(self.faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.home.session = session
-        self.home.bar.model = session.project.config.model
+        config = session.project.config
+        self.home.bar.model = config.model
         self.home.show_approval()
-        self.attention.open(
-            session.project.config.notifications, lambda: session.tally.spent
-        )
+        self._apply_theme(config.theme)
+        self.attention.open(config.notifications, lambda: session.tally.spent)
         for notice in notices:
             self.home.show_opening(notice)
+        if config.theme not in (AUTOMATIC, *THEMES):
+            text = f"There is no theme {config.theme!r}. To choose one, type `/theme`."
+            self.home.show_opening(Notice(text, Tone.WARNING))
         self.home.say_what_enter_does()
         self.look_around()
         if self._first:
@@ -225,30 +236,13 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
         start_row(self, event.row)
 
-    def _handle_exception(self, error: Exception) -> None:
-        """Report a fault and continue once there is a session. Textual would end the
-        program.
-        """
-        if self.session is None:
-            super()._handle_exception(error)
-            return
-        cause = error.error if isinstance(error, WorkerFailed) else error
-        if not self._faults.is_new(cause) and cause is error:
-            return
-        told = self._faults.write(cause)
-        try:
-            self.home.end_welcome()
-            with beside_the_turn():
-                self.home.transcript.add(BlockKind.ERROR, told)
-        # the transcript itself may fail
-        except Exception as second:  # noqa: BLE001
-            self._faults.write(second)
-            self.notify(told, severity="error", markup=False, timeout=30)
-
     def _come_back(self, _: object) -> None:
         """Draw everything after Ctrl+Z, which leaves the screen empty."""
         self.attention.take_back()
-        self.send_all()
+        self.refresh(layout=True)
+
+    def on_page_attached(self) -> None:
+        self.refresh(layout=True)
 
     async def on_unmount(self) -> None:
         self.attention.close()
@@ -263,21 +257,17 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             try:
                 self.show(event)
             except Exception as error:  # noqa: BLE001
-                self._handle_exception(error)
+                self.report_fault(error)
 
     def show(self, event: Event) -> None:
         """Show an event: on the home screen, or as a screen of its own."""
+        if self.inspector is not None and self.inspector.is_attached:
+            self.inspector.receive(event)
         match event:
             case ExitRequested():
                 self.leave()
-            case CriteriaShown() if self.session is not None:
-                # late: screens are imported when one is opened
-                from cdd_agent.tui.criteria_screen import (  # noqa: PLC0415
-                    CriteriaScreen,
-                )
-
-                look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
-                self.push_screen(CriteriaScreen(event, look_at))
+            case CriteriaShown():
+                self.inspect("criteria", event.ticket_slug)
             case ScreenAsked():
                 self.action_open_screen(event.screen, event.choice)
             case SessionsListed() if event.sessions:

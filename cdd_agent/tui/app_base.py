@@ -6,21 +6,22 @@ import os
 import sys
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.widgets import Static
 
-from cdd_agent.errors import CddError
+from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.events.stream import beside_the_turn
+from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, TerminalKind
 from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.keys import shown
-from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.terminal_input.choice import ask_for_background
-from cdd_agent.tui.themes import load_last_theme
+from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
 
     from textual.driver import Driver
     from textual.notifications import SeverityLevel
-    from textual.screen import Screen
     from textual.worker import Worker
 
     from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
+    from cdd_agent.tui.inspector.screen import InspectorScreen
 
 SHORT_MESSAGE = 3.0
 """Seconds for which a short message is shown, and in which a second key press quits."""
 
 
-class ShellBase(Sparing, Guarded, App[CddError]):
+class ShellBase(Guarded, App[CddError]):
     """Holds what turns, keys, screens and leaving have in common."""
 
     driver: Driver | None = None
@@ -51,6 +52,9 @@ class ShellBase(Sparing, Guarded, App[CddError]):
         self.root = root
         self.clock = clock
         self.home = Home(root, clock, has_welcome=has_welcome)
+        self.faults = FaultLog(root)
+        self.is_ending = False
+        """True once `exit` was called."""
         self.asking = Asking(self.home, clock)
         self.attention = Attention(
             self._write_to_terminal, TerminalKind.of(os.environ), root.name
@@ -59,9 +63,10 @@ class ShellBase(Sparing, Guarded, App[CddError]):
         """The time of the last letter or paste."""
         self.quit_asked_at = -inf
         """The time of a key press that quits if it is repeated."""
-        self.step_screen: tuple[Screen[str] | None, float] = (None, inf)
-        """The screen of a step, and the time it appeared. Earlier keys are not for it.
-        """
+        self.inspector: InspectorScreen | None = None
+        """The inspector that was opened last."""
+        self.inspector_shown_at = inf
+        """The time at which it appeared. Earlier keys are not for it."""
         self._message_count = 0
         self._restore_hint: Callable[[], object] | None = None
         """Restores the text that a hint replaced."""
@@ -78,9 +83,8 @@ class ShellBase(Sparing, Guarded, App[CddError]):
             self.driver.write(sequence)
 
     def ask_for_background(self) -> None:
-        """Use the theme that fits the terminal, unless the user has chosen one."""
-        if not load_last_theme().is_chosen:
-            ask_for_background(self.driver)
+        """Ask the terminal which theme fits."""
+        ask_for_background(self.driver)
 
     @property
     def session(self) -> Session | None:
@@ -112,6 +116,32 @@ class ShellBase(Sparing, Guarded, App[CddError]):
             return False
         turn.cancel()
         return True
+
+    def exit(
+        self,
+        result: CddError | None = None,
+        return_code: int = 0,
+        message: Any | None = None,
+    ) -> None:
+        self.is_ending = True
+        super().exit(result, return_code, message)
+
+    def report_fault(self, error: Exception) -> None:
+        """Show an error of the program, and continue. Without a session, end."""
+        if not self.faults.is_new(error):
+            return
+        text = self.faults.write(error)
+        if self.session is None:
+            self.exit(CddError(text), return_code=ExitCode.FAILED)
+            return
+        try:
+            self.home.end_welcome()
+            with beside_the_turn():
+                self.home.transcript.add(BlockKind.ERROR, text)
+        # the transcript itself may fail
+        except Exception as second:  # noqa: BLE001
+            self.faults.write(second)
+            self.notify(text, severity="error", markup=False, timeout=30)
 
     def notify(
         self,
@@ -153,7 +183,7 @@ class ShellBase(Sparing, Guarded, App[CddError]):
             seen = tuple((id(widget), widget.seen()) for widget in widgets)
         # a fault here must not stop the key
         except Exception as error:  # noqa: BLE001
-            self._handle_exception(error)
+            self.report_fault(error)
             return object()
         return (
             self.screen,

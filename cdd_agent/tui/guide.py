@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _WORDS = 6
 """The most words of a wish that name the ticket."""
 _LONGEST = 48
+_LONGEST_TITLE = 72
 _COMMANDS = {"socrates": "/socrates", "planner": "/plan", "executor": "/exec"}
 # a list of strings would be a screen long
 _SMALL = frozenset(
@@ -38,12 +39,15 @@ class NamedWish:
         self.words = " ".join(words.split())
         is_bug = re.match(r"(fix|bug|repair)\b", self.words.casefold())
         self._kind = "bug" if is_bug else "feature"
-        self._name = _named(self.words)
+        sentence = _choose_sentence(self.words)
+        self._name = _make_name(sentence)
+        self._title = _make_title(sentence)
 
     @property
     def first_line(self) -> str:
         """The command that creates the ticket."""
-        return f"/new {self._kind} {shlex.quote(self._name)}"
+        title = shlex.quote(self._title or self._name)
+        return f"/new {self._kind} {title} --slug={self._name}"
 
     @property
     def ticket_slug(self) -> str:
@@ -88,17 +92,31 @@ class Guide:
         )
 
 
-def _named(words: str) -> str:
-    """Return a name for the ticket from the meaningful words of the first sentence
-    that has several.
-    """
-    sentences = [_telling_words(text) for text in _SENTENCE_END.split(words)]
-    long_enough = (found for found in sentences if len(found) > 1)
-    telling = next(long_enough, _telling_words(words))
+def _choose_sentence(words: str) -> str:
+    """Return the first sentence that has several meaningful words."""
+    sentences = _SENTENCE_END.split(words)
+    for sentence in sentences:
+        if len(_telling_words(sentence)) > 1:
+            return sentence
+    return words
+
+
+def _make_name(sentence: str) -> str:
+    """Return a name for the ticket, made of the meaningful words of a sentence."""
+    words = _telling_words(sentence)
     try:
-        return to_kebab(" ".join(telling[:_WORDS])[:_LONGEST])
+        return to_kebab(" ".join(words[:_WORDS])[:_LONGEST])
     except CddError:  # nothing is left, or only letters that no name has
         return "first-ticket"
+
+
+def _make_title(sentence: str) -> str:
+    """Return the sentence as the title of the ticket."""
+    # a dash in front would make it a flag of `/new`
+    title = sentence.strip(" -.:;!?。！？")
+    if len(title) > _LONGEST_TITLE:
+        title = f"{title[:_LONGEST_TITLE].rsplit(maxsplit=1)[0]} …"
+    return title[:1].upper() + title[1:]
 
 
 def _telling_words(text: str) -> list[str]:

@@ -55,11 +55,11 @@ _SHORT_NAMES: Mapping[str, Theme] = {
     "contrast": CONTRAST_THEME,
 }
 _DESCRIPTIONS: Mapping[str, str] = {
-    "dark": "for a dark terminal",
-    "light": "for a light terminal",
-    "contrast": "high contrast: black, white and a few bright colours",
-    "ansi-dark": "the terminal's own 16 colours, dark",
-    "ansi-light": "the terminal's own 16 colours, light",
+    "dark": "for dark terminals",
+    "light": "for light terminals",
+    "contrast": "high contrast",
+    "ansi-dark": "your 16 colours, dark",
+    "ansi-light": "your 16 colours, light",
 }
 
 

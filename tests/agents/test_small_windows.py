@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cdd_agent.agents.planning import SAID_BEFORE
+from cdd_agent.agents.planner_prompt import SAID_BEFORE
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.questions import PLAN_TEXT
 from cdd_agent.agents.socrates_prompt import TOOL_ANSWERS

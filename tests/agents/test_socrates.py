@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from cdd_agent.agents.added_lines import ADDED_LINES, GO_DEEPER
-from cdd_agent.agents.notebook import NAME
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.retelling import retold
+from cdd_agent.agents.spec_notes import NAME
 from cdd_agent.commands.registry import handle
 from cdd_agent.dialogue.structured import NoUsableAnswer
 from cdd_agent.engine.lock import LockGone, TicketTaken

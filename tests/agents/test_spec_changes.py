@@ -8,11 +8,10 @@ import re
 import pytest
 
 from cdd_agent.agents.added_lines import GO_DEEPER
-from cdd_agent.agents.notebook import NAME, open_points
+from cdd_agent.agents.spec_notes import NAME
 from cdd_agent.commands.registry import handle
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Event
-from cdd_agent.files.atomic import digest
 from cdd_agent.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
@@ -95,6 +94,8 @@ LOSSES = {
         asks(acceptance_criteria=CHECKS, description="People need accounts."),
         "-  Only with an invitation.",
     ),
+}
+REWORDED = {
     "the title": (asks(acceptance_criteria=CHECKS, title="Users"), "-  Accounts"),
     "the priority": (asks(acceptance_criteria=CHECKS, priority="low"), "-  high"),
 }
@@ -115,6 +116,23 @@ async def test_a_loss_is_shown_in_its_turn_and_before_it_is_written(
     assert NoticeKind.SPEC_WRITTEN not in noticed(first)
     assert spec_text(sandbox) == FILE
     assert NoticeKind.SPEC_WRITTEN in noticed(await say(session, "approve"))
+    assert spec_text(sandbox) != FILE
+    assert "owner: Ada\n" in spec_text(sandbox)
+
+
+@each_row("name", REWORDED)
+async def test_a_reworded_line_is_shown_in_its_turn_and_written_by_one_approve(
+    sandbox: Sandbox, name: str
+) -> None:
+    reply, line = REWORDED[name]
+    session = begun(sandbox, reply)
+    events = await say(session, OPEN, "Not so much.")
+    assert line in diffs(events)[0].splitlines()
+    assert session.agent is not None
+    assert "write" in session.agent.meaning("approve").hint
+    events = await say(session, "approve")
+    assert line in diffs(events)[0].splitlines()
+    assert NoticeKind.SPEC_WRITTEN in noticed(events)
     assert spec_text(sandbox) != FILE
     assert "owner: Ada\n" in spec_text(sandbox)
 
@@ -398,94 +416,4 @@ async def test_a_spec_that_is_too_large_for_its_file_is_not_written(
     with pytest.raises(SpecTooLarge):
         await say(session, "approve")
     assert spec_text(sandbox) == spec
-    session.leave()
-
-
-# ----------------------------------------------------------------- notes of version 1
-
-
-def notes_v1(sandbox: Sandbox, spec: str, **fields: object) -> None:
-    """Notes as an older program has kept them over this spec.yaml."""
-    sandbox.write(spec=spec)
-    known = {
-        name: _digest_v1(value)
-        for name, value in TicketSpec.from_yaml(spec).fields().items()
-    }
-    saved = {
-        "version": 1,
-        "known": known,
-        "changes": {},
-        "checks": {},
-        "open_questions": [],
-        "facts": ["main.py is long"],
-        "history": [
-            {"role": "user", "content": "Readers."},
-            {"role": "assistant", "content": "I see."},
-        ],
-        "said": [],
-        "under_way": [],
-        "spent": {},
-        **fields,
-    }
-    folder = sandbox.root / ".cdd" / "runs" / SLUG
-    folder.mkdir(parents=True)
-    (folder / NAME).write_text(json.dumps(saved))
-
-
-def _digest_v1(value: object) -> str:
-    plain: object = tuple(value) if isinstance(value, list) else value
-    if isinstance(value, dict):
-        plain = sorted((area, list(items)) for area, items in value.items())
-    return digest(repr(plain).encode()) or ""
-
-
-async def test_notes_of_an_older_program_go_on(sandbox: Sandbox) -> None:
-    notes_v1(
-        sandbox,
-        FILE,
-        changes={
-            "title": "Users",
-            "acceptance_criteria": [LOGIN, RESET],
-            "implementation_scope": {"api": ["login", "logout"]},
-        },
-        checks={LOGIN: "pytest", RESET: "try it"},
-        open_questions=["How fast?"],
-    )
-    spec = TicketSpec.from_yaml(FILE)
-    assert open_points(sandbox.root / ".cdd" / "runs" / SLUG, spec) == (
-        f"no check yet: {LOGOUT}",
-        "open question 1: How fast?",
-    )
-    session = sandbox.replies(asks("So?")).session()
-    events = await say(session, OPEN)
-    assert [(item.text, item.check) for item in shown(events).criteria] == [
-        (LOGIN, "pytest"),
-        (RESET, "try it"),
-    ]
-    assert shown(events).title == "Users"
-    assert dict(shown(events).scope) == {"api": ("login", "logout")}
-    assert open_questions(events) == ("How fast?",)
-    await say(session, "Hm.")
-    assert "main.py is long" in sandbox.prompt()
-    assert "Readers." in sandbox.prompt()
-    events = await say(session, "approve anyway")
-    assert f"-  - {LOGOUT}" in diffs(events)[0].splitlines()
-    session.leave()
-
-
-async def test_of_a_field_edited_since_older_notes_remove_nothing(
-    sandbox: Sandbox,
-) -> None:
-    notes_v1(
-        sandbox, FILE, changes={"title": "Users", "acceptance_criteria": [LOGIN, RESET]}
-    )
-    edited = FILE.replace("title: Accounts", "title: Mine")
-    edited = edited.replace(f"  - {LOGOUT}\n", f"  - {LOGOUT}\n  - mine\n")
-    (sandbox.ticket / "spec.yaml").write_text(edited)
-    session = sandbox.replies().session()
-    events = await say(session, OPEN)
-    texts = [item.text for item in shown(events).criteria]
-    assert texts == [LOGIN, LOGOUT, "mine", RESET]
-    assert shown(events).title == "Mine"
-    assert "Users" in told(events)
     session.leave()

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 from hypothesis import settings
 
-from cdd_agent.agents.notebook import NAME
+from cdd_agent.agents.spec_notes import NAME
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, NoticeKind

@@ -1,14 +1,19 @@
 """Every command is declared once, in few words, and is found in every list."""
 
+import inspect
 import re
 
 import pytest
+from msgspec.structs import fields
 
+from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.main import main
+from cdd_agent.cli.orders import ExecOptions
 from cdd_agent.commands.catalogue import CATALOGUE, in_groups, terminal_commands
 from cdd_agent.commands.completing import complete
-from cdd_agent.commands.declaration import Group, load_address
+from cdd_agent.commands.declaration import Front, Group, load_address
 from cdd_agent.commands.help import command_help, commands_help
+from cdd_agent.commands.reference import render_reference
 from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events.shell_events import ScreenAsked
@@ -26,6 +31,42 @@ def test_every_command_has_a_front_and_every_front_has_a_function() -> None:
             assert callable(load_address(command.slash.run or command.events))
         if command.terminal is not None and not command.terminal.opens_shell:
             assert callable(load_address(command.terminal.run or command.events))
+
+
+def test_a_function_takes_the_values_that_its_command_declares() -> None:
+    wrong = {}
+    for command in CATALOGUE.values():
+        front = command.terminal
+        if front is None or not front.run:
+            continue
+        taken = inspect.signature(load_address(front.run)).parameters
+        names = [name for name in taken if name != "invocation"]
+        if names == ["typed"]:
+            names = [field.name for field in fields(ExecOptions)]
+        declared = [
+            each.value_key
+            for each in command.parameters_in(Front.TERMINAL)
+            if each.value_key not in Invocation._fields
+        ]
+        if sorted(names) != sorted(declared):
+            wrong[command.name] = (names, declared)
+    assert wrong == {}
+
+
+def test_the_reference_documents_every_command_argument_flag_and_exit_code() -> None:
+    sections = render_reference().split("\n### ")
+    assert [section.partition("\n")[0] for section in sections[1:]] == list(CATALOGUE)
+    for section, command in zip(sections[1:], CATALOGUE.values(), strict=True):
+        assert command.summary in section
+        for parameter in command.parameters:
+            assert parameter.note in section
+            assert all(
+                name in section for name in parameter.names.split() if "-" in name
+            )
+        codes = command.terminal.exit_codes if command.terminal else ()
+        assert all(f"| {code} | {meaning} |" in section for code, meaning in codes)
+        rows = [line for line in section.splitlines() if line.startswith("|")]
+        assert {line.count("|") for line in rows} <= {3, 4}
 
 
 def test_a_summary_is_a_short_imperative() -> None:

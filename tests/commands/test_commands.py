@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.commands.registry import commands, handle
+from cdd_agent.commands.registry import commands, handle, read_line
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
@@ -259,6 +259,16 @@ async def test_a_wrong_line_is_an_error_with_a_correction(
         await say(sandbox.session(), line)
     assert message in caught.value.message
     assert hint in caught.value.hint
+
+
+def test_the_reason_of_an_ambiguous_ticket_fits_60_columns(sandbox: Sandbox) -> None:
+    for number in range(12):
+        folder = sandbox.root / "tickets" / f"feature-a-rather-long-name-{number}"
+        folder.mkdir(parents=True)
+        (folder / "spec.yaml").write_text("title: x\n")
+    hint = read_line(sandbox.session(), "/exec rather").hint
+    assert hint == "Enter does nothing · 12 tickets match; type more of the name"
+    assert len(hint) <= 60
 
 
 def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:

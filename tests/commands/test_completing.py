@@ -69,6 +69,21 @@ def test_a_command_says_whether_it_needs_an_argument(sandbox: Sandbox) -> None:
         assert kinds[name] is CompletionKind.COMMAND
 
 
+def test_before_the_session_is_open_commands_flags_and_fixed_words_are_completed() -> (
+    None
+):
+    for line, completed in (
+        ("/exe", ["/exec"]),
+        ("/exec x --wor", ["/exec x --worktree"]),
+        ("/list bu", ["/list bug"]),
+        ("/exec ", []),
+        ("/model ", []),
+        ("/context +", []),
+        ("see @a", []),
+    ):
+        assert [offer.line for offer in complete(None, line)] == completed, line
+
+
 def test_tickets_are_offered_with_title_and_state(tickets: Sandbox) -> None:
     assert helps(tickets, "/exec ") == {
         "bug-auth-token": "Tokens: they expire · no plan yet",
@@ -92,9 +107,16 @@ def test_a_switch_is_completed_once_it_is_begun(tickets: Sandbox) -> None:
         f"/exec {SLUG} --start-over"
     ]
     assert completions(tickets.session(), f"/exec {SLUG} --start-over") == []
-    assert completions(tickets.session(), f"/exec {SLUG} --w") == [
-        f"/exec {SLUG} --worktree"
-    ]
+    for typed, completed in (
+        (f"/exec {SLUG} --w", [f"/exec {SLUG} --worktree"]),
+        ("/exec --w", ["/exec --worktree"]),
+        (f"/exec {SLUG} --worktree --s", [f"/exec {SLUG} --worktree --start-over"]),
+        (f"/exec {SLUG} --worktree --w", []),
+        ("/trust --g", ["/trust --give"]),
+        ("/model a/b --", ["/model a/b --save"]),
+        ("/exec --nothing", []),
+    ):
+        assert completions(tickets.session(), typed) == completed, typed
 
 
 async def test_local_models_are_offered_before_those_of_providers_with_a_key(

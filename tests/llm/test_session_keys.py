@@ -1,10 +1,12 @@
 """A key that the user types is used like one of the environment, and hidden like it."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from cdd_agent.llm.providers import PROVIDERS, endpoint_of
+from cdd_agent.llm.server_keys import forget_server_keys, keep_for_server
 from cdd_agent.llm.session_keys import (
     KeySource,
     export_line,
@@ -12,6 +14,7 @@ from cdd_agent.llm.session_keys import (
     keep_for_session,
     read_typed_key,
 )
+from cdd_agent.network.keys import Key
 from cdd_agent.process.run import child_environment, run_in_foreground
 from cdd_agent.redaction import Redactor, forget_typed_keys
 from tests.support.tables import each_row
@@ -24,6 +27,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MISTRAL_API_KEY", "")
     yield
     forget_typed_keys()
+    forget_server_keys()
 
 
 def test_a_typed_key_is_used_and_no_command_gets_it() -> None:
@@ -44,6 +48,24 @@ def test_a_typed_key_is_used_and_no_command_gets_it() -> None:
     for redactor in (before, before.with_folders({"/a": "b"}), Redactor()):
         assert KEY not in redactor.redact(f"it is {KEY}.")
     assert KEY not in stream.feed(f"it is {KEY[:9]}") + stream.feed(KEY[9:])
+
+
+def test_a_key_for_a_server_is_sent_to_no_other_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    keep_for_server("http://127.0.0.1:8080", Key(KEY))
+    for model, api_base, key in (
+        ("openai/x", "http://127.0.0.1:8080/v1", KEY),
+        ("openai/x", "http://127.0.0.1:8080", KEY),
+        ("openai/x", "http://127.0.0.1:8081/v1", None),
+        ("openai/x", "https://127.0.0.1:8080/v1", None),
+        ("openai/gpt-5", None, None),
+    ):
+        endpoint = endpoint_of(model, api_base)
+        assert endpoint is not None
+        assert endpoint.key == key, (model, api_base)
+    assert "OPENAI_API_KEY" not in os.environ
 
 
 def test_a_typed_key_is_hidden_before_it_is_used() -> None:

@@ -206,7 +206,7 @@ async def test_the_address_of_a_server_is_enough_to_set_up_its_model(
     with server({"/v1/models": (200, LIST)}) as (host, _):
         async with person_at(sandbox, helps_to_begin=True) as person:
             await read_welcome(person)
-            assert person.screen.count("No model set up yet") == 1
+            assert "specs, plans and steps need one" in person.screen
             await person.press("enter")
             await until_shown("Another server")
             await person.type("another server")
@@ -221,7 +221,7 @@ async def test_the_address_of_a_server_is_enough_to_set_up_its_model(
             await person.press("escape")
             await person.until(lambda: person.app.screen is person.app.home)
             assert "openai/two" in status_line(person)
-            assert "No model set up yet" not in person.screen
+            assert "specs, plans and steps need one" not in person.screen
     config = load_config(sandbox.root, {})
     assert (config.model, config.api_base) == ("openai/two", f"http://{host}/v1")
 

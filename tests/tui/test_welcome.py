@@ -2,10 +2,12 @@
 ever.
 """
 
+import shutil
 from collections.abc import Sequence
 
 from textual import events
 
+from cdd_agent.commands.registry import handle
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tui.guide import NamedWish
@@ -16,8 +18,10 @@ from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.widgets.welcome import Welcome
 from tests.agents.asking import asks
 from tests.llm.model_lists import LIST, server
+from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, no_servers, says
 from tests.support.settings import load_config
+from tests.support.tables import each_row
 from tests.support.time_of_loops import leap
 from tests.tui.person import Person, person_at
 
@@ -222,7 +226,8 @@ async def test_without_a_model_the_dialog_is_one_enter_away_and_not_forced(
     async with person_at(sandbox, find_servers=servers, helps_to_begin=True) as person:
         await rows_of(person)
         assert chosen(person) == "Set up a model"
-        assert person.screen.count("No model set up yet") == 1
+        assert "No model set up yet" not in person.screen
+        assert "specs, plans and steps need one" in person.screen
         await person.press("enter")
         await person.until(lambda: isinstance(person.app.screen, ModelSetup))
         await person.rest()
@@ -300,19 +305,47 @@ async def test_the_guide_does_not_replace_what_the_user_types(
 
 def test_a_ticket_is_named_by_the_words_that_carry_meaning() -> None:
     names = {
-        WORDS: "/new feature export-monthly-report-as-csv",
-        "fix the login": "/new bug fix-login",
-        "Größe ändern": "/new feature grosse-andern",
-        "数を数える": "/new feature '数を数える'",
-        "मुझे हिन्दी में लॉगिन": "/new feature 'मुझे-हिन्दी-में-लॉगिन'",
-        "Customers pay less. It is a percentage": "/new feature customers-pay-less",
-        "Hello! Fix the login": "/new feature fix-login",
-        "take 2.5 % off": "/new feature take-2-5-off",
-        "🚀": "/new feature first-ticket",
-        "the": "/new feature first-ticket",
-        "x" * 300: f"/new feature {'x' * 48}",
+        WORDS: "feature-export-monthly-report-as-csv",
+        "fix the login": "bug-fix-login",
+        "Größe ändern": "feature-grosse-andern",
+        "数を数える": "feature-数を数える",
+        "मुझे हिन्दी में लॉगिन": "feature-मुझे-हिन्दी-में-लॉगिन",
+        "Customers pay less. It is a percentage": "feature-customers-pay-less",
+        "Hello! Fix the login": "feature-fix-login",
+        "take 2.5 % off": "feature-take-2-5-off",
+        "🚀": "feature-first-ticket",
+        "the": "feature-first-ticket",
+        "x" * 300: f"feature-{'x' * 48}",
     }
-    assert {words: NamedWish(words).first_line for words in names} == names
+    assert {words: NamedWish(words).ticket_slug for words in names} == names
+
+
+@each_row(
+    ("words", "title"),
+    [
+        ("export the monthly report, as CSV", "Export the monthly report, as CSV"),
+        ("Customers pay less. It is a percentage", "Customers pay less"),
+        ("Größe ändern", "Größe ändern"),
+        ("--force a login", "Force a login"),
+        ('it\'s "quoted" & odd', 'It\'s "quoted" & odd'),
+        ("🚀", "🚀"),
+        ("...", "First ticket"),
+        (
+            "many words " * 20,
+            f"Many words{' many words' * 5} many …",
+        ),
+    ],
+)
+async def test_the_title_of_a_wished_ticket_is_its_sentence(
+    sandbox: Sandbox, words: str, title: str
+) -> None:
+    (sandbox.root / ".cdd").mkdir(exist_ok=True)
+    wish = NamedWish(words)
+    session = sandbox.session()
+    await collect(handle(session, wish.first_line))
+    ticket = session.project.tickets.find_slug(wish.ticket_slug)
+    assert ticket.read_spec().title == title
+    shutil.rmtree(ticket.folder)
 
 
 async def test_from_an_empty_folder_to_a_ticket_with_a_server_of_ones_own(

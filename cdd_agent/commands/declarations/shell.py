@@ -53,14 +53,14 @@ SHELL = (
             argument(
                 "name",
                 "NAME",
-                "dark, light, contrast or auto",
+                "a theme such as dark, light, contrast, auto or nord",
                 times=Times.OPTIONAL,
                 offers="cdd_agent.commands.shell_commands:THEME_NAMES",
             ),
         ),
         SlashFront(
-            "Choose the colours: dark, light or contrast; auto follows the background"
-            " of the terminal.",
+            "Choose the colours from a list. With a NAME, use that theme for all"
+            " projects; auto follows the background of the terminal.",
             "/theme light",
             run="cdd_agent.commands.shell_commands:choose_theme",
             any_time=True,

@@ -29,6 +29,8 @@ class Row(Struct, frozen=True):
     sign: str = ""
     section: str = ""
     """The heading above the rows of the same section."""
+    words: str = ""
+    """More words that find the row; they are not shown."""
 
 
 def matching_rows(rows: Iterable[Row], typed: str) -> list[Row]:
@@ -43,7 +45,7 @@ def matching_rows(rows: Iterable[Row], typed: str) -> list[Row]:
     loose: list[Row] = []
     for row in rows:
         text = row.text.casefold()
-        everything = f"{text} {row.detail.casefold()}"
+        everything = f"{text} {row.detail} {row.words}".casefold()
         if all(word in everything for word in words):
             ranked.append((_rank(text, words), row))
         letters = iter(text)
@@ -165,14 +167,21 @@ class Chooser(Overlay):
         """Close the dialog with the row's key."""
         self.dismiss(row.key)
 
+    def highlight(self, key: str) -> None:
+        """Move the highlight to a row, if it is in the list."""
+        for place, row in enumerate(self._listed):
+            if row is not None and row.key == key:
+                self.query_one(OptionList).highlighted = place
+
     def _fill(self, *, keep: bool = False) -> None:
-        before = self.highlighted if keep else None
+        former = self.highlighted if keep else None
         rows = matching_rows(self._rows, self._typed)
         self._listed = list(rows) if self._typed.strip() else _with_headings(rows)
         options = self.query_one(OptionList)
         options.set_options(self._options(max(self.size.width * 11 // 20, 16)))
-        chosen = before if before in rows else next(iter(rows), None)
-        options.highlighted = None if chosen is None else self._listed.index(chosen)
+        options.highlighted = self._listed.index(rows[0]) if rows else None
+        if former is not None:
+            self.highlight(former.key)
         self.query_one("#filter", Static).update(self.typed_line())
         if not self._listed and self._rows:
             self.hint(self.NOTHING)

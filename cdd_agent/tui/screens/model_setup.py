@@ -48,6 +48,7 @@ from cdd_agent.llm.model_search import (
     try_key,
 )
 from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.llm.server_keys import keep_for_server
 from cdd_agent.llm.session_keys import (
     KeySource,
     find_key_source,
@@ -313,7 +314,7 @@ class ModelSetup(Chooser):
     def _finish(self, model: str, api_base: str | None = None) -> None:
         self.dismiss(model_line(model, api_base))
 
-    # what is asked in the network
+    # requests
 
     @work(exclusive=True, group="setup")
     async def _try_key(self, provider: str, key: Key, given: str = "") -> None:
@@ -361,7 +362,7 @@ class ModelSetup(Chooser):
                 self.hint(f"{addresses[0]} has no model yet · Esc: back")
             case ServerFound(models=offers):
                 if key is not None and is_typed:
-                    keep_for_session(COMPATIBLE, key)
+                    keep_for_server(addresses[0], key)
                     self.key_hint = keep_key_hint(COMPATIBLE)
                 self._open(self._page_of_offers(offers))
 
@@ -416,7 +417,7 @@ class ModelSetup(Chooser):
         chosen = f"{page.title} {self.query_one(OptionList).highlighted} {self._typed}"
         self._guard.show(chosen, len(self._pages), is_typed=True)
 
-    # what is shown
+    # display
 
     def _answer(self, text: str) -> None:
         """Show a hint as the effect of a key."""

@@ -1,40 +1,31 @@
-"""The screens around the work are opened here, and what is chosen on them is done: a
-line goes into the prompt, a theme is used. Imported when the first of them is asked
-for.
-"""
+"""Opens the screens around the work, and carries out what the user chooses on them."""
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cdd_agent.commands.settings import Place, find_setting, save_setting
+from cdd_agent.settings.reading import user_file
 from cdd_agent.tui.screens.beginning import set_up_model
 from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.help import QUESTION, HelpScreen
 from cdd_agent.tui.screens.palette import ACTION, Palette
+from cdd_agent.tui.screens.setting_editor import confirm_reset, edit_setting
 from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
-from cdd_agent.tui.themes import (
-    AUTOMATIC,
-    THEMES,
-    LastTheme,
-    find_theme,
-    load_last_theme,
-    save_last_theme,
-    use_theme,
-)
+from cdd_agent.tui.themes import find_theme
 
 if TYPE_CHECKING:
+    from cdd_agent.session import Session
     from cdd_agent.tui.app import Shell
 
 
 async def open_screen(app: Shell, name: str, choice: str = "") -> None:
-    """Open a screen over the shell, by the name that `ScreenAsked` has, or do what
-    `theme` says. Raises `CddError`.
+    """Open a screen over the shell, by the name that `ScreenAsked` has. Raises
+    `CddError`.
     """
-    if name == "theme":
-        _choose_theme(app, choice)
-        return
     session = app.session
     if session is None:
         app.notify("The session is still opening. Try again in a moment.")
@@ -48,8 +39,17 @@ async def open_screen(app: Shell, name: str, choice: str = "") -> None:
             app.push_screen(BoardScreen(session.project), app.say_from_screen)
         case "model":
             set_up_model(app)
+        case "theme":
+            await _choose_theme(app, session, choice)
         case "settings":
-            app.push_screen(SettingsScreen(session), app.say_from_screen)
+            app.push_screen(
+                SettingsScreen(
+                    session,
+                    partial(edit_setting, app, session),
+                    partial(confirm_reset, app, session),
+                ),
+                app.say_from_screen,
+            )
         case _:
             situation = (
                 QUESTION
@@ -67,23 +67,26 @@ async def _done_with_palette(app: Shell, chosen: str | None) -> None:
         await app.run_action(chosen.removeprefix(ACTION), app)
 
 
-def _choose_theme(app: Shell, typed: str) -> None:
-    """Use a theme from now on; without a name, say which there are."""
+async def _choose_theme(app: Shell, session: Session, typed: str) -> None:
+    """Use a theme for all projects; without a name, let the user choose one. Raises
+    `CddError`.
+    """
+    setting = await asyncio.to_thread(find_setting, session.project, "theme")
     if not typed:
-        last = load_last_theme()
-        which = last.name
-        if not last.is_chosen:
-            which += " (from the terminal's background)"
-        app.notify(
-            f"Theme: {which}. To change it, type"
-            f" /theme {' | '.join((*THEMES, AUTOMATIC))}",
-            markup=False,
-        )
-        return
-    name = find_theme(typed)
-    if name == AUTOMATIC:
-        save_last_theme(LastTheme(load_last_theme().name))
-        app.ask_for_background()
+        outcome = await edit_setting(app, session, setting)
     else:
-        save_last_theme(LastTheme(name, is_chosen=True))
-        use_theme(app, name)
+        outcome = await _save_theme(session, find_theme(typed))
+        app.apply_settings()
+    if outcome:
+        app.notify(outcome, markup=False)
+
+
+async def _save_theme(session: Session, name: str) -> str:
+    """Save a theme in the user's own settings; without a home, use it in this session.
+    Return the outcome in words. Raises `CddError`.
+    """
+    path = user_file()
+    place = Place.USER if path else Place.SESSION
+    remark = await save_setting(session, "theme", name, place)
+    where = f"saved in {path}" if path else "until cdd ends"
+    return f"Theme {name}, {where}. {remark}"

@@ -1,144 +1,172 @@
-"""All settings: the value of each, where it comes from, what it is for; one is changed
-where it stands.
-"""
+"""All settings in groups: the name, the value and the source of each."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec.structs import replace
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from textual import work
 from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
-from cdd_agent.commands.settings import Setting, change, settings_of
+from cdd_agent.commands.settings import (
+    Setting,
+    find_inherited,
+    read_settings,
+    session_project,
+)
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.chooser import Chooser, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Awaitable, Callable, Hashable, Iterator
+
+    from textual.widget import Widget
 
     from cdd_agent.session import Session
 
+_AROUND_ROW = 8
+"""Cells of a row that are no text: the frame, the spaces, the scroll bar."""
+_NARROWEST, _WIDEST = 10, 36
+"""Limits of the column of values."""
+
 
 class SettingsScreen(Chooser):
-    """Enter on a row opens its value for typing; Enter once more checks it and writes
-    the project's file.
-    """
+    """Enter changes the highlighted setting; Ctrl+R resets it."""
 
+    DEFAULT_CSS = """
+    SettingsScreen #about {
+        height: 2; padding: 0 1; color: $text-muted;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f5", "close", "Close", show=False)
+        Binding("f5", "close", "Close", show=False),
+        Binding("ctrl+r", "reset", "Reset to the inherited value", show=False),
     ]
-    KEYS = "Enter: change · Esc: close"
+    KEYS = "Enter: change · Ctrl+R: reset · Esc: close"
     NOTHING = "No setting matches."
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self,
+        session: Session,
+        edit: Callable[[Setting], Awaitable[str]],
+        reset: Callable[[Setting, str], Awaitable[str]],
+    ) -> None:
+        """`edit` asks for another value, and `reset` whether to use the inherited one.
+        Both save it and return the outcome in words, or nothing.
+        """
         super().__init__("Settings")
         self._session = session
+        self._edit = edit
+        self._reset = reset
         self._settings: dict[str, Setting] = {}
-        self._edited: Setting | None = None
-        self._value = ""
-        self._saved = 0
+        self._attempts = 0
+        """The number of attempts to change a setting."""
+
+    def content(self) -> Iterator[Widget]:
+        yield from super().content()
+        yield Static(id="about", markup=False)
 
     def on_mount(self) -> None:
         super().on_mount()
         self.read()
 
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._show_rows()
+
     def seen(self) -> Hashable:
-        return super().seen(), self._edited, self._value, self._saved
+        return super().seen(), self._attempts
 
     @work(group="settings")
     async def read(self) -> None:
-        """Show what holds now."""
-        project = self._session.project
-        config = replace(project.config, approval=self._session.approval.value)
+        """Read the settings, and show them."""
+        project = session_project(self._session)
         try:
-            settings = await asyncio.to_thread(
-                settings_of, replace(project, config=config)
-            )
+            settings = await asyncio.to_thread(read_settings, project)
         except CddError as error:
             self.hint(f"{error.message} · Esc: close")
             return
         self._settings = {setting.name: setting for setting in settings}
-        self.show(map(_row, settings))
+        self._show_rows()
 
     def chosen(self, row: Row) -> None:
+        self._attempts += 1
         setting = self._settings[row.key]
         if setting.can_be_changed:
-            self._edited, self._value = (
-                setting,
-                "" if setting.value == "null" else setting.value,
-            )
-            self._show_value()
+            self.change(setting)
         else:
-            self._saved += 1
             self.hint(
                 f"Edit {setting.name} in .cdd/config.yaml. It may hold secrets, so it"
                 " is not shown here"
             )
 
-    def type(self, text: str) -> None:
-        if self._edited is None:
-            super().type(text)
-        else:
-            self._value += text
-            self._show_value()
+    @work(exclusive=True, group="edit")
+    async def change(self, setting: Setting) -> None:
+        self._report(await self._edit(setting))
 
-    def action_shorten(self, by: int) -> None:
-        if self._edited is None:
-            super().action_shorten(by)
-        else:
-            self._value = self._value[: max(len(self._value) - by, 0)]
-            self._show_value()
+    def action_reset(self) -> None:
+        self._attempts += 1
+        if self.highlighted is not None:
+            self.reset(self._settings[self.highlighted.key])
 
-    def action_walk(self, how: str) -> None:
-        if self._edited is None:
-            super().action_walk(how)
-
-    def action_choose(self) -> None:
-        if self._edited is None:
-            super().action_choose()
-        else:
-            self._saved += 1
-            self.save(self._edited, self._value)
-
-    def action_close(self) -> None:
-        """Out of the value first."""
-        if self._edited is None:
-            super().action_close()
-        else:
-            self._leave_value()
-
-    @work(exclusive=True, group="save")
-    async def save(self, setting: Setting, value: str) -> None:
-        """Write it, or say what is allowed."""
+    @work(exclusive=True, group="edit")
+    async def reset(self, setting: Setting) -> None:
+        """Show the inherited value, and use it if the user agrees."""
         try:
-            note = await change(self._session, setting.name, value)
+            inherited = await asyncio.to_thread(find_inherited, self._session, setting)
         except CddError as error:
-            self.hint(" ".join(f"{error.message} {error.hint}".split()))
+            self._report(f"{error.message}. {error.hint}")
             return
-        if self._edited is setting:
-            self._leave_value()
-        self.hint(f"Saved {setting.name} to .cdd/config.yaml. {note}")
+        self._report(await self._reset(setting, inherited))
+
+    def _report(self, outcome: str) -> None:
+        if outcome:
+            self.hint(" ".join(outcome.split()))
         self.read()
 
-    def _leave_value(self) -> None:
-        self._edited = None
-        self._fill(keep=True)
+    def on_option_list_option_highlighted(
+        self, event: OptionList.OptionHighlighted
+    ) -> None:
+        event.stop()
+        row = self.highlighted
+        lines = _describe(self._settings[row.key]) if row is not None else ()
+        text = "\n".join(map(sanitize_for_display, lines))
+        self.query_one("#about", Static).update(text)
 
-    def _show_value(self) -> None:
-        assert self._edited is not None
-        name, value = self._edited.name, sanitize_for_display(self._value)
-        self.query_one("#filter", Static).update(
-            Content.assemble(f"{name}: ", (value, "bold"), "▏")
-        )
-        self.hint(f"{self._edited.words} · Enter: save (empty: default) · Esc: cancel")
+    def _show_rows(self) -> None:
+        settings = self._settings.values()
+        titles = max((cell_len(one.description.title) for one in settings), default=0)
+        room = min(self.size.width, 120) - _AROUND_ROW - titles
+        column = min(max(room // 2, _NARROWEST), _WIDEST)
+        if settings:
+            self.show(_row(setting, titles, column) for setting in settings)
 
 
-def _row(setting: Setting) -> Row:
-    value, origin = set_cell_size(setting.value, 22), set_cell_size(setting.origin, 10)
-    return Row(setting.name, setting.name, f"{value} {origin} {setting.words}")
+def _row(setting: Setting, titles: int, column: int) -> Row:
+    """Return the row of a setting. `titles` and `column` are the cells of the title and
+    of the value.
+    """
+    description, value = setting.description, setting.shown
+    if cell_len(value) > column:
+        value = f"{set_cell_size(value, column - 1)}…"
+    return Row(
+        setting.name,
+        set_cell_size(description.title, titles),
+        f"{set_cell_size(value, column)}  {setting.source}",
+        section=description.group,
+        words=f"{setting.name} {description.group} {description.in_short}",
+    )
+
+
+def _describe(setting: Setting) -> tuple[str, str]:
+    """Return the purpose of a setting, its value in words, and its key in the file."""
+    description = setting.description
+    text = description.purpose
+    choice = setting.choices.get(setting.value)
+    if choice:
+        text = f"{text}. {setting.value}: {choice}"
+    return text, f"{setting.name}: {setting.shown}, {setting.source}"

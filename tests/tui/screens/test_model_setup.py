@@ -11,6 +11,8 @@ import pytest
 from textual import events
 
 from cdd_agent.llm.local_servers import LocalServer
+from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.llm.server_keys import forget_server_keys
 from cdd_agent.redaction import forget_typed_keys
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup
@@ -39,6 +41,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, "")
     yield
     forget_typed_keys()
+    forget_server_keys()
 
 
 async def dialog(person: Person) -> ModelSetup:
@@ -229,7 +232,10 @@ async def test_a_server_is_found_by_its_address(sandbox: Sandbox) -> None:
             config = load_config(sandbox.root, {})
             assert config.model == "openai/one"
             assert config.api_base == f"http://{host}/v1"
-            assert os.environ["OPENAI_API_KEY"] == KEY
+            assert os.environ["OPENAI_API_KEY"] == ""
+            endpoint = endpoint_of(config.model, config.api_base)
+            assert endpoint is not None
+            assert endpoint.key == KEY
             assert KEY not in files(sandbox.root)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from textual.widgets import Static
 
+from cdd_agent.commands.settings import Setting
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.help import HelpScreen
@@ -33,9 +34,14 @@ SHORT: dict[str, Make] = {
 }
 LONG: dict[str, Make] = {
     "palette": lambda person: Palette(project(person)),
-    "settings": lambda person: SettingsScreen(person.app.session),  # type: ignore[arg-type]
+    "settings": lambda person: SettingsScreen(person.app.session, change, change),  # type: ignore[arg-type]
     "help": lambda person: HelpScreen(),
 }
+
+
+async def change(setting: Setting, inherited: str = "") -> str:
+    del setting, inherited
+    return ""
 
 
 def project(person: Person) -> object:

@@ -1,0 +1,402 @@
+"""The conversation of Socrates about a spec: the draft, the turns with the model, and
+writing spec.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdd_agent.agents.added_lines import ADDED_LINES
+from cdd_agent.agents.attachments import without_files
+from cdd_agent.agents.document_conversation import DocumentConversation, ReplyForm
+from cdd_agent.agents.socrates_prompt import Surroundings, TurnMessages, make_prompt
+from cdd_agent.agents.spec_draft import Draft, RebasedDraft, plain_words
+from cdd_agent.agents.spec_notes import (
+    NAME,
+    SpecNotes,
+    draft_fields,
+    read_spec_notes,
+    without_json,
+)
+from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
+from cdd_agent.agents.store import AgentFile, without_secrets
+from cdd_agent.cost import Cost
+from cdd_agent.dialogue.code_search import search_in_thread
+from cdd_agent.dialogue.redacted_events import RedactedEvents
+from cdd_agent.dialogue.turns import Added, Dialogue
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.events.dialogue_events import ReplyFinished
+from cdd_agent.events.notices import Notice, Tone
+from cdd_agent.events.stream import Emit, Event
+from cdd_agent.llm.port import (
+    ContextTooLong,
+    Message,
+    Picture,
+    RequestRejected,
+    Usage,
+)
+from cdd_agent.redaction import Redactor
+from cdd_agent.threads import to_its_end
+from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.tickets.spec_file import SpecFile, SpecOnDisk
+
+if TYPE_CHECKING:
+    from cdd_agent.context.finder import CodeFinder
+    from cdd_agent.dialogue.fitted_prompt import FittedPrompt
+    from cdd_agent.dialogue.structured import Structured
+    from cdd_agent.tickets.store import Ticket, TicketStore
+
+QUESTION_MARKS = "?？؟"
+
+
+class Turn(Struct, frozen=True):
+    """A finished turn."""
+
+    before: Draft
+    """The draft before the turn."""
+    unasked: str
+    """Questions that the model's words did not ask, as a list."""
+    problems: tuple[str, ...]
+    """Problems that the model did not correct."""
+    approves: bool
+    """True if the user has approved the spec in words."""
+
+
+class SpecConversation(DocumentConversation[SpecNotes]):
+    """The draft of a ticket's spec and the conversation about it."""
+
+    def __init__(
+        self,
+        *,
+        file: AgentFile[SpecNotes],
+        spec_file: SpecFile,
+        seen: SpecOnDisk,
+        events: RedactedEvents,
+        tickets: TicketStore,
+        code: CodeFinder | None,
+    ) -> None:
+        super().__init__(file, spec_file.ticket.root, events)
+        self._spec_file = spec_file
+        self._tickets = tickets
+        self._code = code
+        self._dialogue: Dialogue | None = None
+        self._reported_notes = set[str]()
+        """Notes on the project's rules that the user has seen."""
+        self._yaml: tuple[TicketSpec, str] | None = None
+        """The file of the draft as YAML, which takes a second if it is large."""
+        self.edits: RebasedDraft | None = None
+        """The user's edits of spec.yaml since the notes were saved; None if the notes
+        are new.
+        """
+        notes = file.saved
+        if notes is None:
+            self.draft = Draft.over(seen.spec)
+            self.history: tuple[Message, ...] = ()
+            self.said: tuple[str, ...] = ()
+            self.under_way: tuple[Message, ...] = ()
+            self.spent = Cost()
+            return
+        self.draft = notes.draft
+        self.history = notes.history
+        self.said = notes.said
+        self.under_way = notes.under_way
+        self.spent = notes.spent
+        self.edits = self._rebase(seen)
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        ticket: Ticket,
+        tickets: TicketStore,
+        redactor: Redactor,
+        make_dialogue: Callable[[Cost, Callable[[Usage], None]], Dialogue],
+        emit: Emit,
+        code: CodeFinder | None = None,
+        start_over: bool = False,
+    ) -> Self:
+        """Read the spec and the saved notes, and hold the ticket until the conversation
+        is closed. `make_dialogue` receives the cost so far, and a function for the
+        usage of lost calls. `start_over` renames the saved notes.
+
+        Raises `BadInput` for a spec that cannot be read, if another process works on
+        the ticket, and for a model that cannot be made.
+        """
+        spec_file = SpecFile(ticket)
+        seen = spec_file.read()
+        record = RunRecord.of_ticket(ticket, redactor)
+        file = AgentFile.open(record, NAME, read_spec_notes, start_over=start_over)
+        try:
+            opened = cls(
+                file=file,
+                spec_file=spec_file,
+                seen=seen,
+                events=RedactedEvents(redactor, emit),
+                tickets=tickets,
+                code=code,
+            )
+            dialogue = make_dialogue(opened.spent, opened.count)
+        except BaseException:
+            file.close()
+            raise
+        opened._dialogue = replace(dialogue, emit=opened._emit_and_count)
+        return opened
+
+    # What was said
+
+    @property
+    def shown_path(self) -> str:
+        return self._spec_file.shown
+
+    @property
+    def is_new(self) -> bool:
+        return not self.history and not self.under_way
+
+    @property
+    def is_unanswered(self) -> bool:
+        """True if a turn was begun and is not over."""
+        return bool(self.under_way)
+
+    @property
+    def last_answer(self) -> str:
+        """The model's last answer, as the user saw it."""
+        for message in reversed(self.history):
+            if message.role == "assistant":
+                return without_json(message.content)
+        return ""
+
+    @property
+    def user_messages(self) -> tuple[Message, ...]:
+        """The user's messages in the turn that is under way, with their pictures."""
+        return tuple(
+            message
+            for message in self.under_way
+            if message.role == "user" and message.content in self.said
+        )
+
+    # The draft and the file
+
+    def reread(self) -> tuple[SpecOnDisk, RebasedDraft]:
+        """Read spec.yaml, and take over the user's edits. Raises `BadInput`."""
+        seen = self._spec_file.read()
+        return seen, self._rebase(seen)
+
+    def _rebase(self, seen: SpecOnDisk) -> RebasedDraft:
+        """Rebase the draft on the current file. A missing or empty file changes
+        nothing: another branch may be checked out, or the file is being written.
+        """
+        if not seen.is_written:
+            return RebasedDraft(self.draft)
+        rebased = self.draft.rebase(seen.spec)
+        self.draft = rebased.draft
+        return rebased
+
+    def drop_questions(self, numbers: Iterable[int]) -> None:
+        self.draft = self.draft.drop(tuple(numbers))
+        self.save()
+
+    async def write(self, seen: SpecOnDisk) -> bool:
+        """Write the draft to spec.yaml. Return False if the file has its content.
+        Raises `SpecChanged` if the file has changed since `seen`.
+        """
+        spec = self.draft.spec
+        was_changed = await to_its_end(
+            partial(self._spec_file.write, seen, spec), name="spec"
+        )
+        self._rebase(replace(seen, spec=spec, is_written=True))
+        self.save()
+        return was_changed
+
+    # A turn
+
+    async def take_turn(self, line: str | None, *, is_answer: bool) -> Turn:
+        """Send a line to the model, or without one the messages that have no answer,
+        and change the draft as it replies. `is_answer`: the user wrote the line.
+
+        Raises `CddError`; the messages so far are saved.
+        """
+        surroundings = await self._find_surroundings(line)
+        is_answer = is_answer or bool(set(self.said) - ADDED_LINES)
+        assert self._dialogue is not None
+        if line is not None:
+            sent = await self.attach_files(line, self._dialogue.model)
+            self._add_line(sent.text, sent.pictures)
+        before = self.draft
+        messages = TurnMessages(self.history, self.under_way, self.user_messages)
+        prompt = make_prompt(
+            self._spec_file.ticket, surroundings, before, messages, self._dialogue
+        )
+        self._report_rules(surroundings.rules.notes)
+        answer = await self._request_proposal(prompt, is_answer=is_answer)
+        draft = before.with_proposal(answer.value, self.redactor, is_answer=is_answer)
+        unasked = list_unasked(answer.text, answer.value.questions)
+        self._conclude(draft, unasked)
+        return Turn(
+            before=before,
+            unasked=unasked,
+            problems=answer.problems,
+            approves=answer.value.approved and is_answer,
+        )
+
+    async def _find_surroundings(self, line: str | None) -> Surroundings:
+        shown = self.draft.shown("")
+        about = "\n".join(filter(None, (shown.title, shown.description, line)))
+        look = partial(
+            Surroundings.find, self._spec_file.ticket, self._tickets, self._code, about
+        )
+        return await search_in_thread(
+            look, self.emit, "Looking for code about this ticket …"
+        )
+
+    def _report_rules(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            if note not in self._reported_notes:
+                self.emit(Notice(note, Tone.WARNING))
+        self._reported_notes.update(notes)
+
+    async def _request_proposal(
+        self, prompt: FittedPrompt, *, is_answer: bool
+    ) -> Structured[Proposal]:
+        """Ask the model for the changes of this turn. If the prompt is refused, drop
+        the parts that the next try can do without.
+        """
+        draft = self.draft
+
+        def check(proposal: Proposal) -> tuple[str, ...]:
+            return tuple(draft.problems(proposal, is_answer=is_answer))
+
+        form = ReplyForm(Proposal, check, respell_proposal)
+        try:
+            return await self.request_reply(prompt, form, self._add_round)
+        except ContextTooLong as error:
+            # Otherwise every later try would be too long, too.
+            had_files = self._drop_files()
+            had_results = self._drop_tool_results()
+            if not had_files and not had_results:
+                raise
+            dropped = "The results of tools are"
+            if had_files:
+                dropped = "The results of tools and the files you mentioned are"
+            hint = (
+                f"{dropped} left out now. Press Enter to try again, or say"
+                " where to look."
+            )
+            raise ContextTooLong(error.message, hint=hint) from error
+        except RequestRejected as error:
+            # Otherwise every later try would be refused, too.
+            if self._drop_pictures():
+                error.hint = (
+                    f"{error.hint} The picture is left out now. Press Enter to"
+                    " continue without it."
+                ).lstrip()
+            raise
+
+    # The messages of the turn
+
+    def _add_line(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
+        """Add the user's words, with which a turn begins or continues."""
+        message = Message("user", text, pictures=pictures)
+        saved = without_secrets((message,), self.redactor)
+        self.said += (saved[0].content,)
+        self.under_way += saved
+        self.save()
+
+    def _add_round(self, added: Added) -> None:
+        self.under_way += without_secrets(added.messages, self.redactor)
+        self.save()
+
+    def _conclude(self, draft: Draft, unasked: str) -> None:
+        """End the turn. Of its rounds only what was said and shown is kept: the draft
+        has the rest.
+        """
+        answers = [message for message in self.under_way if message.role == "assistant"]
+        last = "\n\n".join(filter(None, (answers[-1].content, unasked)))
+        pictures: tuple[Picture, ...] = ()
+        for message in self.user_messages:
+            pictures += message.pictures
+        lines = "\n\n".join(map(without_files, self.said))
+        self.history += (
+            Message("user", lines, pictures=pictures),
+            Message("assistant", last),
+        )
+        self.said = ()
+        self.under_way = ()
+        self.draft = draft
+        self.save()
+
+    def _drop_tool_results(self) -> bool:
+        """Keep only the user's messages. Return True if there were others."""
+        messages = self.user_messages
+        had_others = self.under_way != messages
+        self.under_way = messages
+        self.save()
+        return had_others
+
+    def _drop_files(self) -> bool:
+        """Drop the files that the user's lines in this turn mention. Return True if
+        there were any.
+        """
+        said = tuple(without_files(line) for line in self.said)
+        had_files = said != self.said
+        user_messages = self.user_messages
+        under_way = []
+        for message in self.under_way:
+            content = message.content
+            if message in user_messages:
+                content = without_files(content)
+            under_way.append(replace(message, content=content))
+        self.said = said
+        self.under_way = tuple(under_way)
+        self.save()
+        return had_files
+
+    def _drop_pictures(self) -> bool:
+        """Drop the pictures of the turn. Return True if it had some."""
+        without = tuple(replace(message, pictures=()) for message in self.under_way)
+        had_pictures = self.under_way != without
+        self.under_way = without
+        self.save()
+        return had_pictures
+
+    # The cost, and saving
+
+    def count(self, usage: Usage) -> None:
+        self.spent += usage.cost
+
+    def _emit_and_count(self, event: Event) -> None:
+        if isinstance(event, ReplyFinished) and event.usage is not None:
+            self.count(event.usage)
+        self.emit(event)
+
+    def save(self) -> None:
+        """Raises `BadInput` when the disk refuses."""
+        spec = self.draft.file
+        if self._yaml is None or self._yaml[0] is not spec:
+            self._yaml = (spec, spec.to_yaml())
+        self.file.write(
+            SpecNotes(
+                file=self._yaml[1],
+                **draft_fields(self.draft),
+                history=self.history,
+                said=self.said,
+                under_way=self.under_way,
+                spent=self.spent,
+            )
+        )
+
+
+def list_unasked(text: str, questions: Sequence[str]) -> str:
+    """Return the questions that an answer has only in its JSON, as a list. If the text
+    has at least as many question marks, it asks them in other words.
+    """
+    if sum(map(text.count, QUESTION_MARKS)) >= len(questions):
+        return ""
+    words = plain_words(text)
+    return "\n".join(
+        f"- {question}" for question in questions if plain_words(question) not in words
+    )
