@@ -34,9 +34,9 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.outside import OutsideChanges
 from cdd_agent.engine.outside_undo import OutsideUndoing
 from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.run_inspection import RunReader
 from cdd_agent.engine.steering import Take
-from cdd_agent.engine.step_details import StepDetails, step_details
-from cdd_agent.engine.timeline import Timeline, timeline
+from cdd_agent.engine.strength_summary import StrengthSettings
 from cdd_agent.engine.whereabouts import RunElsewhere, in_its_tree
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.dialogue_events import PromptMade
@@ -310,7 +310,7 @@ class Session(Struct, eq=False, dict=True):
     def undoing(self) -> SessionUndo:
         """Undo, redo and diff of the changes of this session."""
         project = self.project
-        changes = OutsideChanges.of(project.root, self._redactor)
+        changes = OutsideChanges.open(project.root, self._redactor)
         self.scope.conversations = self.chat.conversations
         return SessionUndo(
             history=ChangeHistory(project.tickets, changes, self._redactor),
@@ -335,23 +335,33 @@ class Session(Struct, eq=False, dict=True):
         self._worked_on = ticket.slug
         self.scope.add_ticket(ticket.slug)
 
-    def timeline(self) -> Timeline:
-        """Return the timeline of the current ticket's run. Raises `BadInput`."""
-        ticket = self.find_ticket(None)
-        if ticket is None:
-            raise BadInput("No ticket is open", hint="Open one with `/exec SLUG`.")
-        return timeline(in_its_tree(ticket))
+    def run_reader(self, slug: str | None = None) -> RunReader:
+        """Return what reads the run of a ticket, by default of the current one. Raises
+        `BadInput` if there is no such ticket.
+        """
+        slug = slug or self.last_ticket
+        if slug is None:
+            raise BadInput(
+                "No ticket is open",
+                hint="Name one: `/criteria SLUG`, or open its run: `/exec SLUG`.",
+            )
+        ticket = self.project.tickets.find_slug(slug)
+        config = self.project.config
+        return RunReader(
+            ticket,
+            in_its_tree(ticket),
+            self._redactor,
+            StrengthSettings.from_config(config),
+        )
 
-    async def preview_undo(self, number: int) -> UndoPreview:
-        """Return the effect of undoing a step of its ticket. Raises `CddError`."""
+    async def preview_undo(self, number: int, slug: str) -> UndoPreview:
+        """Return the effect of undoing a step of a ticket. Raises `CddError`."""
         # late: the Executor brings the whole engine
         from cdd_agent.agents.executor import ExecutorAgent  # noqa: PLC0415
 
-        if isinstance(self.agent, ExecutorAgent):
+        if isinstance(self.agent, ExecutorAgent) and self.agent.ticket_slug == slug:
             return await self.agent.preview_undo(number)
-        ticket = self.find_ticket(None)
-        if ticket is None:
-            raise BadInput("No ticket is open")
+        ticket = self.project.tickets.find_slug(slug)
         visited = self._open_visit(ticket, is_look=True)
         try:
             assert isinstance(visited, ExecutorAgent)
@@ -372,17 +382,6 @@ class Session(Struct, eq=False, dict=True):
         return self.openers["executor"](
             ticket, is_visit=True, is_look=is_look, lock=lock
         )
-
-    def look_at_step(self, number: int, slug: str | None = None) -> StepDetails:
-        """Return the details of a step of a ticket, by default the current one. Raises
-        `BadInput`.
-        """
-        slug = slug or self.last_ticket
-        if slug is None:
-            raise BadInput("No ticket is open")
-        redactor = Redactor.of_environment(self.project.config.commands.hide_env)
-        ticket = in_its_tree(self.project.tickets.find_slug(slug))
-        return step_details(ticket.root, ticket, number, redactor)
 
     def edit_step(self, number: int, slug: str) -> StepEditing:
         """Return the editor of a step's text in a plan. Raises `BadInput` if there is

@@ -67,7 +67,7 @@ from cdd_agent.events.question_events import (
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.files.json_file import from_json
-from cdd_agent.frontend import AnswersTold, Frontend, Nobody
+from cdd_agent.frontend import Frontend, Nobody, ReportedAnswers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.added_adapters import AddedAdapter, adapter_for
 from cdd_agent.llm.budget import Account, Budgeted, Limit, TalliedModel, Tally
@@ -375,7 +375,7 @@ class Wiring(Struct, frozen=True, dict=True):
             spent = LoggedRun.read(record.log).effort.cost if has_begun else Cost()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
-        person = AnswersTold(self.frontend, log_answer)
+        person = ReportedAnswers(self.frontend, log_answer)
         runner = StepRunner(
             root,
             model,
@@ -486,7 +486,7 @@ def open_outside_work(
     """Return the recorder of changes outside of tickets."""
     config = project.config
     return OutsideWork(
-        OutsideChanges.of(project.root, _redactor(config)),
+        OutsideChanges.open(project.root, _redactor(config)),
         emit,
         leave_out=no_part(project.root, _own(project, config)),
         open_checkpoints=open_checkpoints or open_in_repository,

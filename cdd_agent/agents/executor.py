@@ -83,8 +83,8 @@ class ExecutorAgent(TicketAgent):
     """Runs a ticket's plan as the user says."""
 
     name = "executor"
-    placeholder = "status, skip, exit, or instructions for the step …"
-    after_a_failure = "retry, skip, exit, or what to do differently …"
+    placeholder = "status, skip, close, or instructions for the step …"
+    after_a_failure = "retry, skip, close, or what to do differently …"
     OTHERS = (
         ("`help`", "this"),
         (
@@ -390,8 +390,8 @@ class ExecutorAgent(TicketAgent):
         "undo",
         typed="`undo`, `undo 3`",
         does="undo the last step, or step 3 and all later steps; your own edits stay",
-        hint=lambda self, step: f"Enter: undo {self._undone(step)}",
-        about=lambda _, step: step,
+        hint=lambda self, step: f"Enter: undo {self._name_undone(step)}",
+        about=lambda self, step: step or self._last_ended,
         step="any",
     )
     async def _undo(self, step: int | None) -> None:
@@ -607,9 +607,21 @@ class ExecutorAgent(TicketAgent):
         run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
         self.emit(QuestionAnswered(step.number))
 
-    def _undone(self, number: int | None) -> str:
-        later = "" if number is None else " and all later steps"
-        return f"{self._in_words(number)}{later}"
+    @property
+    def _last_ended(self) -> int | None:
+        """The number of the step that an undo without a number is about."""
+        ended = self._engine.run.state.ended_steps()
+        return ended[-1].step_number if ended else None
+
+    def _name_undone(self, number: int | None) -> str:
+        """Return the steps that an undo is about, as a sentence names them."""
+        if number is not None:
+            return f"{self._in_words(number)} and all later steps"
+        last = self._last_ended
+        if last is None:
+            return "the last step"
+        title = self._engine.run.state.step(last).title or ""
+        return f"{self._in_words(last)}, {title}".rstrip(", ")
 
     def _in_words(self, number: int | None) -> str:
         """Return a step as a sentence names it."""
@@ -656,14 +668,14 @@ class ExecutorAgent(TicketAgent):
         if step is None:
             return self._engine.run.summary()
         if self._has_failed and not self._is_visit:
-            what = "Type `retry`, `skip` or `exit`, or say what to do differently."
+            what = "Type `retry`, `skip` or `close`, or say what to do differently."
             return Notice(f"Step {step.label} failed. {what}")
         self._note_saved_work()
-        how = "Type `continue`, `all`, `skip` or `exit`, or add instructions."
+        how = "Type `continue`, `all`, `skip` or `close`, or add instructions."
         if self._is_visit:
             how = f"Type {self._exec} to resume."
         elif self._saved_work is not SavedWork.NONE:
-            how = f"{_SAVED[self._saved_work]} Or type `all`, `skip` or `exit`."
+            how = f"{_SAVED[self._saved_work]} Or type `all`, `skip` or `close`."
         text = f"Next: step {step.label}, {step.title.rstrip('.')}. {how}"
         return Notice(text, kind=NoticeKind.WHAT_NEXT)
 

@@ -92,8 +92,9 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(
     ]
     (overview,) = overviews(mine.project)
     assert overview.next_line == f"/exec {SLUG} --worktree"
-    assert session.look_at_step(1).step.title == "Make a.txt"
-    assert len(session.timeline().steps) == 1
+    reader = session.run_reader()
+    assert reader.read_step(1).step.title == "Make a.txt"
+    assert len(reader.read_timeline().parts) == 1
 
     session.leave()
     with pytest.raises(RunElsewhere):
