@@ -1,4 +1,4 @@
-"""A web server whose page is the shell: textual-serve, for those who know its token."""
+"""A web server whose page is the shell, for those who know its token."""
 
 import asyncio
 import hmac
@@ -15,14 +15,17 @@ from pathlib import Path
 from string import Template
 from urllib.parse import urlsplit
 
-from aiohttp import WSCloseCode, web
+import msgspec
+import textual_serve
+from aiohttp import WSMsgType, web
 from aiohttp.typedefs import Handler
-from textual_serve.app_service import AppService
-from textual_serve.server import Server, to_int
 
+from cdd_agent.cli.page_shell import RELOAD_TIME, PageShell, PageSize, close_page
 from cdd_agent.process.signals import handle_signals
 
 _PAGE = Path(__file__).with_name("serving.html")
+_STATIC = Path(textual_serve.__file__).with_name("static")
+"""The terminal of the page: a script, a style and a font."""
 _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -33,10 +36,12 @@ _HEADERS = {
         " wss://{host}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
 }
+_LARGEST_MESSAGE = 64 * 1024 * 1024
+"""Bytes of a message from the page: a paste is one message."""
 
 
-class ShellServer(Server):
-    """A server with one shell for each page. The shell ends with its page.
+class ShellServer:
+    """A server with one shell for each tab. A reload of the page keeps the shell.
 
     Every request needs the token: first in the address, then in a cookie. It must be
     sent to an IP address, to `localhost` or to the requested host, and come from a page
@@ -47,12 +52,16 @@ class ShellServer(Server):
     def __init__(
         self, argv: Sequence[str], host: str, listening: socket.socket, *, title: str
     ) -> None:
-        self._listening = listening
-        super().__init__("", host, listening.getsockname()[1], title=title)
         self._argv = argv
+        self._host = host.lower()
+        self._listening = listening
+        self._port = listening.getsockname()[1]
+        self._title = title
         self._token = secrets.token_urlsafe(16)
-        self._cookie = f"cdd-{self.port}"
+        self._cookie = f"cdd-{self._port}"
         """Cookies of a host are those of all its ports."""
+        self._shells: dict[str, PageShell] = {}
+        """The shells by the names that their tabs gave themselves."""
         self._pages: set[web.WebSocketResponse] = set()
 
     @property
@@ -61,8 +70,9 @@ class ShellServer(Server):
         host = self._listening.getsockname()[0]
         if ipaddress.ip_address(host).is_unspecified:
             host = _own_address() or socket.gethostname()
-        named = f"[{host}]" if ":" in host else host
-        return f"http://{named}:{self.port}/?token={self._token}"
+        if ":" in host:
+            host = f"[{host}]"
+        return f"http://{host}:{self._port}/?token={self._token}"
 
     def run(self, *, opens_browser: bool) -> None:
         """Serve until Ctrl+C or SIGTERM, then end the shells, each of which restores
@@ -74,7 +84,7 @@ class ShellServer(Server):
     async def _run(self, *, opens_browser: bool) -> None:
         is_over = asyncio.Event()
         handle_signals(("SIGINT", "SIGTERM"), is_over.set)
-        runner = web.AppRunner(await self._make_app(), access_log=None)
+        runner = web.AppRunner(self._application(), access_log=None)
         await runner.setup()
         try:
             await web.SockSite(runner, self._listening).start()
@@ -86,19 +96,22 @@ class ShellServer(Server):
         finally:
             await runner.cleanup()
 
-    async def _make_app(self) -> web.Application:
-        app = await super()._make_app()
-        app.middlewares.append(self._guard)
-        app.on_response_prepare.append(self._add_headers)
-        return app
-
-    async def on_startup(self, app: web.Application) -> None:
-        """Print nothing: the caller prints the address."""
-
-    async def on_shutdown(self, app: web.Application) -> None:
-        await asyncio.gather(
-            *(page.close(code=WSCloseCode.GOING_AWAY) for page in self._pages)
+    def _application(self) -> web.Application:
+        application = web.Application(middlewares=[self._guard])
+        application.add_routes(
+            [
+                web.get("/", self._show_page),
+                web.get("/ws/{tab:[0-9a-f]{36}}", self._connect),
+                web.static("/static", _STATIC),
+            ]
         )
+        application.on_response_prepare.append(self._add_headers)
+        application.on_shutdown.append(self._end_shells)
+        return application
+
+    async def _end_shells(self, application: web.Application) -> None:
+        await asyncio.gather(*map(close_page, self._pages))
+        await asyncio.gather(*(shell.end() for shell in self._shells.values()))
 
     @web.middleware
     async def _guard(
@@ -125,7 +138,7 @@ class ShellServer(Server):
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
         try:
             name = urlsplit(f"//{host}").hostname or ""
-            if name not in ("localhost", self.host.lower()):
+            if name not in ("localhost", self._host):
                 ipaddress.ip_address(name)
             return origin is None or urlsplit(origin).netloc == host
         except ValueError:
@@ -134,99 +147,73 @@ class ShellServer(Server):
     async def _add_headers(
         self, request: web.Request, response: web.StreamResponse
     ) -> None:
+        host = request.headers.get("Host", "")
         for name, value in _HEADERS.items():
-            response.headers[name] = value.replace(
-                "{host}", request.headers.get("Host", "")
-            )
+            response.headers[name] = value.replace("{host}", host)
 
-    async def handle_index(self, request: web.Request) -> web.Response:
-        """The page. Its files come from here, so that it works without any other
+    async def _show_page(self, request: web.Request) -> web.Response:
+        """Return the page. Its files come from here, so that it works without any other
         network.
         """
+        scheme = "wss" if request.secure else "ws"
         words = {
-            "title": escape(self.title),
-            "websocket": escape(
-                f"{'wss' if request.secure else 'ws'}://{request.host}/ws"
-            ),
-            "font_size": str(to_int(request.query.get("fontsize", ""), 16)),
+            "title": escape(self._title),
+            "websocket": escape(f"{scheme}://{request.host}/ws/"),
+            "reload_time": str(round(RELOAD_TIME)),
+            "font_size": str(_number(request, "fontsize", 16)),
         }
-        return web.Response(
-            text=Template(_PAGE.read_text("utf-8")).substitute(words),
-            content_type="text/html",
-        )
+        text = Template(_PAGE.read_text("utf-8")).substitute(words)
+        return web.Response(text=text, content_type="text/html")
 
-    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        page = web.WebSocketResponse(heartbeat=15)
+    async def _connect(self, request: web.Request) -> web.WebSocketResponse:
+        """Connect a page to the shell of its tab."""
+        page = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST_MESSAGE)
         await page.prepare(request)
-
-        async def send(data: bytes) -> None:
-            # to a page that is gone; its shell is read on until it ends
-            with suppress(ConnectionError):
-                await page.send_bytes(data)
-
-        async def tell(text: str) -> None:
-            with suppress(ConnectionError):
-                await page.send_str(text)
-
-        service = _ShellService(
-            self._argv,
-            write_bytes=send,
-            write_str=tell,
-            close=page.close,
-            download_manager=self.download_manager,
-        )
+        size = PageSize(_number(request, "width", 80), _number(request, "height", 24))
+        shell = self._shell_of(request.match_info["tab"])
         self._pages.add(page)
         try:
-            await service.start(
-                to_int(request.query.get("width", ""), 80),
-                to_int(request.query.get("height", ""), 24),
-            )
-            await self._process_messages(page, service)
+            await shell.attach(page, size)
+            await _pass_messages(page, shell)
         finally:
-            await service.stop()
             self._pages.discard(page)
+            shell.detach(page)
             await page.close()
         return page
 
+    def _shell_of(self, tab: str) -> PageShell:
+        shell = self._shells.get(tab)
+        if shell is None or shell.is_over.is_set():
+            shell = PageShell(self._argv)
+            self._shells[tab] = shell
+        return shell
 
-class _ShellService(AppService):
-    """The shell of one page, as a process. Ctrl+C in the server's terminal does not
-    reach it; it ends with its page or the server.
-    """
 
-    def __init__(self, argv: Sequence[str], **others: object) -> None:
-        super().__init__("", **others)  # type: ignore[arg-type]
-        self._argv = argv
+async def _pass_messages(page: web.WebSocketResponse, shell: PageShell) -> None:
+    """Pass what happens in a page to its shell."""
+    async for message in page:
+        if message.type is not WSMsgType.TEXT:
+            continue
+        match message.json():
+            case ["stdin", str(keys)]:
+                await shell.press_keys(keys)
+            case ["resize", size]:
+                await shell.resize(msgspec.convert(size, PageSize))
+            case ["ping", moment]:
+                await page.send_json(["pong", moment])
+            case ["focus" | "blur" as kind]:
+                await shell.set_focus(is_focused=kind == "focus")
 
-    def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
-        environment = super()._build_environment(width, height)
-        return environment | {"TEXTUAL_DRIVER": "cdd_agent.tui.browser:BrowserDriver"}
 
-    async def _open_app_process(
-        self, width: int = 80, height: int = 24
-    ) -> asyncio.subprocess.Process:
-        pipe = asyncio.subprocess.PIPE
-        self._process = await asyncio.create_subprocess_exec(
-            *self._argv,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=self._build_environment(width, height),
-            start_new_session=True,
-        )
-        self._stdin = self._process.stdin
-        return self._process
-
-    async def stop(self) -> None:
-        await super().stop()
-        if self._process is not None:
-            await self._process.wait()
+def _number(request: web.Request, name: str, usual: int) -> int:
+    text = request.query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else usual
 
 
 @contextmanager
 def _redirection(address: str) -> Iterator[Path]:
-    """A page that leads to the address, for this user alone: the arguments of a browser
-    can be read by everybody.
+    """Yield a file that leads to the address, for this user alone: all users can read
+    the arguments of a browser.
     """
     handle, name = tempfile.mkstemp(suffix=".html", prefix="cdd-serve-")
     page = Path(name)
@@ -242,7 +229,7 @@ def _redirection(address: str) -> Iterator[Path]:
 
 
 def _own_address() -> str | None:
-    """This computer's address in its network. Nothing is sent to find it."""
+    """Return this computer's address in its network. Nothing is sent to find it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -90,6 +90,12 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
     error = shell.run()
     if error is not None:
         raise error
+    if shell.return_code and not shell.is_ending:
+        raise CddError(
+            "Internal error in cdd: the shell ended",
+            hint="What you typed and each finished step are saved. Start cdd again,"
+            " and type /resume to continue.",
+        )
     for line in _farewell(shell, root):
         sys.stdout.write(f"{line}\n")
     if shell.wants_demo:

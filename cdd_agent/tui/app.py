@@ -7,15 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
-from textual.geometry import Region
-from textual.worker import WorkerFailed
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsListed
-from cdd_agent.events.stream import Emit, Event, beside_the_turn
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import CriteriaShown
-from cdd_agent.faults import FaultLog
 from cdd_agent.open_project import TrustAnswer
 from cdd_agent.process.signals import handle_signals
 from cdd_agent.tui.answering import KeyClock
@@ -36,7 +33,6 @@ from cdd_agent.tui.themes import (
     theme_for_background,
     use_theme,
 )
-from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.turns import Turns
 from cdd_agent.tui.widgets.prompt import Prompt
 
@@ -96,12 +92,9 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         super().__init__(root, clock, has_welcome=helps_to_begin)
         self._open_session = open_session
         self._first = first
-        self._faults = FaultLog(root)
         self._helps_to_begin = helps_to_begin
         self.wants_demo = False
         """True if the user quit to watch the demo."""
-        self._transcript_at = Region(), 0
-        """The place of the transcript on the screen, and its first visible row."""
         theme = load_last_theme().name
         self.fitting_theme = theme if theme in ("dark", "light") else "dark"
         """The theme that fits the terminal's background."""
@@ -131,19 +124,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     def get_css_variables(self) -> dict[str, str]:
         return readable_variables(super().get_css_variables())
-
-    def what_has_moved(self) -> tuple[Region, int] | None:
-        transcript = self.home.transcript
-        was_at, self._transcript_at = (
-            self._transcript_at,
-            (transcript.region, transcript.scroll_offset.y),
-        )
-        region, row = self._transcript_at
-        return (
-            (region, row - was_at[1])
-            if self.screen is self.home and region == was_at[0]
-            else None
-        )
 
     def on_mount(self) -> None:
         handle_signals(("SIGTERM",), partial(self.leave, ExitCode.INTERRUPTED))
@@ -197,7 +177,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             return
         # without a session nothing can continue
         except Exception as error:  # noqa: BLE001
-            self.exit(CddError(self._faults.write(error)), return_code=ExitCode.FAILED)
+            self.exit(CddError(self.faults.write(error)), return_code=ExitCode.FAILED)
             return
         self.home.session = session
         config = session.project.config
@@ -256,30 +236,13 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
         start_row(self, event.row)
 
-    def _handle_exception(self, error: Exception) -> None:
-        """Report a fault and continue once there is a session. Textual would end the
-        program.
-        """
-        if self.session is None:
-            super()._handle_exception(error)
-            return
-        cause = error.error if isinstance(error, WorkerFailed) else error
-        if not self._faults.is_new(cause) and cause is error:
-            return
-        told = self._faults.write(cause)
-        try:
-            self.home.end_welcome()
-            with beside_the_turn():
-                self.home.transcript.add(BlockKind.ERROR, told)
-        # the transcript itself may fail
-        except Exception as second:  # noqa: BLE001
-            self._faults.write(second)
-            self.notify(told, severity="error", markup=False, timeout=30)
-
     def _come_back(self, _: object) -> None:
         """Draw everything after Ctrl+Z, which leaves the screen empty."""
         self.attention.take_back()
-        self.send_all()
+        self.refresh(layout=True)
+
+    def on_page_attached(self) -> None:
+        self.refresh(layout=True)
 
     async def on_unmount(self) -> None:
         self.attention.close()
@@ -294,7 +257,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             try:
                 self.show(event)
             except Exception as error:  # noqa: BLE001
-                self._handle_exception(error)
+                self.report_fault(error)
 
     def show(self, event: Event) -> None:
         """Show an event: on the home screen, or as a screen of its own."""

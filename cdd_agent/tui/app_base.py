@@ -6,20 +6,22 @@ import os
 import sys
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.widgets import Static
 
-from cdd_agent.errors import CddError
+from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.events.stream import beside_the_turn
+from cdd_agent.faults import FaultLog
 from cdd_agent.frontend import REST
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, TerminalKind
 from cdd_agent.tui.faults import Guarded, GuardedWidget
 from cdd_agent.tui.home import Home
 from cdd_agent.tui.keys import shown
-from cdd_agent.tui.sparing import Sparing
 from cdd_agent.tui.terminal_input.choice import ask_for_background
+from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.wording.faces import Face
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ SHORT_MESSAGE = 3.0
 """Seconds for which a short message is shown, and in which a second key press quits."""
 
 
-class ShellBase(Sparing, Guarded, App[CddError]):
+class ShellBase(Guarded, App[CddError]):
     """Holds what turns, keys, screens and leaving have in common."""
 
     driver: Driver | None = None
@@ -50,6 +52,9 @@ class ShellBase(Sparing, Guarded, App[CddError]):
         self.root = root
         self.clock = clock
         self.home = Home(root, clock, has_welcome=has_welcome)
+        self.faults = FaultLog(root)
+        self.is_ending = False
+        """True once `exit` was called."""
         self.asking = Asking(self.home, clock)
         self.attention = Attention(
             self._write_to_terminal, TerminalKind.of(os.environ), root.name
@@ -112,6 +117,32 @@ class ShellBase(Sparing, Guarded, App[CddError]):
         turn.cancel()
         return True
 
+    def exit(
+        self,
+        result: CddError | None = None,
+        return_code: int = 0,
+        message: Any | None = None,
+    ) -> None:
+        self.is_ending = True
+        super().exit(result, return_code, message)
+
+    def report_fault(self, error: Exception) -> None:
+        """Show an error of the program, and continue. Without a session, end."""
+        if not self.faults.is_new(error):
+            return
+        text = self.faults.write(error)
+        if self.session is None:
+            self.exit(CddError(text), return_code=ExitCode.FAILED)
+            return
+        try:
+            self.home.end_welcome()
+            with beside_the_turn():
+                self.home.transcript.add(BlockKind.ERROR, text)
+        # the transcript itself may fail
+        except Exception as second:  # noqa: BLE001
+            self.faults.write(second)
+            self.notify(text, severity="error", markup=False, timeout=30)
+
     def notify(
         self,
         message: str,
@@ -152,7 +183,7 @@ class ShellBase(Sparing, Guarded, App[CddError]):
             seen = tuple((id(widget), widget.seen()) for widget in widgets)
         # a fault here must not stop the key
         except Exception as error:  # noqa: BLE001
-            self._handle_exception(error)
+            self.report_fault(error)
             return object()
         return (
             self.screen,

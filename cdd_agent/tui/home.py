@@ -20,7 +20,7 @@ from cdd_agent.git.branch import current_branch
 from cdd_agent.tui.displays.display import Display, lines_of
 from cdd_agent.tui.displays.every_display import show_on_home
 from cdd_agent.tui.drafts import Drafts
-from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.faults import GuardedWidget, guarded
 from cdd_agent.tui.hints import BETWEEN, fit_hint
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.keys import shown
@@ -267,6 +267,7 @@ class Home(GuardedWidget, Screen[None]):
     @on(Prompt.DoingChanged)
     @on(Transcript.ChoiceChanged)
     @on(Welcome.HintChanged)
+    @guarded
     def say_what_enter_does(self) -> None:
         self.welcome.note_prompt(self.prompt.text)
         self._note_effect()

@@ -65,6 +65,15 @@ def shown(key: str) -> str:
     return "+".join(_NAMES.get(part) or part.capitalize() for part in key.split("+"))
 
 
+def actions_by_key(kind: type) -> dict[str, str]:
+    """Return the actions of the keys that a widget and its bases bind."""
+    actions = {}
+    for base in reversed(kind.__mro__):
+        for binding in Binding.make_bindings(vars(base).get("BINDINGS", ())):
+            actions[binding.key] = binding.action
+    return actions
+
+
 def keys_of(bindings: Iterable[BindingType]) -> Iterator[Key]:
     """Yield the bindings that have a description."""
     for binding in bindings:

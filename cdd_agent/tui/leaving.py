@@ -102,7 +102,7 @@ class Leaving(ShellBase):
         """Textual asks the app to end. Without a call of `exit`, the browser page was
         closed.
         """
-        if not self._exit:
+        if not self.is_ending:
             event.prevent_default()
             self.leave(ExitCode.INTERRUPTED)
 

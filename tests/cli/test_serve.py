@@ -19,6 +19,7 @@ import pyte
 import pytest
 
 from cdd_agent.cli.main import main
+from cdd_agent.cli.page_shell import OPENED_ELSEWHERE
 from cdd_agent.cli.serve import warning
 from cdd_agent.errors import ExitCode
 from tests.support.projects import SLUG, Sandbox, Step, check, endless_check, says
@@ -132,6 +133,16 @@ class Page:
         except TimeoutError:
             pytest.fail(f"{text!r} is not in:\n{self.text}")
 
+    async def close_code(self) -> int | None:
+        """Wait until the server closes the page. Return the reason."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                message = await self._socket.receive()
+                if message.type is aiohttp.WSMsgType.CLOSE:
+                    return int(message.data)
+                if message.type is not aiohttp.WSMsgType.BINARY:
+                    return None
+
     async def close(self) -> None:
         await self._socket.close()
 
@@ -139,12 +150,19 @@ class Page:
         await self._socket.send_json(["stdin", keys])
 
 
+TAB, OTHER_TAB = "a1" * 18, "b2" * 18
+
+
 async def opened(
-    served: Served, browser: aiohttp.ClientSession, columns: int = 80, rows: int = 24
+    served: Served,
+    browser: aiohttp.ClientSession,
+    columns: int = 80,
+    rows: int = 24,
+    tab: str = TAB,
 ) -> Page:
     async with browser.get(served.address) as answer:
         assert answer.status == 200
-    url = f"{served.origin}/ws?width={columns}&height={rows}"
+    url = f"{served.origin}/ws/{tab}?width={columns}&height={rows}"
     page = Page(await browser.ws_connect(url, origin=served.origin), columns, rows)
     await page.until_shown("❯")
     return page
@@ -159,8 +177,7 @@ async def test_nothing_is_served_without_the_token(
         "/?token=wrong",
         "/?token=%C3%A9",
         "/static/js/textual.js",
-        "/ws",
-        "/download/1",
+        f"/ws/{TAB}",
     ):
         async with browser.get(served.origin + path) as answer:
             assert answer.status == 403, path
@@ -213,7 +230,7 @@ async def test_the_page_of_another_site_gets_no_connection(
         pass
     for origin in ("http://evil.example", "http://127.0.0.1:1", "null", "http://["):
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await browser.ws_connect(f"{served.origin}/ws", origin=origin)
+            await browser.ws_connect(f"{served.origin}/ws/{TAB}", origin=origin)
         assert refused.value.status == 403, origin
         assert not served.shells(), origin
 
@@ -230,6 +247,7 @@ async def test_a_step_is_carried_out_in_the_page(
     assert (tmp_path / "a project's folder/a.txt").read_text().strip() == "good"
     said = await served.end()
     assert served.process.returncode == ExitCode.DONE
+    assert await page.close_code() == aiohttp.WSCloseCode.GOING_AWAY
     assert served.token not in said
 
 
@@ -279,12 +297,72 @@ async def test_a_draft_outlives_its_page(
     await page.until_shown("half a thought")
 
 
+@pytest.mark.fork
+async def test_a_reload_keeps_the_shell_and_the_step_that_runs(
+    tmp_path: Path, browser: aiohttp.ClientSession
+) -> None:
+    sandbox = project(tmp_path, Step("a.txt", endless_check()))
+    served = await serve(sandbox.root)
+    page = await opened(served, browser)
+    await page.type(f"/exec {SLUG}\r")
+    await page.until_shown("Next: step 1")
+    await page.type("continue\r")
+    await page.until((sandbox.root / "running").exists)
+    (shell,) = served.shells()
+    await page.close()
+    page = await opened(served, browser, columns=70)
+    await page.until_shown("Esc stops")
+    await page.type("half a thought")
+    await page.until_shown("half a thought")
+    assert served.shells() == [shell]
+    assert sandbox.statuses() == ["in_progress"]
+    await served.end()
+    assert sandbox.statuses() == ["pending"]
+
+
+@pytest.mark.fork
+async def test_a_shell_is_shown_by_the_page_that_opened_it_last(
+    served: Served, browser: aiohttp.ClientSession
+) -> None:
+    first = await opened(served, browser)
+    second = await opened(served, browser)
+    assert await first.close_code() == OPENED_ELSEWHERE
+    await second.type("here")
+    await second.until_shown("here")
+    assert len(served.shells()) == 1
+
+
+@pytest.mark.fork
+async def test_each_tab_has_its_own_shell(
+    served: Served, browser: aiohttp.ClientSession
+) -> None:
+    first = await opened(served, browser)
+    second = await opened(served, browser, tab=OTHER_TAB)
+    await first.type("one")
+    await second.type("two")
+    await first.until_shown("❯ one")
+    await second.until_shown("❯ two")
+    assert len(served.shells()) == 2
+
+
+@pytest.mark.fork
+async def test_a_paste_with_an_end_marker_in_it_presses_no_enter(
+    served: Served, browser: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    page = await opened(served, browser)
+    pasted = "one\rtwo \x1b[31mred\x1b[0m\x1b[201~/exit\rthree\x07\x1b[2J"
+    await page.type(f"\x1b[200~{pasted}\x1b[201~")
+    for text in ("❯ one", "two red/exit", "three", "Enter: send 3 lines"):
+        await page.until_shown(text)
+    assert len(served.shells()) == 1
+
+
 def test_without_its_library_it_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "textual_serve", None)
     monkeypatch.delitem(sys.modules, "cdd_agent.cli.serving", raising=False)
-    monkeypatch.delitem(sys.modules, "textual_serve.app_service", raising=False)
+    monkeypatch.delitem(sys.modules, "cdd_agent.cli.page_shell", raising=False)
     assert main(["-C", str(tmp_path), "serve"]) == ExitCode.BAD_INPUT
     assert 'pip install "cdd-shell[serve]"' in capsys.readouterr().err
 

@@ -1362,7 +1362,7 @@ MUTATIONS = [
     Mutation(
         "a ticket is listed as done while its spec is the same",
         "commands/listing.py",
-        "return not state.criteria or state.done_spec == own.spec_digest()",
+        "return not state.criteria or state.done_spec == user_ticket.spec_digest()",
         "return True",
         "tests/engine/test_edited_spec.py",
     ),
@@ -4419,7 +4419,7 @@ MUTATIONS = [
             (
                 "what other runs spent counts against the limit",
                 "cli/driven.py",
-                "                self._note_others(answer)\n",
+                "                self._note_other_runs(answer)\n",
                 "",
                 "tests/cli/test_driven.py",
             ),
@@ -4433,7 +4433,7 @@ MUTATIONS = [
             (
                 "an answer that is no choice is refused",
                 "cli/driven.py",
-                "if choices and said.choice not in (*choices, NOBODY):",
+                "if choices and received.choice not in (*choices, NOBODY):",
                 "if False:",
                 "tests/cli/test_driven.py",
             ),

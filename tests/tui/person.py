@@ -265,4 +265,4 @@ async def person_at(
         person = Person(app, pilot, time, shown)
         await person.until(lambda: not person.is_waiting)
         yield person
-        assert faults or app._faults.count == 0, person.told
+        assert faults or app.faults.count == 0, person.told

@@ -36,7 +36,10 @@ from cdd_agent.trust import ProjectSetting
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.wish import Wish
-from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
+from cdd_agent.tui.terminal_input.driver_messages import (
+    BackgroundReported,
+    PageAttached,
+)
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -76,30 +79,29 @@ def classes() -> Iterator[type]:
 def methods() -> Iterator[tuple[type, str]]:
     for known in classes():
         for name, value in vars(known).items():
-            is_handler = (
-                HEARS_OR_DRAWS.fullmatch(name)
-                or hasattr(value, "_textual_on")
-                or work_of(value)
-            )
             if (
                 inspect.isfunction(value)
-                and is_handler
+                and (HEARS_OR_DRAWS.fullmatch(name) or is_guarded(value))
                 and not LEAVES.search(f"{known.__name__}.{name}")
             ):
                 yield known, name
 
 
-def work_of(method: Any) -> Any:
-    """The cell that holds what a worker does, of a method that starts one."""
-    if inspect.isfunction(method) and method.__code__.co_filename.endswith(
-        "_work_decorator.py"
-    ):
-        return next(
-            cell
-            for cell in method.__closure__ or ()
-            if cell.cell_contents is inspect.unwrap(method)
-        )
-    return None
+def is_guarded(method: Any) -> bool:
+    """True for a method that is guarded by a decorator, or starts a worker."""
+    return method.__code__.co_filename.endswith(("tui/faults.py", "_work_decorator.py"))
+
+
+def cell_of(method: Any) -> Any:
+    """The cell that holds a method in its guard, or the work of a worker."""
+    cell = None
+    while hasattr(method, "__wrapped__"):
+        inner = method.__wrapped__
+        for candidate in method.__closure__ or ():
+            if candidate.cell_contents is inner:
+                cell = candidate
+        method = inner
+    return cell
 
 
 def fails_once(
@@ -120,6 +122,13 @@ def fails_once(
             fail()
             return await usual(*args, **kwargs)
 
+    elif inspect.isgeneratorfunction(usual):
+
+        @wraps(usual)
+        def failing(*args: Any, **kwargs: Any) -> Any:
+            fail()
+            yield from usual(*args, **kwargs)
+
     else:
 
         @wraps(usual)
@@ -136,20 +145,12 @@ def inject(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     for known, name in methods():
         method, full = vars(known)[name], f"{known.__name__}.{name}"
         left.add(full)
-        if (cell := work_of(method)) is not None:
-            monkeypatch.setattr(
-                cell, "cell_contents", fails_once(cell.cell_contents, full, left)
-            )
+        cell = cell_of(method)
+        if cell is not None:
+            failing = fails_once(cell.cell_contents, full, left)
+            monkeypatch.setattr(cell, "cell_contents", failing)
         else:
-            failing = fails_once(method, full, left)
-            monkeypatch.setattr(known, name, failing)
-            if name in (handlers := getattr(known, "_decorated_handlers", {})):
-                handlers[name] = failing
-            for heard in getattr(known, "_decorated_handlers", {}).values():
-                heard[:] = [
-                    (failing if one is method else one, selectors)
-                    for one, selectors in heard
-                ]
+            monkeypatch.setattr(known, name, fails_once(method, full, left))
     return left
 
 
@@ -267,6 +268,7 @@ async def in_the_window(person: Person, left: set[str]) -> None:
     person.app.post_message(events.AppBlur())
     person.app.post_message(events.AppFocus())
     person.app.post_message(BackgroundReported("rgb:ffff/ffff/ffff"))
+    person.app.post_message(PageAttached())
     for place in (Transcript, StepList, StatusLine, ActivityBar):
         person.app.query_one(place).refresh()
         x, y = person.app.query_one(place).region.offset

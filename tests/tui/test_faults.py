@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 import cdd_agent.tui
+from cdd_agent.commands.registry import handle
 from cdd_agent.events.question_events import CommandProposed
 from cdd_agent.faults import FaultLog
 from cdd_agent.session import Session
@@ -48,7 +49,6 @@ def test_every_widget_is_guarded_against_its_own_faults() -> None:
     assert {Shell, Home, Transcript, Question} <= found
     for kind in found:
         order = kind.__mro__
-        assert Guarded in order, kind
         assert order.index(Guarded) < order.index(MessagePump), kind
         if issubclass(kind, Widget):
             assert order.index(GuardedWidget) < order.index(Widget), kind
@@ -262,3 +262,37 @@ def test_the_log_is_in_the_project_or_else_in_the_users_state_folder(
     said = FaultLog(tmp_path).write(Injected("four\nlines"))
     assert "Injected" in said
     assert "errors.log" not in said
+
+
+class Unguarded(Static):
+    """Fails as a widget of a library would."""
+
+    def on_mount(self) -> None:
+        raise Injected("injected into a library")
+
+
+async def test_a_fault_of_a_library_ends_the_shell_and_keeps_the_draft(
+    sandbox: Sandbox,
+) -> None:
+    sandbox.write(Step("a.txt"))
+    drafts = sandbox.root / ".cdd" / "runs" / "drafts"
+    shells = []
+
+    async def mount_unguarded() -> None:
+        async with person_at(sandbox, faults=True) as person:
+            shells.append(person.app)
+            await person.say(f"/exec {SLUG}")
+            await person.press(*"half a thought")
+            await person.until(lambda: list(drafts.glob("*.json")))
+            person.app.home.mount(Unguarded())
+            await person.until(lambda: not person.app.is_running)
+
+    with pytest.raises(Injected):
+        await mount_unguarded()
+    (shell,) = shells
+    assert not shell.is_ending
+    assert shell.return_code == 1
+    (draft,) = drafts.glob("*.json")
+    assert "half a thought" in draft.read_text()
+    # the ticket is free
+    await handle(sandbox.session(), f"/exec {SLUG}")

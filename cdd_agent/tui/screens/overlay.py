@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
-from cdd_agent.tui.keys import shown
+from cdd_agent.tui.keys import actions_by_key, shown
 from cdd_agent.tui.widgets.key_line import KeyLine
 from cdd_agent.wording.faces import Face
 
@@ -164,8 +164,9 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             return
         self.hint("")
         before = self.seen()
-        if bound := self._bindings.key_to_bindings.get(event.key):
-            await self.app.run_action(bound[0].action, self)
+        action = actions_by_key(type(self)).get(event.key)
+        if action is not None:
+            await self.app.run_action(action, self)
         elif event.is_printable and event.character:
             self.type(event.character)
         if self.is_current and self.seen() == before:

@@ -18,3 +18,7 @@ class InputEnded(Message):
         """`is_gone`: the terminal is closed and cannot be written to."""
         super().__init__()
         self.is_gone = is_gone
+
+
+class PageAttached(Message):
+    """A page of a browser shows the shell now, and is still empty."""

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from cdd_agent.tui.faults import GuardedWidget
+from cdd_agent.tui.keys import actions_by_key
 
 _MOST_LINES, _MOST_CHARACTERS = 10, 4_000
 """Limits of a paste that is not folded."""
@@ -186,14 +187,5 @@ class PromptArea(GuardedWidget, TextArea):
         return True
 
 
-def _actions_by_key() -> dict[str, str]:
-    actions = {}
-    for binding in (*TextArea.BINDINGS, *PromptArea.BINDINGS):
-        assert isinstance(binding, Binding)
-        for key in binding.key.split(","):
-            actions[key] = binding.action
-    return actions
-
-
-_ACTIONS = _actions_by_key()
+_ACTIONS = actions_by_key(PromptArea)
 """The actions of the keys that the text area binds."""

@@ -72,7 +72,7 @@ class _InSight(_Mixin):
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Moved())
 
-    def _on_resize(self) -> None:
+    def on_resize(self) -> None:
         self.post_message(self.Moved())
 
     def move(self, key: str) -> None:

@@ -106,7 +106,7 @@ RUN = FakeRun(
 async def at_rest(app: Shell, pilot: Pilot[None]) -> None:
     """Wait until the screen has read what it shows."""
     await pilot.pause()
-    while [w for w in app.workers if w.group not in ("turn", "asking")]:
+    while [w for w in app.workers if w.group not in ("turn", "asking", "edit")]:
         await pilot.pause(0.01)
     await pilot.pause()
 

@@ -10,8 +10,9 @@ import traceback
 import unittest
 from types import TracebackType
 from typing import IO, Any, ClassVar
-from unittest.loader import _FailedTest  # type: ignore[attr-defined]
 
+_FAILED_IMPORT = "unittest.loader._FailedTest"
+"""The class of a test that stands for a module that cannot be imported."""
 _Error = tuple[type[BaseException], BaseException, TracebackType]
 
 
@@ -71,26 +72,40 @@ class _Runner(unittest.TextTestRunner):
 
 def _place(test: Any) -> tuple[str, list[str]]:
     """Return the file of a test, and its names in that file."""
-    if isinstance(test, _FailedTest):
-        return _file_of_failed_import(test._testMethodName), []
     if isinstance(test, unittest.TestCase):
         return _place_of_case(test)
     # `setUpClass (tests.test_a.TestK)`
-    dotted = str(test).partition("(")[2].rstrip(")").split(".")
-    for length in range(len(dotted), 0, -1):
-        file = _file_of(".".join(dotted[:length]))
-        if file:
-            return file, dotted[length:]
-    return str(test), []
+    dotted = str(test).partition("(")[2].rstrip(")")
+    file, names = _file_and_names(dotted)
+    return (file, names) if file else (str(test), [])
 
 
 def _place_of_case(test: unittest.TestCase) -> tuple[str, list[str]]:
-    doctest = getattr(test, "_dt_test", None)
-    if doctest is not None:
-        return os.path.abspath(doctest.filename or doctest.name), [doctest.name]
     kind = type(test)
+    full = f"{kind.__module__}.{kind.__qualname__}"
+    if kind.__module__ == "doctest":
+        return _file_of_doctest(test), [test.id()]
+    if full == _FAILED_IMPORT:
+        return _file_of_failed_import(test.id().removeprefix(f"{full}.")), []
     file = _file_of(kind.__module__) or kind.__module__
-    return file, [*kind.__qualname__.split("."), test._testMethodName]
+    name = unittest.TestCase.id(test).removeprefix(f"{full}.")
+    return file, [*kind.__qualname__.split("."), name]
+
+
+def _file_of_doctest(test: unittest.TestCase) -> str:
+    """Return the file of a docstring's examples, or of a text file's."""
+    file, _ = _file_and_names(test.id())
+    return file or os.path.abspath(repr(test))
+
+
+def _file_and_names(dotted: str) -> tuple[str, list[str]]:
+    """Split a dotted name into the file of its module, if any, and the other names."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        file = _file_of(".".join(parts[:length]))
+        if file:
+            return file, parts[length:]
+    return "", []
 
 
 def _file_of(module: str) -> str:
