@@ -4076,7 +4076,7 @@ MUTATIONS = [
                 "socrates.py",
                 "return any(words.field not in ONE_LINE_FIELDS for words in lost)",
                 "return False",
-                "test_spec_dialogues.py",
+                "test_spec_changes.py",
             ),
             (
                 "a turn between two approvals counts, and a model approves no loss",
