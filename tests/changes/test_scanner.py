@@ -15,7 +15,7 @@ from cdd_agent.changes.model import (
     ReplyRefused,
 )
 from cdd_agent.changes.parse import parse_reply
-from cdd_agent.changes.reply.scanner import (
+from cdd_agent.changes.reply.scanned_parts import (
     EditEnded,
     EditNote,
     EditStarted,
@@ -23,9 +23,9 @@ from cdd_agent.changes.reply.scanner import (
     HunkLine,
     LinesReplaced,
     ReplyPart,
-    ReplyScanner,
     ReplyWords,
 )
+from cdd_agent.changes.reply.scanner import ReplyScanner
 from tests.changes.replies_of_tests import all_replies
 from tests.support.tables import each_row
 

@@ -48,6 +48,17 @@ from cdd_agent.changes.model import (
 )
 from cdd_agent.changes.reply.lines import WRAPPER_LANGUAGES
 from cdd_agent.changes.reply.parts import suffix
+from cdd_agent.changes.reply.scanned_parts import (
+    EditEnded,
+    EditNote,
+    EditStarted,
+    FileText,
+    HunkLine,
+    HunkStarted,
+    LinesReplaced,
+    ReplyPart,
+    ReplyWords,
+)
 
 _MOST_LINES = 400
 """Lines of a search/replace block that are compared. A longer one is shown as it is."""
@@ -68,73 +79,6 @@ _MOVE = re.compile(r"\*\*\* Move to:\s*(?P<path>.*\S)")
 _NOWHERE = "/dev/null"
 
 
-class ReplyWords(Struct, frozen=True):
-    """A line of Markdown, with its line end."""
-
-    text: str
-
-
-class EditStarted(Struct, frozen=True):
-    """An edit of a file begins."""
-
-    path: str
-    """Empty if the reply names no file."""
-    language: str = ""
-    """The language of a whole file, if the reply gives it."""
-    note: str = ""
-    """More about the file: `new`, `deleted`, `renamed to b.py`."""
-
-
-class FileText(Struct, frozen=True):
-    """A line of a whole file."""
-
-    text: str
-
-
-class HunkStarted(Struct, frozen=True):
-    """Changed lines begin that do not follow the previous ones."""
-
-    section: str = ""
-    """The function or class around them."""
-
-
-class HunkLine(Struct, frozen=True):
-    """A line of a change."""
-
-    sign: str
-    """`+`, `-` or a space."""
-    text: str
-
-
-class LinesReplaced(Struct, frozen=True):
-    """The lines of a search/replace block."""
-
-    find: tuple[str, ...]
-    new: tuple[str, ...]
-    is_complete: bool = True
-    """False while the new lines are still arriving."""
-
-
-class EditNote(Struct, frozen=True):
-    """Another line in an edit."""
-
-    text: str
-
-
-class EditEnded(Struct, frozen=True):
-    """An edit is over."""
-
-
-ReplyPart = (
-    ReplyWords
-    | EditStarted
-    | FileText
-    | HunkStarted
-    | HunkLine
-    | LinesReplaced
-    | EditNote
-    | EditEnded
-)
 _END = EditEnded()
 _LISTS = Actions()
 
@@ -503,12 +447,8 @@ class ReplyScanner:
         if begins_replacement(first):
             self._start_replacement(first, self._path)
             return start + 1
-        named = find_name_above_edits(first, self._project_names)
         following = lines[start + 1] if start + 1 < len(lines) else ""
-        if named and begins_replacement(following):
-            if _bare(first) != named:
-                self._parts.append(ReplyWords(f"{first}\n"))
-            self._start_replacement(following, named)
+        if self._starts_below_name(first, following):
             return start + 2
         if self._is_patch(fence, first):
             self._read = self._read_patch
@@ -516,14 +456,30 @@ class ReplyScanner:
         if self._is_diff(fence, lines, start):
             self._start_diff(fence.path)
             return start or self._read(is_end)
+        self._start_file(fence, lines[start:])
+        return self._read(is_end)
+
+    def _starts_below_name(self, first: str, following: str) -> bool:
+        """Start a search/replace block, if its file and its first mark follow."""
+        if not begins_replacement(following):
+            return False
+        named = find_name_above_edits(first, self._project_names)
+        if not named:
+            return False
+        if _bare(first) != named:
+            self._parts.append(ReplyWords(f"{first}\n"))
+        self._start_replacement(following, named)
+        return True
+
+    def _start_file(self, fence: Fence, lines: Sequence[str]) -> None:
+        """Start a code block that is a whole file, a list of actions, or words."""
         if fence.path is not None:
             self._start_edit(EditStarted(fence.path, fence.language))
             self._read = self._read_file
-        elif _LISTS.accepts(replace(fence, content="\n".join(lines[start:]))):
+        elif _LISTS.accepts(replace(fence, content="\n".join(lines))):
             self._list_fence, self._read = fence, self._read_list
         else:
             self._start_fence_of_words()
-        return self._read(is_end)
 
     def _start_fence_of_words(self) -> None:
         self._show_name_lines()
@@ -705,22 +661,14 @@ class ReplyScanner:
             self._has_names = True
 
     def _read_diff(self, is_end: bool) -> int:
-        lines = self._waiting
         if self._opening is not None:
-            if self._closes(lines[0], is_diff=True):
-                self._close()
-                return 1
-            if self._starts_edit_in_fence(lines[0]):
-                return 1
-            if lines[0].startswith("--- ") and len(lines) < 3 and not is_end:
-                return 0
-            return self._add_diff_line(0)
+            return self._read_fenced_diff(is_end)
+        lines = self._waiting
         start = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
-        if start == len(lines):
-            if not is_end:
-                return 0
-            is_part: bool | None = False
-        else:
+        if start == len(lines) and not is_end:
+            return 0
+        is_part: bool | None = False
+        if start < len(lines):
             is_part = self._continues_diff(start, is_end=is_end)
         if is_part is None:
             return 0
@@ -732,6 +680,17 @@ class ReplyScanner:
             self._add_hunk_line("")
         return start + self._add_diff_line(start)
 
+    def _read_fenced_diff(self, is_end: bool) -> int:
+        lines = self._waiting
+        if self._closes(lines[0], is_diff=True):
+            self._close()
+            return 1
+        if self._starts_edit_in_fence(lines[0]):
+            return 1
+        if lines[0].startswith("--- ") and len(lines) < 3 and not is_end:
+            return 0
+        return self._add_diff_line(0)
+
     def _continues_diff(self, place: int, *, is_end: bool) -> bool | None:
         """True if a line belongs to a diff in prose. None if later lines decide."""
         lines, hunk = self._waiting, self._hunk
@@ -741,8 +700,7 @@ class ReplyScanner:
         is_name = line.startswith(("+++ ", "--- "))
         if hunk is not None and is_name and not hunk.is_over(lines, place):
             return True
-        is_head = line.startswith("@@") or is_diff_header(line)
-        if is_head or begins_diff(lines, place):
+        if _is_diff_head(lines, place):
             return True
         if hunk is None:
             return False
@@ -769,15 +727,20 @@ class ReplyScanner:
             self._parts.append(HunkStarted(_section(line)))
         elif hunk is not None or (self._has_names and line[:1] in ("+", "-", " ")):
             self._add_hunk_line(line)
-        elif self._edit_path is None and line[:1] in ("+", "-"):
+        else:
+            self._add_line_above_hunks(line)
+        return 1
+
+    def _add_line_above_hunks(self, line: str) -> None:
+        if self._edit_path is not None:
+            self._add_diff_header(line)
+        elif line[:1] in ("+", "-"):
+            # a diff without names
             self._require_edit()
             self._has_names = True
             self._add_hunk_line(line)
-        elif self._edit_path is not None:
-            self._add_diff_header(line)
         elif line.strip():
             self._parts.append(ReplyWords(f"{line}\n"))
-        return 1
 
     def _start_named(self, old_line: str, new_line: str) -> None:
         """Start the edit of the file that the `---` and `+++` lines name."""
@@ -804,6 +767,13 @@ class ReplyScanner:
     def _add_diff_header(self, line: str) -> None:
         if line.strip() and not line.startswith(("index ", "Index: ", "====")):
             self._parts.append(EditNote(line))
+
+
+def _is_diff_head(lines: Sequence[str], place: int) -> bool:
+    """True for a line of a diff that is not a line of its hunks."""
+    line = lines[place]
+    is_head = line.startswith("@@") or is_diff_header(line)
+    return is_head or begins_diff(lines, place)
 
 
 def _parse_opening(line: str) -> FenceOpening | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
 from cdd_agent.changes.file_diff import FileDiff
-from cdd_agent.changes.reply.scanner import (
+from cdd_agent.changes.reply.scanned_parts import (
     EditNote,
     EditStarted,
     FileText,

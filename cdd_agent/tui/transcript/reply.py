@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from cdd_agent.changes.formats.project_names import ProjectNames
-from cdd_agent.changes.reply.scanner import (
+from cdd_agent.changes.reply.scanned_parts import (
     EditEnded,
     EditStarted,
     FileText,
     ReplyPart,
-    ReplyScanner,
     ReplyWords,
 )
+from cdd_agent.changes.reply.scanner import ReplyScanner
 from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.edits import EditDrawer
