@@ -68,47 +68,45 @@ class Frontend(Protocol):
         ...
 
 
-class AnswersTold(Struct, frozen=True):
-    """Passes each question on, and reports its answer before anything is done about
-    it.
-    """
+class ReportedAnswers(Struct, frozen=True):
+    """Passes each question on, and reports its answer before the engine acts on it."""
 
-    person: Frontend
-    tell: Callable[[Proposal | Review | str, str], None]
+    user: Frontend
+    report: Callable[[Proposal | Review | str, str], None]
 
     async def approve(self, proposal: Proposal) -> Choice:
-        choice = await self.person.approve(proposal)
-        self.tell(proposal, choice.value)
+        choice = await self.user.approve(proposal)
+        self.report(proposal, choice.value)
         return choice
 
     async def review(self, review: Review) -> Decision:
-        reviewed = await self.person.review(review)
-        self.tell(review, reviewed.choice.value)
+        reviewed = await self.user.review(review)
+        self.report(review, reviewed.choice.value)
         return reviewed
 
     async def ask(self, prompt: str) -> str:
-        answer = await self.person.ask(prompt)
-        self.tell(prompt, answer)
+        answer = await self.user.ask(prompt)
+        self.report(prompt, answer)
         return answer
 
 
 class OneAtATime(Struct, frozen=True):
     """Asks the user one question at a time, for work that runs side by side."""
 
-    person: Frontend
+    user: Frontend
     lock: asyncio.Lock
 
     async def approve(self, proposal: Proposal) -> Choice:
         async with self.lock:
-            return await self.person.approve(proposal)
+            return await self.user.approve(proposal)
 
     async def review(self, review: Review) -> Decision:
         async with self.lock:
-            return await self.person.review(review)
+            return await self.user.review(review)
 
     async def ask(self, prompt: str) -> str:
         async with self.lock:
-            return await self.person.ask(prompt)
+            return await self.user.ask(prompt)
 
 
 class NobodyHere(NotApproved):

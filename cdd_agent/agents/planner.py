@@ -95,7 +95,11 @@ class PlannerAgent(DocumentAgent):
             self.report_ticket()
             if notes.proposal:
                 text = "You have not approved this proposed plan yet."
-                self.tell(Notice(text, kind=NoticeKind.RESUMED), *planning.shown())
+                shown = planning.shown()
+                if notes.questions:
+                    # the questions follow, and must stay in sight
+                    shown = [replace(planning.proposed(), in_full=False)]
+                self.tell(Notice(text, kind=NoticeKind.RESUMED), *shown)
             elif planning.desk.present().plan is not None:
                 opened = [
                     event for event in self.view() if isinstance(event, PlanOpened)

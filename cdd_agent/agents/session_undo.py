@@ -79,7 +79,6 @@ class SessionUndo(Struct, frozen=True):
         if change is None:
             await self._report_nothing("undo")
             return
-        self.scope.add_change(change.name)
         if isinstance(change.source, PastStep):
             await self._undo_step(change.source, is_confirmed=is_confirmed)
         else:
@@ -168,6 +167,7 @@ class SessionUndo(Struct, frozen=True):
                 commands=preview.commands,
             )
             if is_confirmed or await self._is_wanted(proposal):
+                self.scope.add_change(past.name)
                 await run.carry_out(run.meaning(f"undo {past.label}"))
 
     async def _undo_outside(self, change: OutsideChange, *, is_confirmed: bool) -> None:
@@ -178,6 +178,7 @@ class SessionUndo(Struct, frozen=True):
             )
         proposal = await asyncio.to_thread(propose_undo, change)
         if is_confirmed or await self._is_wanted(proposal):
+            self.scope.add_change(change.name)
             await self.outside.undo(change)
 
     async def _is_wanted(self, proposal: UndoProposed) -> bool:
@@ -212,6 +213,8 @@ class SessionUndo(Struct, frozen=True):
         changes = await asyncio.to_thread(self.history.read)
         older = newest_standing(changes)
         text = f"There is nothing to {word} in this session."
+        if self.scope.is_whole_project:
+            text = f"There is nothing to {word}."
         if older is not None:
             verb = "Undo" if word == "undo" else "Show"
             text += (

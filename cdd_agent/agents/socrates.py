@@ -42,7 +42,7 @@ class SocratesAgent(DocumentAgent):
 
     name = "socrates"
     ADDRESS = "Socrates"
-    placeholder = "your answer, or summary, approve, exit …"
+    placeholder = "your answer, or summary, approve, close …"
     OTHERS = (
         (
             "your answer, a question, a request",
@@ -97,7 +97,7 @@ class SocratesAgent(DocumentAgent):
         text = (
             f"{self._spec.shown_path} is filled in, but it does not say how to check"
             f" {criteria}. Press Enter to let Socrates ask, say what to clarify, or"
-            " type `exit`."
+            " type `close`."
         )
         self.emit(Notice(text, kind=NoticeKind.SPEC_INCOMPLETE))
 

@@ -161,7 +161,7 @@ def _recording(
 
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     what = f"cdd apply {source}"
-    work = OutsideWork(OutsideChanges.of(project.root, redactor), keep, what)
+    work = OutsideWork(OutsideChanges.open(project.root, redactor), keep, what)
     try:
         with work.writing(changes, what):
             yield

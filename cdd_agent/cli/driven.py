@@ -158,28 +158,30 @@ class Driver:
     def _listen(self) -> None:
         for line in _lines(self._stdin):
             try:
-                self._take(line)
+                self._receive(line)
             except ValueError as error:
                 self._show_from_thread(InputRefused(str(error)))
         self._stop()
 
-    def _take(self, line: bytes) -> None:
-        """Raises `ValueError` for a line that makes no sense."""
-        said = read_input_line(line)
-        if isinstance(said, CancelLine):
+    def _receive(self, line: bytes) -> None:
+        """Handle a line of input. Raises `ValueError` if it is not valid."""
+        received = read_input_line(line)
+        if isinstance(received, CancelLine):
             self._stop()
             return
-        question = self._waiting.get(said.id)
+        question = self._waiting.get(received.id)
         if question is None:
-            raise ValueError(f"No question {said.id} waits for an answer")
+            raise ValueError(f"No question {received.id} waits for an answer")
         choices = question.needed.choices
-        if choices and said.choice not in (*choices, NOBODY):
-            raise ValueError(f"Question {said.id} has the choices {', '.join(choices)}")
-        self._waiting.pop(said.id, None)
-        self._show_from_thread(AnswerTaken(said.id, said.choice))
+        if choices and received.choice not in (*choices, NOBODY):
+            raise ValueError(
+                f"Question {received.id} has the choices {', '.join(choices)}"
+            )
+        self._waiting.pop(received.id, None)
+        self._show_from_thread(AnswerTaken(received.id, received.choice))
         # the run may have given up on the question just now
         with suppress(InvalidStateError):
-            question.answer.set_result(said)
+            question.answer.set_result(received)
 
     def _stop(self) -> None:
         """Stop the run as Ctrl+C does. Only once: a second Ctrl+C would interrupt the
@@ -201,8 +203,8 @@ class Driver:
 
 
 def _lines(file: int) -> Iterator[bytes]:
-    """Yield the lines of an open file, until its end. Of one that is too long, only the
-    end.
+    """Yield the lines of an open file until its end. A line that is too long is cut at
+    its start.
     """
     rest = b""
     with suppress(OSError):
@@ -254,20 +256,22 @@ class DriverAccount:
     def __init__(self, driver: Driver, limit: Limit, spent: Cost) -> None:
         self.driver = driver
         self.limit = limit
-        self._own = spent
-        self._others = Cost()
-        """By other runs, as far as the driver said so."""
+        self._spent_here = spent
+        self._spent_elsewhere = Cost()
+        """The cost of other runs, as reported by the driver."""
 
     @property
     def spent(self) -> Cost:
-        return self._own + self._others
+        return self._spent_here + self._spent_elsewhere
 
     def add(self, usage: Usage) -> None:
-        self._own += usage.cost
+        self._spent_here += usage.cost
         tokens = usage.prompt_tokens + usage.completion_tokens
-        left = self.limit.without(self.spent)
+        remaining = self.limit.without(self.spent)
         self.driver.output.emit(
-            BudgetSpent(tokens, usage.usd, usage.estimated, left.tokens, left.usd)
+            BudgetSpent(
+                tokens, usage.usd, usage.estimated, remaining.tokens, remaining.usd
+            )
         )
 
     @asynccontextmanager
@@ -288,7 +292,7 @@ class DriverAccount:
         ) as asked:
             try:
                 answer = await asyncio.wrap_future(asked.answer)
-                self._note_others(answer)
+                self._note_other_runs(answer)
                 expect(self.spent)
                 if answer.choice != "yes":
                     raise BudgetExhausted(
@@ -298,14 +302,14 @@ class DriverAccount:
             finally:
                 self.driver.output.emit(CallEnded(asked.needed.id))
 
-    def _note_others(self, answer: AnswerLine) -> None:
-        """Work out what other runs spent from what the driver says remains."""
+    def _note_other_runs(self, answer: AnswerLine) -> None:
+        """Compute the cost of other runs from the remaining budget in an answer."""
         tokens, usd = 0, 0.0
         if self.limit.tokens is not None and answer.tokens_left is not None:
-            tokens = self.limit.tokens - answer.tokens_left - self._own.tokens
+            tokens = self.limit.tokens - answer.tokens_left - self._spent_here.tokens
         if self.limit.usd is not None and answer.usd_left is not None:
-            usd = self.limit.usd - answer.usd_left - (self._own.usd or 0.0)
-        self._others = Cost(max(tokens, 0), max(usd, 0.0))
+            usd = self.limit.usd - answer.usd_left - (self._spent_here.usd or 0.0)
+        self._spent_elsewhere = Cost(max(tokens, 0), max(usd, 0.0))
 
 
 def calls_of_driven_run(driver: Driver, limit: Limit, folder: Path) -> SharedCalls:

@@ -43,11 +43,11 @@ from cdd_agent.llm.budget import Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
 from cdd_agent.open_project import Project
+from cdd_agent.run_wiring import open_own_tree
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.travelling import utc_now
-from cdd_agent.wiring import open_own_tree
 
 AT_ONCE = 3
 """The default number of runs at once. They mostly wait for a model, but tests run on
@@ -281,25 +281,19 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def _show_next_commands(root: Path, board: Board) -> None:
-    """Print the commands that bring over what is completed, and resume the others."""
-    done, states = list[str](), set[RunState]()
-    waiting = ""
-    for row in board.rows.values():
-        states.add(row.state)
-        if row.state is RunState.NEEDS_YOU:
-            waiting = waiting or row.job.slug
-        # others have landed
-        is_here = load_own_tree(folder_of(root, row.job.slug)) is not None
-        if row.state.is_completed and is_here:
-            done.append(row.job.slug)
-    if done:
-        commands = " && ".join(f"cdd land {slug}" for slug in done[:3])
-        more = " ..." if len(done) > 3 else ""
+    """Print the commands that merge the completed runs and resume the others."""
+    rows = list(board.rows.values())
+    states = {row.state for row in rows}
+    completed = [row.job.slug for row in rows if _can_be_landed(root, row)]
+    if completed:
+        commands = " && ".join(f"cdd land {slug}" for slug in completed[:3])
+        more = " ..." if len(completed) > 3 else ""
         sys.stdout.write(f"Merge the completed runs: {commands}{more}\n")
+    waiting = [row.job.slug for row in rows if row.state is RunState.NEEDS_YOU]
     if waiting:
         sys.stdout.write(
-            f"To approve, run `cdd exec {waiting} --worktree`. To approve everything,"
-            " add --yes.\n"
+            f"To approve, run `cdd exec {waiting[0]} --worktree`. To approve"
+            " everything, add --yes.\n"
         )
     if RunState.NO_BUDGET in states:
         sys.stdout.write(
@@ -307,3 +301,9 @@ def _show_next_commands(root: Path, board: Board) -> None:
         )
     if not all(state.is_completed for state in states):
         sys.stdout.write("Run the same command again to continue the other tickets.\n")
+
+
+def _can_be_landed(root: Path, row: Row) -> bool:
+    """True if the run is completed, and not landed yet."""
+    has_tree = load_own_tree(folder_of(root, row.job.slug)) is not None
+    return row.state.is_completed and has_tree

@@ -31,7 +31,7 @@ def go_through_outside(
     output = Output(printer)
     project = open_for_reading(invocation)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
-    changes = OutsideChanges.of(project.root, redactor)
+    changes = OutsideChanges.open(project.root, redactor)
     change = None
     if name is not None:
         change = _find_change(changes, name)
@@ -46,7 +46,7 @@ def list_all(invocation: Invocation, *, as_json: bool) -> ExitCode:
     output = Output(JsonPrinter() if as_json else TextPrinter())
     project = open_for_reading(invocation)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
-    changes = OutsideChanges.of(project.root, redactor)
+    changes = OutsideChanges.open(project.root, redactor)
     output.emit(list_changes(ChangeHistory(project.tickets, changes, redactor)))
     return ExitCode.DONE
 

@@ -41,30 +41,40 @@ def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
     """Return the tickets of a type, in a state, or both. Raises `BadInput` for another
     word.
     """
-    found: dict[str, str] = {}
+    filters = _read_filters(words)
+    kind, state = filters.get("type"), filters.get("state")
+    if state is not None:
+        state = state.replace("-", " ")
+    views = []
+    for ticket in store.list():
+        ticket_type = type_of(ticket)
+        if kind not in (None, ticket_type):
+            continue
+        ticket_view = view(ticket, ticket_type)
+        if state in (None, ticket_view.state):
+            views.append(ticket_view)
+    return TicketsListed(tuple(views), state, kind)
+
+
+def _read_filters(words: Iterable[str]) -> dict[str, str]:
+    """Return the type and the state among the words. Raises `BadInput`."""
+    filters: dict[str, str] = {}
     for word in words:
         typed = word.lower().replace("_", "-")
-        what = "type" if typed in TYPES else "state" if typed in STATES else None
-        if what is None:
+        if typed in TYPES:
+            name = "type"
+        elif typed in STATES:
+            name = "state"
+        else:
             allowed = f"Allowed: {', '.join(STATES)}; or a type: {', '.join(TYPES)}."
             raise BadInput(f"{word!r} is neither a type nor a state", hint=allowed)
-        if what in found:
+        if name in filters:
             raise BadInput(
-                f"A ticket has one {what}, not {found[what]} and {typed}",
+                f"A ticket has one {name}, not {filters[name]} and {typed}",
                 hint="Type one of them.",
             )
-        found[what] = typed
-    kind, state = (
-        found.get("type"),
-        found["state"].replace("-", " ") if "state" in found else None,
-    )
-    tickets = ((ticket, type_of(ticket)) for ticket in store.list())
-    views = [
-        view(ticket, of_type) for ticket, of_type in tickets if kind in (None, of_type)
-    ]
-    return TicketsListed(
-        tuple(seen for seen in views if state in (None, seen.state)), state, kind
-    )
+        filters[name] = typed
+    return filters
 
 
 def type_of(ticket: Ticket) -> str:
@@ -84,47 +94,46 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
     """Return one ticket for the list. If a file cannot be read, the ticket's line
     reports it.
     """
-    where = ""
-    # A run with its own tree is judged by the user's own spec, too.
-    own = ticket
     try:
-        ticket.expect_unique()
-        record = ticket.record
-        if record.exists():
-            where, ticket = where_in_short(record), in_its_tree(ticket)
-        if not ticket.plan_path.exists():
-            is_blank = (
-                ticket.find_spec().stat().st_size <= _LARGE
-                and ticket.read_spec().is_blank
-            )
-            return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
-        known = read_state(ticket)
-        if known and _is_still_over(ticket, own, known):
-            word = run_in_words(RunStatus.COMPLETED, known.tally)
-            changed = _count_changed(ticket, known)
-            return _with_run(ticket, word, known.tally, kind, where, changed)
-        plan = ticket.read_plan()
-        plan.check(ticket.shown(ticket.plan_path))
-        state = load_state(ticket, plan)
-        is_over = state is not None and state.status is RunStatus.COMPLETED
-        criteria = _read_criteria(own) if is_over else ()
-        changed = _count_changed(ticket, state) if state and is_over else 0
+        return _read_view(ticket, kind)
     except SpecEmpty:
         return TicketView(ticket.slug, "empty", type=kind)
     except CddError as error:
-        return TicketView(
-            ticket.slug, "unreadable", error=error.message.partition("\n")[0], type=kind
-        )
+        problem = error.message.partition("\n")[0]
     except OSError as error:
-        return TicketView(
-            ticket.slug,
-            "unreadable",
-            error=f"{error.filename}: {error.strerror}",
-            type=kind,
-        )
+        problem = f"{error.filename}: {error.strerror}"
+    return TicketView(ticket.slug, "unreadable", error=problem, type=kind)
+
+
+def _read_view(ticket: Ticket, kind: str) -> TicketView:
+    """Raises `CddError` and `OSError` if a file cannot be read."""
+    # A run in a separate tree is judged by the spec of the user's tree.
+    user_ticket = ticket
+    ticket.expect_unique()
+    where = ""
+    record = ticket.record
+    if record.exists():
+        where, ticket = where_in_short(record), in_its_tree(ticket)
+    if not ticket.plan_path.exists():
+        is_small = ticket.find_spec().stat().st_size <= _LARGE
+        is_blank = is_small and ticket.read_spec().is_blank
+        return TicketView(ticket.slug, "empty" if is_blank else "spec", type=kind)
+    stored = read_state(ticket)
+    if stored and _is_still_over(ticket, user_ticket, stored):
+        word = run_in_words(RunStatus.COMPLETED, stored.tally)
+        changed = _count_changed(ticket, stored)
+        return _with_run(ticket, word, stored.tally, kind, where, changed)
+    plan = ticket.read_plan()
+    plan.check(ticket.shown(ticket.plan_path))
+    state = load_state(ticket, plan)
     if state is None:
         tally = StepTally(open=len(plan.steps))
         return _with_run(ticket, "planned", tally, kind, where)
+    criteria: tuple[str, ...] = ()
+    changed = 0
+    if state.status is RunStatus.COMPLETED:
+        criteria = _read_criteria(user_ticket)
+        changed = _count_changed(ticket, state)
     word = run_in_words(state.status, state.tally)
     if judge_run(plan, state, criteria).edited_criteria:
         word = "spec changed"
@@ -165,15 +174,15 @@ def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
         return ()
 
 
-def _is_still_over(ticket: Ticket, own: Ticket, state: ExecutionState) -> bool:
-    """True if a run was over with this plan and the spec of the user's `own` ticket, so
+def _is_still_over(ticket: Ticket, user_ticket: Ticket, state: ExecutionState) -> bool:
+    """True if a run was over with this plan and the spec in the user's tree, so
     that neither need be read. A state of an earlier version knows no criteria.
     """
     if state.status is not RunStatus.COMPLETED or state.done_plan is None:
         return False
     if state.done_plan != ticket.plan_digest():
         return False
-    return not state.criteria or state.done_spec == own.spec_digest()
+    return not state.criteria or state.done_spec == user_ticket.spec_digest()
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:

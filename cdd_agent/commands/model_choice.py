@@ -1,13 +1,13 @@
-"""`/model`: which model is asked from now on, among those that this computer's servers
-offer or any other.
-"""
+"""`/model`: show the models, choose one for the session, and save the choice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import to_builtins
 
+from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.model_setup import NO_MODEL, SUGGESTED, how_to_set_up
 from cdd_agent.commands.slash_call import WrongUsage
@@ -42,71 +42,90 @@ _NO_SERVERS = (
 )
 
 
+class _Choice(NamedTuple):
+    """A model that was chosen, and the settings with it."""
+
+    model: str
+    api_base: str | None
+    config: Config
+
+
 async def choose_model(session: Session, *words: str, save: bool = False) -> None:
-    """Show the models and what there is, or change one as the words say. Raises
-    `BadInput`.
-    """
+    """Show the models, or change the model to the one in `words`. Raises `BadInput`."""
     role = next((role for role in ROLES if words[:1] == (role,)), None)
-    given = words if role is None else words[1:]
-    if len(given) > 2 or (save and not given):
-        raise WrongUsage("model [ROLE] [MODEL] [API_BASE] [--save]", hint=_ABOUT_MODELS)
-    if save and len(given) == 2:
-        expect_no_secret(given[1])
-    if not given:
-        found = await session.look_for_models()
-        text = "\n".join(_describe_choice(session.project.config, found))
+    named = words if role is None else words[1:]
+    if len(named) > 2 or (save and not named):
+        raise WrongUsage(CATALOGUE["model"].usage, hint=_ABOUT_MODELS)
+    if not named:
+        models = await session.look_for_models()
+        text = "\n".join(_describe_choice(session.project.config, models))
         session.emit(ScreenAsked("model", text))
         return
-    if role is not None and given == (_PROJECT,):
-        choice = without_own_model(session.project.config, role)
-        own = of_role(choice, role)
-        if own.model is None:
-            raise BadInput(
-                f"{NO_MODEL}, so {role} has none to return to", hint=_ABOUT_MODELS
-            )
-        model, api_base = own.model, own.api_base
+    if save and len(named) == 2:
+        expect_no_secret(named[1])
+    choice = await _choose(session, role, named)
+    if not _is_known(choice):
+        text = f"Looking for the provider of {choice.model}. This takes a few seconds."
+        session.emit(Notice(text, Tone.QUIET))
+    if save:
+        await _save(session, choice, role)
     else:
-        model, api_base = await _meant(session, role, *given)
-        choice = with_model(session.project.config, model, api_base, "/model", role)
-    is_known = (
-        has_provider(model)
-        or endpoint_of(model, api_base)
-        or model.startswith(("script:", "replay:"))
-    )
-    if not is_known:  # then litellm is asked, whose import is slow
-        session.emit(
-            Notice(
-                f"Looking for the provider of {model}. This takes a few seconds.",
-                Tone.QUIET,
-            )
+        await _use(session, choice.config)
+        session.emit(ModelChosen(choice.model, choice.api_base, role=role))
+
+
+async def _choose(session: Session, role: Role | None, named: Sequence[str]) -> _Choice:
+    config = session.project.config
+    if role is None or tuple(named) != (_PROJECT,):
+        model, api_base = await _find_model(session, role, *named)
+        chosen = with_model(config, model, api_base, "/model", role)
+        return _Choice(model, api_base, chosen)
+    chosen = without_own_model(config, role)
+    settings = of_role(chosen, role)
+    if settings.model is None:
+        raise BadInput(
+            f"{NO_MODEL}, so {role} has none to return to", hint=_ABOUT_MODELS
         )
-    if not save:
-        await _use(session, choice)
-        session.emit(ModelChosen(model, api_base, role=role))
-        return
+    return _Choice(settings.model, settings.api_base, chosen)
+
+
+def _is_known(choice: _Choice) -> bool:
+    """False if litellm, whose import is slow, must be asked about the provider."""
+    if has_provider(choice.model) or choice.model.startswith(("script:", "replay:")):
+        return True
+    return endpoint_of(choice.model, choice.api_base) is not None
+
+
+async def _save(session: Session, choice: _Choice, role: Role | None) -> None:
+    """Use a model, and keep it in the project's settings."""
     path = session.project.root / PROJECT_FILE
     if not path.exists():
         for notice in initialise(session.project):
             session.emit(notice)
-    text = _with_model_set(path, session.project.config, choice, role)
-    await _use(session, choice)
+    text = _with_model_set(path, session.project.config, choice.config, role)
+    await _use(session, choice.config)
     write_atomic(path, text.encode())
     names = ("model", "api_base") if role is None else (f"models.{role}",)
     session.project = trust_written(session.project, text, names)
-    session.emit(ModelChosen(model, api_base, PROJECT_FILE.as_posix(), role))
-    later, now = (
-        _settings_of(stored_config(session.project), role),
-        _settings_of(choice, role),
+    session.emit(
+        ModelChosen(choice.model, choice.api_base, PROJECT_FILE.as_posix(), role)
     )
-    if (later.model, later.api_base) != (model, api_base):
-        text = "CDD_MODEL or CDD_API_BASE in the environment overrides the file."
-        session.emit(Notice(text, Tone.WARNING))
-    elif _of_one_server(later) != _of_one_server(now):
-        text = (
+    warning = _warn_of_next_start(session, choice, role)
+    if warning:
+        session.emit(Notice(warning, Tone.WARNING))
+
+
+def _warn_of_next_start(session: Session, choice: _Choice, role: Role | None) -> str:
+    """Return why the next start will not use the model as it is used now."""
+    stored = _settings_of(stored_config(session.project), role)
+    if (stored.model, stored.api_base) != (choice.model, choice.api_base):
+        return "CDD_MODEL or CDD_API_BASE in the environment overrides the file."
+    if _of_one_server(stored) != _of_one_server(_settings_of(choice.config, role)):
+        return (
             "`request`, `context_window` and `pictures` were set for another server."
             " Check that they fit this one: they apply to it from the next start."
         )
-        session.emit(Notice(text, Tone.WARNING))
+    return ""
 
 
 def _of_one_server(config: Config) -> tuple[object, ...]:
@@ -152,7 +171,7 @@ async def _use(session: Session, choice: Config) -> None:
     await to_its_end(partial(session.use, choice), name="model")
 
 
-async def _meant(
+async def _find_model(
     session: Session, role: Role | None, typed: str, api_base: str | None = None
 ) -> tuple[str, str | None]:
     """Return the model string and the API base of a typed model: a number or a name of
@@ -165,49 +184,44 @@ async def _meant(
     offers = session.offers
     if typed.isdecimal():
         if not 1 <= int(typed) <= len(offers):
-            many = (
-                f"Those found have the numbers 1 to {len(offers)}."
-                if offers
-                else _NO_SERVERS
+            hint = f"Those found have the numbers 1 to {len(offers)}."
+            raise BadInput(
+                f"There is no model {typed}", hint=hint if offers else _NO_SERVERS
             )
-            raise BadInput(f"There is no model {typed}", hint=many)
-        return offers[int(typed) - 1].model, offers[int(typed) - 1].api_base
+        offer = offers[int(typed) - 1]
+        return offer.model, offer.api_base
     for offer in offers:
         if typed in (offer.name, offer.model):
             return offer.model, offer.api_base
-    now = _settings_of(session.project.config, role)
-    is_same = is_same_server(now.model, now.api_base, typed)
-    return typed, now.api_base if is_same else None
+    current = _settings_of(session.project.config, role)
+    if is_same_server(current.model, current.api_base, typed):
+        return typed, current.api_base
+    return typed, None
 
 
-def _with_model_set(path: Path, now: Config, chosen: Config, role: Role | None) -> str:
-    """The project's settings file with the chosen model. `api_base` is in it where
-    there is one, or was.
+def _with_model_set(
+    path: Path, current: Config, chosen: Config, role: Role | None
+) -> str:
+    """Return the project's settings file with the chosen model. `api_base` is written
+    if there is one, or was one.
     """
-    settings: Config | ModelSettings = (
-        chosen if role is None else getattr(chosen.models, role)
-    )
+    settings: Config | ModelSettings = chosen
+    if role is not None:
+        settings = getattr(chosen.models, role)
     changes: dict[str, object] = {"model": settings.model or None}
     text = read_file(path) or ""
     # also where it is left out: the user has chosen another
     in_file = "api_base" in read_mapping(text, str(path), "a config")
-    if settings.api_base or now.api_base or in_file:
+    if settings.api_base or current.api_base or in_file:
         changes["api_base"] = settings.api_base or None
     if role is None:
         return changed_text(text, str(path), changes)
-    kept = {
-        name: value
-        for name, value in to_builtins(settings).items()
-        if name not in ("model", "api_base")
-    }
+    other_settings = to_builtins(settings)
+    other_settings.pop("model", None)
+    other_settings.pop("api_base", None)
+    of_one_role: object = settings.model
     if not settings.model:
-        return changed_text(text, str(path), {"models": {role: kept}})
-    return changed_text(
-        text,
-        str(path),
-        {
-            "models": {
-                role: changes | kept if kept or len(changes) > 1 else settings.model
-            }
-        },
-    )
+        of_one_role = other_settings
+    elif other_settings or len(changes) > 1:
+        of_one_role = changes | other_settings
+    return changed_text(text, str(path), {"models": {role: of_one_role}})

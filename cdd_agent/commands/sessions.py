@@ -62,54 +62,59 @@ async def resume(session: Session, which: str = "") -> None:
 async def _resume_last(session: Session) -> None:
     """Reopen the conversation of chat, and the agent that worked on a ticket."""
     last = LastActive.of(session.project.root)
-    told = session.chat.resume(in_short=last is not None and last.agent is not None)
-    left = await asyncio.to_thread(left_last, session.project)
-    if last is not None and last.agent is not None:
-        agent, ticket = last.agent, None
-        if session.can_engage(last.agent):
-            ticket = session.project.tickets.find_once_called(last.ticket or "")
-        if agent == "executor" and (ticket is None or view(ticket).is_over):
-            ticket = left
-    else:
-        agent, ticket = "executor", None if told and last is not None else left
-    if told and (last is None or last.agent is None):
+    agent = None if last is None else last.agent
+    has_chat = session.chat.resume(in_short=agent is not None)
+    unfinished = await asyncio.to_thread(left_last, session.project)
+    if has_chat and agent is None:
         session.turn_to_chat()
+    if last is None or agent is None:
+        agent, ticket = "executor", unfinished
+        if has_chat and last is not None:
+            ticket = None
+    else:
+        ticket = _find_last_ticket(session, last, unfinished)
     if ticket is not None and agent == "executor":
         await _go_on(session, agent, ticket)
     elif ticket is not None:
         # Socrates and the Planner list the open points again.
         await session.engage(agent, ticket)
-    elif left is not None:
-        session.emit(
-            Notice(
-                f"Resume the unfinished run: `/exec {left.slug}`.",
-                kind=NoticeKind.WHAT_NEXT,
-            )
-        )
-    elif not told:
+    elif unfinished is not None:
+        text = f"Resume the unfinished run: `/exec {unfinished.slug}`."
+        session.emit(Notice(text, kind=NoticeKind.WHAT_NEXT))
+    elif not has_chat:
         text = "Nothing to resume: no unfinished run and no earlier conversation."
         session.emit(Notice(text, kind=NoticeKind.NOT_DONE))
 
 
+def _find_last_ticket(
+    session: Session, last: LastActive, unfinished: Ticket | None
+) -> Ticket | None:
+    """Return the ticket of the agent that was active last. Instead of a finished run,
+    return the unfinished one.
+    """
+    ticket = None
+    if session.can_engage(last.agent or ""):
+        ticket = session.project.tickets.find_once_called(last.ticket or "")
+    if last.agent != "executor":
+        return ticket
+    if ticket is None or view(ticket).is_over:
+        return unfinished
+    return ticket
+
+
 def left_last(project: Project) -> Ticket | None:
     """Return the ticket whose unfinished run is the newest."""
-    begun: list[tuple[float, Ticket]] = []
+    runs: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
         # Most tickets have no run; their plans need not be read. A damaged one has none
         # that can be continued.
         with suppress(OSError, CddError):
-            begun.append((in_its_tree(ticket).state_path.stat().st_mtime, ticket))
-    latest_first = (
-        ticket for _, ticket in sorted(begun, key=lambda run: run[0], reverse=True)
-    )
-    return next(
-        (
-            ticket
-            for ticket in latest_first
-            if view(ticket).state in ("in progress", "failed")
-        ),
-        None,
-    )
+            runs.append((in_its_tree(ticket).state_path.stat().st_mtime, ticket))
+    runs.sort(key=lambda run: run[0], reverse=True)
+    for _, ticket in runs:
+        if view(ticket).state in ("in progress", "failed"):
+            return ticket
+    return None
 
 
 def earlier(session: Session) -> tuple[SessionView, ...]:

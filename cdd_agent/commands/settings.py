@@ -56,6 +56,7 @@ _HIDDEN = "set, not shown"
 _ONLY_IN_FILES = ("tickets_dir",)
 """Settings that are read once, at the start."""
 _NULL = "null"
+_EMPTY = ("", "[]", "{}")
 
 
 class Origin(StrEnum):
@@ -109,7 +110,7 @@ class Setting(Struct, frozen=True):
         """The value in words."""
         if self.value == _NULL:
             return f"not set: {self.description.unset}".removesuffix(": ")
-        return self.value or "none"
+        return "none" if self.value in _EMPTY else self.value
 
     @property
     def allowed(self) -> str:
@@ -448,6 +449,10 @@ def _read_writable(path: Path) -> str:
 
 async def _use(session: Session, name: str, config: Config) -> None:
     """Use other settings from now on. Raises `BadInput`, and then changes nothing."""
+    if _group_of(name) is SettingGroup.SHELL:
+        # no model depends on it, so none is made again
+        session.project = replace(session.project, config=config)
+        return
     await to_its_end(lambda: session.use(config), name="settings")
     if name == "approval":
         session.change_approval(config.approval)
@@ -467,6 +472,13 @@ async def _use_and_write(
     except BadInput:
         await _use(session, name, replace(before, approval=approval))
         raise
+
+
+def _group_of(name: str) -> SettingGroup | None:
+    for declared in declared_settings():
+        if declared.name == name and declared.description is not None:
+            return declared.description.group
+    return None
 
 
 def _make_folder(folder: Path) -> None:

@@ -14,7 +14,8 @@ from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
-from cdd_agent.session import NO_AGENT, Session
+from cdd_agent.session import Session
+from cdd_agent.session_lines import NO_AGENT
 from cdd_agent.settings.config import PROJECT_FILE
 
 THEME_NAMES = ("dark", "light", "contrast", "auto")

@@ -1,17 +1,23 @@
 """From a ticket's acceptance criteria to the steps, tests and files that serve each."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 
 from cdd_agent.engine.accepted import accepted
 from cdd_agent.engine.missing_work import compare_files
-from cdd_agent.engine.record import RunRecord
-from cdd_agent.engine.strength_summary import StrengthSettings, load_summary
+from cdd_agent.engine.saved_run import SavedRun
+from cdd_agent.engine.strength_summary import (
+    StrengthSettings,
+    StrengthSummary,
+    load_summary,
+)
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
+from cdd_agent.events.strength_events import Strength
+from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Reference, Result, merge_runs
 
@@ -29,49 +35,60 @@ def criteria_of(
     tests belongs to the current files. Raises `BadInput` for a damaged file.
     """
     if not ticket.plan_path.exists():
-        criteria = (
-            CriterionProof(place, text)
-            for place, text in enumerate(spec.acceptance_criteria, 1)
-        )
-        return CriteriaShown(ticket.slug, spec.title, tuple(criteria))
-    plan = ticket.read_plan()
-    state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
-    record = RunRecord.of_ticket(ticket, redactor)
-    opened = PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
-    views = {view.number: view for view in opened.steps}
-    tests = _turned_green(state, record)
+        return CriteriaShown(ticket.slug, spec.title, unplanned_criteria(spec))
+    run = SavedRun.load(ticket, redactor)
+    strength = load_summary(run.plan, run.state, run.record, settings)
+    proofs = trace_criteria(spec.acceptance_criteria, run, strength)
+    return CriteriaShown(ticket.slug, spec.title, proofs)
+
+
+def unplanned_criteria(spec: TicketSpec) -> tuple[CriterionProof, ...]:
+    """Return the criteria of a ticket without a plan."""
+    criteria = enumerate(spec.acceptance_criteria, 1)
+    return tuple(CriterionProof(place, text) for place, text in criteria)
+
+
+def trace_criteria(
+    criteria: Iterable[str], run: SavedRun, strength: StrengthSummary | None
+) -> tuple[CriterionProof, ...]:
+    """Return each criterion with its steps, tests, files and measured strength. Raises
+    `BadInput` for a damaged record.
+    """
+    criteria = tuple(criteria)
+    steps = {
+        step.number: StepSummary.from_state(run.state.step(step.number), run.plan)
+        for step in run.plan.steps
+    }
+    tests = _find_tests_made_green(run)
     files = {
-        step.step_number: StepSummary.from_state(step, plan).files
-        for step in accepted(state)
+        step.step_number: StepSummary.from_state(step, run.plan).files
+        for step in accepted(run.state)
     }
     missing = {
         work.step: (*work.missing, *work.reverted, *work.restored)
-        for work in compare_files(plan, state, record).missing
+        for work in compare_files(run.plan, run.state, run.record).missing
     }
-    summary = load_summary(plan, state, record, settings)
-    strengths = {
-        one.number: one.strength
-        for one in (
-            summary.summarise_criteria(spec.acceptance_criteria) if summary else ()
-        )
-    }
+    strengths: dict[int, Strength | None] = {}
+    if strength is not None:
+        for score in strength.summarise_criteria(criteria):
+            strengths[score.number] = score.strength
     proofs = []
-    for standing in find_standings(plan, state, spec.acceptance_criteria):
+    for standing in find_standings(run.plan, run.state, criteria):
         proof = CriterionProof(
             standing.place,
             standing.text,
-            tuple(views[number] for number in standing.steps),
-            _joined(tests, standing.steps),
-            _joined(files, standing.steps),
+            tuple(steps[number] for number in standing.steps),
+            _join(tests, standing.steps),
+            _join(files, standing.steps),
             standing.edit,
-            _joined(missing, standing.steps),
+            _join(missing, standing.steps),
             strengths.get(standing.place),
         )
         proofs.append(proof)
-    return CriteriaShown(ticket.slug, spec.title, tuple(proofs))
+    return tuple(proofs)
 
 
-def _joined(
+def _join(
     values: Mapping[int, tuple[str, ...]], steps: Iterable[int]
 ) -> tuple[str, ...]:
     """Return the values of steps, each once."""
@@ -81,23 +98,22 @@ def _joined(
     return tuple(joined)
 
 
-def _turned_green(
-    state: ExecutionState, record: RunRecord
-) -> Mapping[int, tuple[str, ...]]:
+def _find_tests_made_green(run: SavedRun) -> Mapping[int, tuple[str, ...]]:
     """Return, for each step, the tests that its check was the first to see pass: new
     ones, and ones that failed before.
     """
-    baseline = record.baseline
+    baseline = run.record.baseline
     known = Reference()
     if baseline and baseline.tests:
         known = known.after(*baseline.tests)
-    green = dict[int, tuple[str, ...]]()
-    for step in accepted(state):
-        runs = record.attempt(step.folder, step.attempts).runs
-        if runs:
-            passed = merge_runs(runs).having(Result.PASSED)
-            green[step.step_number] = tuple(
-                test for test in passed if test not in known.tests or known.failed(test)
-            )
-            known = known.after(*runs)
+    green: dict[int, tuple[str, ...]] = {}
+    for step in accepted(run.state):
+        runs = run.record.attempt(step.folder, step.attempts).runs
+        if not runs:
+            continue
+        passed = merge_runs(runs).having(Result.PASSED)
+        green[step.step_number] = tuple(
+            test for test in passed if test not in known.tests or known.failed(test)
+        )
+        known = known.after(*runs)
     return green

@@ -55,10 +55,14 @@ def final_restoring(attempts: Iterable[Attempt]) -> Entry | None:
 
 
 def find_commands(attempts: Iterable[Attempt]) -> tuple[str, ...]:
-    """Return the commands of the model that ran, each once."""
-    entries = in_order(attempts)
-    commands = [entry.by for entry in entries if entry.kind is Kind.COMMAND]
-    return tuple(dict.fromkeys(commands))
+    """Return the commands of the model that ran or were started, each once."""
+    commands: dict[str, None] = {}
+    for entry in in_order(attempts):
+        # a check has no call
+        is_started = entry.kind is Kind.STARTED and entry.call is not None
+        if is_started or entry.kind is Kind.COMMAND:
+            commands[entry.by] = None
+    return tuple(commands)
 
 
 # Paths

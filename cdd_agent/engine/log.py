@@ -88,13 +88,25 @@ class RunLog(Struct, frozen=True):
         line = json.dumps(fields, ensure_ascii=False) + "\n"
         append_line(self.path, line.encode("utf-8", errors="replace"))
 
-    def decoded_lines(self) -> Iterator[LogEntry | None]:
+    @property
+    def size(self) -> int:
+        """The number of bytes so far."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def decoded_lines(self, size: int | None = None) -> Iterator[LogEntry | None]:
         """Yield each line as an entry; None for a damaged line, or for an event that
-        this version does not know.
+        this version does not know. `size`: read only the lines in these first bytes.
 
         Raises `BadInput` when the file cannot be read.
         """
+        read = 0
         for line in read_lines(self.path, _LONGEST):
+            read += len(line)
+            if size is not None and read > size:
+                return
             if _FORMER_EVENT not in line[:_NAME_WITHIN]:
                 yield _decode(line)
 
@@ -198,16 +210,28 @@ def _shorten(event: Event) -> Event:
             return event
 
 
-def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
-    """Yield each entry with the number of its step's folder; 0 if it is about no step.
-    The log has the numbers that steps had at the time, and the openings of plans say
-    which folder is whose.
+class StepFolders:
+    """The numbers of the steps' folders. The log has the numbers that steps had at the
+    time, and the openings of plans say which folder is whose.
     """
-    folders: dict[int, int] = {}
-    for entry in entries:
-        if isinstance(entry.event, PlanOpened):
-            folders = {
-                step.number: step.folder for step in entry.event.steps if step.folder
+
+    def __init__(self) -> None:
+        self._folders: dict[int, int] = {}
+
+    def folder_of(self, event: Event) -> int:
+        """Return the folder of the event's step; 0 if it is about no step. Events must
+        come in the order of the log.
+        """
+        if isinstance(event, PlanOpened):
+            self._folders = {
+                step.number: step.folder for step in event.steps if step.folder
             }
-        number = getattr(entry.event, "step", None) or 0
-        yield entry, folders.get(number, number)
+        number = getattr(event, "step", None) or 0
+        return self._folders.get(number, number)
+
+
+def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
+    """Yield each entry with the number of its step's folder."""
+    folders = StepFolders()
+    for entry in entries:
+        yield entry, folders.folder_of(entry.event)

@@ -6,7 +6,7 @@ begins with a dot.
 
     .cdd/runs/.changes/
       lock  holder.json         while an undo is under way
-      looking.git/  looking     what looks at the project need, and its lock
+      looking.git/  looking     the shared checkpoints of inspections, and their lock
       0007/                     a piece of work, such as `cdd apply reply.md`
         lock  holder.json       while it is under way; that of a killed process stays
         running-xxxx            while a command runs
@@ -49,8 +49,8 @@ _NUMBER = re.compile(r"\d{4,}")
 _NAME = "change-"
 CHANGE_NAME = re.compile(r"change-\d+")
 """The name of a change, as the user types it."""
-LOOKING, LOOKING_LOCK = "looking.git", "looking"
-"""The folder that looks at the project share, and the lock of it."""
+INSPECTION, INSPECTION_LOCK = "looking.git", "looking"
+"""The shared folder with the checkpoints of inspections, and its lock."""
 
 
 class OutsideChange(Struct, frozen=True):
@@ -79,7 +79,7 @@ class OutsideChange(Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """What made the changes, such as `cdd apply reply.md`."""
+        """The cause of the changes, such as `cdd apply reply.md`."""
         return self.entries[0].by
 
     @property
@@ -166,7 +166,7 @@ class OutsideChanges(Struct, frozen=True):
     record: RunRecord
 
     @classmethod
-    def of(cls, root: Path, redactor: Redactor) -> Self:
+    def open(cls, root: Path, redactor: Redactor) -> Self:
         return cls(RunRecord.of(root, FOLDER, redactor))
 
     def all(self) -> list[OutsideChange]:
@@ -215,32 +215,32 @@ class OutsideChanges(Struct, frozen=True):
             remove_folder(change.record.folder)
             if folder not in change.new or self._numbers():
                 return
-            with FileLock(folder / LOOKING_LOCK, timeout=0):
-                remove_folder(folder / LOOKING)
-            for name in (LOOKING_LOCK, "lock"):
+            with FileLock(folder / INSPECTION_LOCK, timeout=0):
+                remove_folder(folder / INSPECTION)
+            for name in (INSPECTION_LOCK, "lock"):
                 remove(folder / name)
             folder.rmdir()
             self.record.discard([place for place in change.new if place != folder])
 
-    def take_up_cut_off(self) -> list[OutsideChange]:
-        """Return the changes whose process was killed since this was asked last, with
-        their commands ended. Those without effect are discarded.
+    def find_interrupted(self) -> list[OutsideChange]:
+        """Return the changes whose process was killed since the last call, and end
+        their commands. Changes without effect are discarded.
         """
-        cut_off = []
+        interrupted = []
         for record in map(self._record_of, self._numbers()):
             if not (record.folder / "holder.json").exists():
                 continue
-            # no work waits for an earlier one
+            # a fault in an earlier record must not stop new work
             with suppress(CddError):
                 change = OutsideChange.load(record)
                 if change is None or change.is_under_way:
                     continue
                 change.take_lock().release()
                 if change.has_effect:
-                    cut_off.append(change)
+                    interrupted.append(change)
                 else:
                     self.discard(change)
-        return cut_off
+        return interrupted
 
     def _record_of(self, name: str) -> RunRecord:
         record = self.record

@@ -47,7 +47,7 @@ class OutsideUndoing(Struct, frozen=True):
     async def undo(self, change: OutsideChange | None = None) -> None:
         """Undo a change, or the last one that stands. Raises `CddError`."""
         with self._locked():
-            if await self.finish_interrupted(again=False):
+            if await self._finish_interrupted(again=False):
                 return
             if change is None:
                 change = last_standing(self.changes.all())
@@ -70,7 +70,7 @@ class OutsideUndoing(Struct, frozen=True):
         since. Raises `CddError`.
         """
         with self._locked():
-            if await self.finish_interrupted(again=True):
+            if await self._finish_interrupted(again=True):
                 return
             if change is None:
                 change = last_undone(self.changes.all())
@@ -101,8 +101,12 @@ class OutsideUndoing(Struct, frozen=True):
 
     async def finish_interrupted(self, *, again: bool) -> bool:
         """Finish an undo or redo whose process was killed. Returns True if it was of
-        the direction that the user asks for.
+        the direction that the user asks for. Raises `CddError`.
         """
+        with self._locked():
+            return await self._finish_interrupted(again=again)
+
+    async def _finish_interrupted(self, *, again: bool) -> bool:
         is_done = False
         for change in self.changes.all():
             going = change.record.going_back

@@ -16,8 +16,8 @@ from cdd_agent.engine.ledger import Ledger, OpenCheckpoints, States
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.outside import (
-    LOOKING,
-    LOOKING_LOCK,
+    INSPECTION,
+    INSPECTION_LOCK,
     OutsideChange,
     OutsideChanges,
     in_words,
@@ -39,7 +39,7 @@ _STEP = "step-01"
 
 
 class NoRepository(GitUnusable):
-    """The project is in no git repository, so a look at it would copy it whole."""
+    """The project is in no git repository, so a checkpoint would copy all of it."""
 
 
 async def open_in_repository(
@@ -80,18 +80,18 @@ class OutsideWork(Struct):
     changes: OutsideChanges
     emit: Emit
     what: str = ""
-    """What makes the changes that come now."""
+    """The cause of the next changes, such as `cdd run plan.yaml`."""
     conversation: str = ""
     """The name of the conversation in chat that it belongs to."""
     leave_out: tuple[str, ...] = ()
-    """Patterns of files that no look at the project sees."""
+    """Patterns of files that no inspection covers."""
     open_checkpoints: OpenCheckpoints = open_in_repository
     _change: OutsideChange | None = None
     _ledger: Ledger | None = None
     _lock: TicketLock | None = None
-    _looking: FileLock | None = None
-    _is_blind: bool = False
-    """Looks at the project are not possible."""
+    _inspection: FileLock | None = None
+    _cannot_inspect: bool = False
+    """True if the project cannot be inspected."""
     _calls: int = 0
 
     @property
@@ -115,17 +115,17 @@ class OutsideWork(Struct):
         with ledger.writing(attempt, changes, (), self._next_call(), by=by):
             yield
 
-    async def begin_looking(self) -> None:
-        """Look at the project before the first command, as far as that is possible."""
-        if self._is_blind or self._looking is not None:
+    async def begin_inspecting(self) -> None:
+        """Take a checkpoint before the first command, if that is possible."""
+        if self._cannot_inspect or self._inspection is not None:
             return
         try:
             ledger, attempt = self._begin()
             await ledger.begin(attempt, ())
         except NoRepository:
-            self._is_blind = True
+            self._cannot_inspect = True
         except CddError as error:
-            self._is_blind = True
+            self._cannot_inspect = True
             text = (
                 "Changes by commands are not recorded, because the project"
                 f" cannot be inspected: {error.in_a_line}"
@@ -142,7 +142,7 @@ class OutsideWork(Struct):
             self._change.attempt, command, (), call=self._next_call()
         )
 
-    async def look_after(
+    async def enter_command(
         self, states: States, command: str, ignored: Sequence[str]
     ) -> None:
         """Enter what a command changed. `ignored` are files that git ignores."""
@@ -158,15 +158,15 @@ class OutsideWork(Struct):
                 ignored=ignored,
             )
         except CddError as error:
-            # the command was done: the next change gets a new record
-            self._let_go()
+            # the command is over: the next change gets a new record
+            self._release()
             text = f"The changes of `{command}` are not recorded: {error.in_a_line}"
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
 
     async def finish(self) -> OutsideOutcome | None:
-        """End a piece of work, and forget how the project looked. See `close`."""
+        """End a piece of work, and drop its checkpoints. See `close`."""
         try:
-            if self._looking is not None and self._ledger is not None:
+            if self._inspection is not None and self._ledger is not None:
                 with suppress(CddError):
                     await (await self._ledger.open()).forget(_STEP)
         finally:
@@ -178,7 +178,7 @@ class OutsideWork(Struct):
         nothing.
         """
         change = self._change
-        self._let_go()
+        self._release()
         if change is None:
             return None
         with suppress(CddError):
@@ -188,19 +188,19 @@ class OutsideWork(Struct):
             self.changes.discard(change)
         return None
 
-    def _let_go(self) -> None:
-        lock, looking = self._lock, self._looking
-        self._change = self._ledger = self._lock = self._looking = None
-        self._is_blind = False
-        if looking is not None:
-            looking.release()
+    def _release(self) -> None:
+        lock, inspection = self._lock, self._inspection
+        self._change = self._ledger = self._lock = self._inspection = None
+        self._cannot_inspect = False
+        if inspection is not None:
+            inspection.release()
         if lock is not None:
             lock.release()
 
     def _begin(self) -> tuple[Ledger, Attempt]:
         if self._change is None or self._ledger is None:
-            for cut_off in self.changes.take_up_cut_off():
-                self.emit(_tell_cut_off(cut_off))
+            for cut_off in self.changes.find_interrupted():
+                self.emit(_describe_interrupted(cut_off))
             self._change, self._lock = self.changes.create(self.what, self.conversation)
             self._ledger = Ledger(
                 self._change.record,
@@ -221,10 +221,10 @@ class OutsideWork(Struct):
         files. While another process uses them, this work has others.
         """
         above = self.changes.record.folder
-        looking = FileLock(above / LOOKING_LOCK)
-        place, name = above / LOOKING, f"{_PREFIX}/shared"
+        inspection = FileLock(above / INSPECTION_LOCK)
+        place, name = above / INSPECTION, f"{_PREFIX}/shared"
         try:
-            looking.acquire(timeout=0)
+            inspection.acquire(timeout=0)
         except Timeout:
             place, name = folder, f"{_PREFIX}/{prefix}"
         except (OSError, NotImplementedError) as error:
@@ -234,9 +234,9 @@ class OutsideWork(Struct):
             # of a process that was killed
             await opened.forget(_STEP)
         except BaseException:
-            looking.release()
+            inspection.release()
             raise
-        self._looking = looking
+        self._inspection = inspection
         return opened
 
 
@@ -252,7 +252,7 @@ class RecordedCommands(Struct, frozen=True):
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
         work, root = self.work, self.commands.root
-        await work.begin_looking()
+        await work.begin_inspecting()
         ignored = await read_ignored(root) if work.folder is not None else {}
         states: States | None = None
 
@@ -266,17 +266,17 @@ class RecordedCommands(Struct, frozen=True):
         finally:
             # also after an interruption, when the command has ended
             if states is not None:
-                await self._look_after(states, command, ignored)
+                await self._enter_changes(states, command, ignored)
         return result
 
-    async def _look_after(
+    async def _enter_changes(
         self, states: States, command: str, ignored: IgnoredStates
     ) -> None:
-        now = await read_ignored(self.commands.root)
-        await self.work.look_after(states, command, changed(ignored, now))
+        current = await read_ignored(self.commands.root)
+        await self.work.enter_command(states, command, changed(ignored, current))
 
 
-def _tell_cut_off(change: OutsideChange) -> Notice:
+def _describe_interrupted(change: OutsideChange) -> Notice:
     files = named((*change.files, *change.others))
     text = (
         f"`{change.what}` of {in_words(change.at)} was interrupted after it"

@@ -1,20 +1,18 @@
-"""The details of one step, for the step screen: from the plan, the state and the run's
-record.
-"""
+"""The details of one step: its text in the plan, its summary, and its attempts."""
 
-from pathlib import Path
+from __future__ import annotations
 
 from msgspec import Struct
 
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.record import RunRecord
+from cdd_agent.engine.saved_run import SavedRun
 from cdd_agent.errors import BadInput
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.files.json_file import read_text
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
-from cdd_agent.tickets.state import ExecutionState, StepExecution, load_state
+from cdd_agent.tickets.state import StepExecution
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Result
 
@@ -25,6 +23,15 @@ class SeenTest(Struct, frozen=True):
     name: str
     result: Result
     before: Result | None
+
+    @property
+    def importance(self) -> int:
+        """0 for a new failure, 1 for a newly passed test, 2 for an old failure."""
+        if self.result is Result.FAILED:
+            return 2 if self.before is Result.FAILED else 0
+        if self.result is Result.PASSED and self.before in (Result.FAILED, None):
+            return 1
+        return 3
 
 
 class AttemptDetails(Struct, frozen=True):
@@ -40,6 +47,7 @@ class AttemptDetails(Struct, frozen=True):
     output: str
     """The output of its checks."""
     tests: tuple[SeenTest, ...]
+    """The most important ones first."""
 
 
 class StepDetails(Struct, frozen=True):
@@ -52,78 +60,67 @@ class StepDetails(Struct, frozen=True):
     depends_on: tuple[str, ...] = ()
     """The labels of the steps that it depends on."""
 
+    @property
+    def diff(self) -> str:
+        """The changes of the last attempt that made any."""
+        for attempt in reversed(self.attempts):
+            if attempt.diff:
+                return attempt.diff
+        return ""
 
-def step_details(
-    root: Path, ticket: Ticket, number: int, redactor: Redactor
-) -> StepDetails:
+
+def step_details(ticket: Ticket, number: int, redactor: Redactor) -> StepDetails:
     """Read the details, without the ticket's lock and without the record of other
     steps. Raises `BadInput` if there is no such step, or a file is damaged.
     """
-    plan = ticket.read_plan()
-    step = plan.step(number)
+    run = SavedRun.load(ticket, redactor)
+    step = run.plan.step(number)
     if step is None:
         raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
-    state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
-    record, now = RunRecord.of_ticket(ticket, redactor), state.step(number)
+    saved = run.state.step(number)
+    attempts = []
+    for place in range(1, saved.attempts + 1):
+        attempt = run.record.attempt(saved.folder, place)
+        attempts.append(_read_attempt(attempt, run, saved))
     return StepDetails(
         ticket.slug,
         step,
-        StepSummary.from_state(now, plan),
-        tuple(
-            _attempt(record.attempt(now.folder, n), n, state, record, now)
-            for n in range(1, now.attempts + 1)
-        ),
-        plan.labels_of(step.dependencies),
+        StepSummary.from_state(saved, run.plan),
+        tuple(attempts),
+        run.plan.labels_of(step.dependencies),
     )
 
 
-def _attempt(
-    attempt: Attempt,
-    number: int,
-    state: ExecutionState,
-    record: RunRecord,
-    now: StepExecution,
+def _read_attempt(
+    attempt: Attempt, run: SavedRun, step: StepExecution
 ) -> AttemptDetails:
     failure = attempt.failure
     return AttemptDetails(
-        number,
+        attempt.number,
         attempt.guidance,
         read_text(attempt.folder / "request.md") or "",
         attempt.said,
         failure.detail if failure else "",
         read_text(attempt.folder / "changes.diff") or "",
         attempt.outputs,
-        _seen_by_check(record, state, now, number),
+        _read_tests(attempt, run, step),
     )
 
 
-def _seen_by_check(
-    record: RunRecord, state: ExecutionState, step: StepExecution, attempt: int
+def _read_tests(
+    attempt: Attempt, run: SavedRun, step: StepExecution
 ) -> tuple[SeenTest, ...]:
-    """Return the tests in an attempt's check, each with its earlier result. The order:
-    new failures, newly passed tests, old failures, the rest.
-    """
-    saved = record.attempt(step.folder, attempt)
-    if (tests := saved.tests) is None:
+    """Return the tests in an attempt's checks, each with its earlier result."""
+    tests = attempt.tests
+    if tests is None:
         return ()
-    before = saved.tests_before
-    # an older record does not have them: they follow from the steps before
+    before = attempt.tests_before
+    # older records do not have it: it follows from the steps before
     if before is None:
-        before = (
-            KnownTests(record).so_far(state, before=step).reference.otherwise(tests)
-        )
-
-    def rank(test: SeenTest) -> int:
-        match test.result, test.before:
-            case Result.FAILED, before:
-                return 2 if before is Result.FAILED else 0
-            case Result.PASSED, Result.FAILED | None:
-                return 1
-            case _:
-                return 3
-
-    seen = (
-        SeenTest(test, result, before.get(test, result))
-        for test, result in tests.results.items()
-    )
-    return tuple(sorted(seen, key=rank))
+        known = KnownTests(run.record).so_far(run.state, before=step)
+        before = known.reference.otherwise(tests)
+    seen = [
+        SeenTest(name, result, before.get(name, result))
+        for name, result in tests.results.items()
+    ]
+    return tuple(sorted(seen, key=lambda test: test.importance))

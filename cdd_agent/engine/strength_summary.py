@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Self
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from msgspec import Struct
 from cdd_agent.engine.project_digest import digest_project
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.saved_faults import MeasuredStep, SavedFaults, path_of_saved
+from cdd_agent.engine.saved_run import SavedRun
 from cdd_agent.events.strength_events import (
     CriterionStrength,
     StepStrength,
@@ -25,16 +27,50 @@ from cdd_agent.verification.strength.score import Score, TriedFault
 
 
 class StrengthSettings(Struct, frozen=True):
-    """The settings that the saved results depend on, and the threshold."""
+    """The settings of measuring: what the saved results depend on, and limits."""
 
     test_command: str | None = None
     tickets_dir: str = "tickets"
     threshold: int | None = None
     """The percentage below which a score is weak."""
+    most_faults: int = 0
+    """The most faults that a measurement tries for a step."""
+    most_seconds: float = 0.0
+    """The most seconds that a measurement takes for a step."""
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
-        return cls(config.test_command, config.tickets_dir, config.strength)
+        return cls(
+            config.test_command,
+            config.tickets_dir,
+            config.strength,
+            config.strength_faults,
+            config.strength_seconds,
+        )
+
+
+class StepFaultResults(Struct, frozen=True):
+    """The score of a completed step, and its faults in the order of the files."""
+
+    score: StepStrength
+    faults: tuple[TriedFault, ...]
+
+
+class StrengthReading(Struct, frozen=True):
+    """The saved measurement of a run."""
+
+    steps: tuple[StepFaultResults, ...] = ()
+    """The completed steps, if something was measured with the current files."""
+    measured_at: datetime | None = None
+    """The time of the last result, also for other files; None without results."""
+    completed: int = 0
+    """The number of completed steps, which a measurement would try."""
+    settings: StrengthSettings = StrengthSettings()
+
+    @property
+    def is_outdated(self) -> bool:
+        """True if all results are of files that have changed since."""
+        return self.measured_at is not None and not self.steps
 
 
 class StrengthSummary(Struct, frozen=True):
@@ -77,6 +113,14 @@ class StrengthSummary(Struct, frozen=True):
             problem,
             step.label,
         )
+
+    def list_faults(self, step: PlanStep) -> StepFaultResults:
+        """Return the score of a step with all faults that were tried."""
+        faults = sorted(
+            self.results_of(step).values(),
+            key=lambda tried: (tried.fault.path, tried.fault.line, tried.fault.start),
+        )
+        return StepFaultResults(self.summarise_step(step), tuple(faults))
 
     def summarise_criteria(
         self, criteria: Sequence[str]
@@ -143,3 +187,18 @@ def load_summary(
     if saved.is_empty:
         return None
     return StrengthSummary(plan, state, saved, settings)
+
+
+def read_strength(
+    run: SavedRun, summary: StrengthSummary | None, settings: StrengthSettings
+) -> StrengthReading:
+    """Return what was measured. `summary` is that of `load_summary`."""
+    path = path_of_saved(run.record)
+    measured_at = None
+    if path.exists():
+        measured_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    completed = completed_steps(run.plan, run.state)
+    steps: list[StepFaultResults] = []
+    if summary is not None:
+        steps = [summary.list_faults(step) for step in completed]
+    return StrengthReading(tuple(steps), measured_at, len(completed), settings)

@@ -1,34 +1,235 @@
-"""The timeline of a run: its steps in the order in which they ended, and those that the
-last undo reverted.
+"""The timeline of a run: its attempts and what happened between them, from the events.
+
+The log is read once. Later events are added as they come.
 """
 
-from msgspec import Struct
+from __future__ import annotations
 
-from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.tickets.state import load_state
-from cdd_agent.tickets.store import Ticket
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct, field
+
+from cdd_agent.cost import NO_COST, Cost
+from cdd_agent.engine.effort import NO_EFFORT, EffortTally, RunEffort
+from cdd_agent.engine.log import LogEntry, RunLog, StepFolders
+from cdd_agent.events.dialogue_events import (
+    ModelReplaced,
+    ReplyFinished,
+    ReplyLost,
+    ReplyStarted,
+    ToolFinished,
+)
+from cdd_agent.events.question_events import (
+    ApprovalChanged,
+    ChangesReviewed,
+    PersonAnswered,
+)
+from cdd_agent.events.run_events import BaselineTaken, QuestionAsked, RunFinished
+from cdd_agent.events.step_events import (
+    AttemptFailed,
+    ChangesApplied,
+    ChangesPutBack,
+    GuidanceTaken,
+    StepCommitted,
+    StepsRedone,
+    StepStarted,
+    StepsUndone,
+    TestsFinished,
+)
+from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.events.stream import Event
+from cdd_agent.events.ticket_events import PlanOpened
+
+_OF_ATTEMPTS = (
+    ReplyLost,
+    ModelReplaced,
+    ToolFinished,
+    ChangesApplied,
+    ChangesPutBack,
+    ChangesReviewed,
+    TestsFinished,
+    GuidanceTaken,
+    StepCommitted,
+    PersonAnswered,
+)
+"""Events that belong to the last attempt."""
+_OF_THE_RUN = (
+    BaselineTaken,
+    QuestionAsked,
+    StepsUndone,
+    StepsRedone,
+    ApprovalChanged,
+    RunFinished,
+)
+"""Events between attempts."""
 
 
-class Timeline(Struct, frozen=True):
-    """The steps of a run in the order in which they ended or failed."""
+class TimelineEvent(Struct, frozen=True):
+    """One event of a timeline."""
 
-    ticket_slug: str
-    steps: tuple[StepSummary, ...]
-    undone: tuple[StepSummary, ...]
-    """The steps that the last undo reverted, as they were. `redo` restores them."""
+    time: datetime
+    event: Event
+    seconds: float | None = None
+    cost: Cost = NO_COST
+    model: str = ""
+    """The model of a reply."""
 
 
-def timeline(ticket: Ticket) -> Timeline:
-    """Read the timeline, without the ticket's lock. Raises `BadInput` for a plan or a
-    state that cannot be used.
-    """
-    plan = ticket.read_plan()
-    state = load_state(ticket, plan)
-    if state is None:
-        return Timeline(ticket.slug, (), ())
-    last = state.undone[-1].steps if state.undone else ()
-    return Timeline(
-        ticket.slug,
-        tuple(StepSummary.from_state(step, plan) for step in state.ended_steps()),
-        tuple(StepSummary.from_state(step, plan) for step in last),
-    )
+class TimelinePart(Struct, eq=False):
+    """An attempt at a step; without a step, the events between attempts."""
+
+    started_at: datetime
+    folder: int = 0
+    """The number of the step's folder; 0 between attempts."""
+    label: str = ""
+    title: str = ""
+    attempt: int = 0
+    events: list[TimelineEvent] = field(default_factory=list)
+    outcome: StepFinished | AttemptFailed | None = None
+    """None while the attempt runs, and if the process was killed."""
+
+    @property
+    def is_attempt(self) -> bool:
+        return bool(self.attempt)
+
+
+class Timeline:
+    """The parts of the current run in the order of time."""
+
+    def __init__(self) -> None:
+        self.parts: list[TimelinePart] = []
+        self.damaged_lines = 0
+        """Lines of the log that are damaged, or of an event that this version does not
+        know.
+        """
+        self._folders = StepFolders()
+        self._tally = EffortTally()
+        """Adds up by the position of the part, from 1."""
+        self._attempts: dict[int, int] = {}
+        """For each step's folder, the position of its last attempt."""
+        self._current = 0
+        """The position of the attempt that started last."""
+        self._calls: dict[int, tuple[datetime, str]] = {}
+        """For each step's folder, the time and the model of the open call."""
+
+    @classmethod
+    def read(cls, log: RunLog, size: int | None = None) -> Timeline:
+        """Read the log, or its first `size` bytes. Raises `BadInput` if the file cannot
+        be read.
+        """
+        timeline = cls()
+        for entry in log.decoded_lines(size):
+            if entry is None:
+                timeline.damaged_lines += 1
+            else:
+                timeline.add(entry)
+        return timeline
+
+    def add(self, entry: LogEntry) -> bool:
+        """Add an event. True if the timeline shows it."""
+        folder = self._folders.folder_of(entry.event)
+        is_shown = self._place(entry, folder)
+        position = self._attempts.get(folder, 0)
+        if folder and not position:
+            # the baseline before the first attempt
+            position = len(self.parts)
+        self._tally.add(entry, position)
+        return is_shown
+
+    def asked_model(self, folder: int) -> str:
+        """Return the model that is asked for a step now; empty if none is."""
+        _, model = self._calls.get(folder, (None, ""))
+        return model
+
+    def efforts(self) -> dict[int, RunEffort]:
+        """Return the effort of each part, by its position from 1."""
+        return dict(self._tally.efforts())
+
+    @property
+    def effort(self) -> RunEffort:
+        """The effort of the whole run."""
+        return sum(self._tally.efforts().values(), NO_EFFORT)
+
+    def _place(self, entry: LogEntry, folder: int) -> bool:
+        event = entry.event
+        match event:
+            case PlanOpened(resumed=False):
+                self.parts.clear()
+                self._attempts.clear()
+                self._calls.clear()
+            case StepStarted():
+                self._start_attempt(event, entry.time, folder)
+            case ReplyStarted(model=model):
+                self._calls[folder] = entry.time, model
+                return False
+            case ReplyFinished():
+                self._add_reply(event, entry.time, folder)
+            case AttemptFailed() | StepFinished():
+                self._end_attempt(event, entry.time, folder)
+            case _ if isinstance(event, _OF_ATTEMPTS) and self._is_in_run(event):
+                seconds = getattr(event, "seconds", None)
+                moment = TimelineEvent(entry.time, event, seconds)
+                self._part_of(folder, entry.time).events.append(moment)
+            case _ if isinstance(event, _OF_THE_RUN):
+                seconds = getattr(event, "seconds", None)
+                moment = TimelineEvent(entry.time, event, seconds)
+                self._part_between(entry.time).events.append(moment)
+            case _:
+                return False
+        return True
+
+    def _is_in_run(self, event: Any) -> bool:
+        """False for events of chat."""
+        return getattr(event, "step", 0) is not None
+
+    def _start_attempt(self, event: StepStarted, time: datetime, folder: int) -> None:
+        position = self._attempts.get(folder, 0)
+        part = self.parts[position - 1] if position else None
+        is_continued = part is not None and part.attempt == event.attempt
+        if part is not None and is_continued:
+            part.outcome = None
+        else:
+            self.parts.append(
+                TimelinePart(time, folder, event.label, event.title, event.attempt)
+            )
+            position = len(self.parts)
+        self._attempts[folder] = self._current = position
+        self._calls.pop(folder, None)
+
+    def _end_attempt(
+        self, event: AttemptFailed | StepFinished, time: datetime, folder: int
+    ) -> None:
+        part = self._part_of(folder, time)
+        # the step's failure repeats that of its last attempt
+        if part.is_attempt and part.outcome is None:
+            part.outcome = event
+        elif isinstance(event, StepFinished) and part.is_attempt:
+            part.outcome = event
+            return
+        part.events.append(TimelineEvent(time, event))
+
+    def _add_reply(self, event: ReplyFinished, time: datetime, folder: int) -> None:
+        if event.step is None:
+            return
+        start, model = self._calls.pop(folder, (time, ""))
+        cost = event.usage.cost if event.usage else NO_COST
+        seconds = max((time - start).total_seconds(), 0.0)
+        moment = TimelineEvent(time, event, seconds, cost, model)
+        self._part_of(folder, time).events.append(moment)
+
+    def _part_of(self, folder: int, time: datetime) -> TimelinePart:
+        """Return the last attempt at a step; without a step, the last attempt of
+        all.
+        """
+        position = self._attempts.get(folder, 0)
+        if not position and not folder:
+            position = self._current
+        if position:
+            return self.parts[position - 1]
+        return self._part_between(time)
+
+    def _part_between(self, time: datetime) -> TimelinePart:
+        if not self.parts or self.parts[-1].is_attempt:
+            self.parts.append(TimelinePart(time))
+        return self.parts[-1]

@@ -412,7 +412,7 @@ class Config(Section, frozen=True):
             "Longest reply",
             SettingGroup.MODEL,
             "longest reply in tokens, with thoughts",
-            unset="the model's",
+            unset="the model's limit",
         ),
     ] = None
     request: OwnRequest = OwnRequest()

@@ -261,17 +261,13 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     def show(self, event: Event) -> None:
         """Show an event: on the home screen, or as a screen of its own."""
+        if self.inspector is not None and self.inspector.is_attached:
+            self.inspector.receive(event)
         match event:
             case ExitRequested():
                 self.leave()
-            case CriteriaShown() if self.session is not None:
-                # late: screens are imported when one is opened
-                from cdd_agent.tui.criteria_screen import (  # noqa: PLC0415
-                    CriteriaScreen,
-                )
-
-                look_at = partial(self.session.look_at_step, slug=event.ticket_slug)
-                self.push_screen(CriteriaScreen(event, look_at))
+            case CriteriaShown():
+                self.inspect("criteria", event.ticket_slug)
             case ScreenAsked():
                 self.action_open_screen(event.screen, event.choice)
             case SessionsListed() if event.sessions:

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from textual.driver import Driver
     from textual.notifications import SeverityLevel
-    from textual.screen import Screen
     from textual.worker import Worker
 
     from cdd_agent.session import Session
     from cdd_agent.tui.answering import KeyClock
+    from cdd_agent.tui.inspector.screen import InspectorScreen
 
 SHORT_MESSAGE = 3.0
 """Seconds for which a short message is shown, and in which a second key press quits."""
@@ -63,9 +63,10 @@ class ShellBase(Guarded, App[CddError]):
         """The time of the last letter or paste."""
         self.quit_asked_at = -inf
         """The time of a key press that quits if it is repeated."""
-        self.step_screen: tuple[Screen[str] | None, float] = (None, inf)
-        """The screen of a step, and the time it appeared. Earlier keys are not for it.
-        """
+        self.inspector: InspectorScreen | None = None
+        """The inspector that was opened last."""
+        self.inspector_shown_at = inf
+        """The time at which it appeared. Earlier keys are not for it."""
         self._message_count = 0
         self._restore_hint: Callable[[], object] | None = None
         """Restores the text that a hint replaced."""

@@ -238,22 +238,17 @@ class Asking:
 
     def _scrolls(self, shown: Question, key: str) -> bool:
         """True if a key scrolls the question. In a draft the arrows move the cursor."""
-        return shown.scrolls(key) and (not self._home.prompt.text or key in _PAGES)
+        return shown.can_scroll(key) and (not self._home.prompt.text or key in _PAGES)
 
     def _is_for_question(
         self, shown: Question, answering: Answering, key: str, at: float
     ) -> bool:
-        """Handle a key that types nothing. Escape refuses, except right after the
-        question appears; in one part of a review it leads back to all changes.
-        """
+        """Handle a key that types nothing. True if it was for the question."""
         is_part = isinstance(shown, ReviewQuestion) and shown.is_part
         if key == "tab":
             self._home.prompt.set_aside()
-        elif key == "escape" and at - answering.seen_at < REST:
-            effect = "go back" if is_part else "refuse"
-            shown.hint(f"This question is new. Press Esc again to {effect}")
         elif key == "escape":
-            self._give(QUIT if is_part else NO)
+            self._escape(shown, is_new=at - answering.seen_at < REST, is_part=is_part)
         elif is_part and key in _WORDS_OF_PART and not self._home.prompt.text:
             word = _WORDS_OF_PART[key]
             if at >= answering.seen_at and answering.find_word(word):
@@ -261,6 +256,16 @@ class Asking:
         else:
             return False
         return True
+
+    def _escape(self, shown: Question, *, is_new: bool, is_part: bool) -> None:
+        """Refuse; in one part of a review, go back to all changes. Right after the
+        question appears, Escape was meant for something else.
+        """
+        if is_new:
+            effect = "go back" if is_part else "refuse"
+            shown.show_hint(f"This question is new. Press Esc again to {effect}")
+        else:
+            self._give(QUIT if is_part else NO)
 
     async def _let_stand(self, answering: Answering, answer: str) -> None:
         """Give a letter as the answer if nothing follows it."""
@@ -293,13 +298,13 @@ class Asking:
         answering, shown = self.open, self._shown
         if answering is None or answering.answer.done():
             return
-        if shown is None or shown.may_be(answer):
+        if shown is None or shown.can_take(answer):
             # its letter, and then Escape
             if shown is not None and answering.find_word(self._home.prompt.text):
                 self._home.prompt.replace("")
             answering.answer.set_result(answer)
             if shown is not None:
-                shown.answered()
+                shown.note_answer()
         else:
             self.show_keys()
 
@@ -310,7 +315,7 @@ class Asking:
         if self._shown is not None and self.open is not None:
             text = self._home.prompt.text
             self._shown.show_keys(
-                typed=bool(text), answer=answer or self.open.find_answer(text)
+                has_draft=bool(text), answer=answer or self.open.find_answer(text)
             )
 
 

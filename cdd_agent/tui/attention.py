@@ -1,15 +1,16 @@
-"""Calling a user who looks at another window: the bell, the desktop, the terminal's
-title and the taskbar. A terminal gets only sequences that it knows: one sequence is
+"""Call a user who looks at another window: the bell, the desktop, the terminal's title
+and the taskbar.
+
+A terminal gets only sequences that it is known to understand, because one sequence is
 progress in one terminal and a notification in another. An unknown terminal gets the
-bell and a title. All of
-it can be turned off (`notifications` in the settings).
+bell and a title. `notifications` in the settings turns each of them off.
 """
 
 from __future__ import annotations
 
 import re
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -47,14 +48,26 @@ progress.
 """
 _KEEP_TITLE, _BRING_BACK_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 _NO_PROGRESS = "\x1b]9;4;0\x07"
-_NORMAL, _FAILED, _WAITING = 1, 2, 4
-"""The taskbar's colours, as OSC 9;4 counts them."""
+
+
+class _Activity(NamedTuple):
+    """A state of the shell, as the title and the taskbar show it."""
+
+    sign: str
+    colour: int
+    """The taskbar's colour, as OSC 9;4 counts them."""
+
+
+_ASKING = _Activity("?", 4)
+_FAILED = _Activity("✗", 2)
+_AT_WORK = _Activity("…", 1)
+_AT_REST = _Activity("", 0)
 
 Desktop = Literal["osc9", "osc777", ""]
 
 
 class TerminalKind(Struct, frozen=True):
-    """A terminal, by the sequences that it understands and others do not."""
+    """The sequences that a terminal understands."""
 
     titles: bool
     desktop: Desktop
@@ -63,50 +76,46 @@ class TerminalKind(Struct, frozen=True):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> TerminalKind:
-        """By what it says of itself in the environment."""
-        term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
+        """Return the kind of terminal that the environment names."""
+        term = environment.get("TERM", "")
         if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
             return cls(titles=True, desktop="", progress=True)
-        if not re.match(
-            r"xterm|tmux|screen|rxvt|alacritty|foot|wezterm|konsole|vte|st-|contour"
-            r"|mintty",
-            term,
-        ):
+        if not _TERMS_WITH_TITLES.match(term):
             return cls(titles=False, desktop="", progress=False)
-        # what it is in is not known
+        # the terminal around a multiplexer is unknown
         if "TMUX" in environment or term.startswith(("tmux", "screen")):
-            return cls(
-                titles=True, desktop="", progress=False, is_tmux="TMUX" in environment
-            )
-        version, vte = (
-            _numbers(environment.get("TERM_PROGRAM_VERSION", "")),
-            _numbers(environment.get("VTE_VERSION", "")),
-        )
-        match program:
-            case "iTerm.app":
-                return cls(titles=True, desktop="osc9", progress=version >= (3, 6, 6))
-            case "WezTerm":
-                return cls(
-                    titles=True, desktop="osc777", progress=version >= (20250301,)
-                )
-            case "ghostty":
-                return cls(titles=True, desktop="osc777", progress=True)
-            case "mintty":
-                return cls(titles=True, desktop="", progress=True)
-            case _:
-                knows = (
-                    bool(vte)
-                    or "KITTY_WINDOW_ID" in environment
-                    or "KONSOLE_VERSION" in environment
-                )
-                knows = knows or term.startswith(
-                    ("xterm-kitty", "foot", "rxvt-unicode", "contour")
-                )
-                return cls(
-                    titles=True,
-                    desktop="osc777" if knows else "",
-                    progress=vte >= (7900,),
-                )
+            is_tmux = "TMUX" in environment
+            return cls(titles=True, desktop="", progress=False, is_tmux=is_tmux)
+        return cls._of_program(environment, term)
+
+    @classmethod
+    def _of_program(cls, environment: Mapping[str, str], term: str) -> TerminalKind:
+        program = environment.get("TERM_PROGRAM", "")
+        version = _numbers(environment.get("TERM_PROGRAM_VERSION", ""))
+        if program in _PROGRAMS:
+            desktop, with_progress = _PROGRAMS[program]
+            return cls(titles=True, desktop=desktop, progress=version >= with_progress)
+        vte = _numbers(environment.get("VTE_VERSION", ""))
+        is_known = bool(vte) or term.startswith(_TERMS_WITH_DESKTOP)
+        is_known |= not _VARIABLES_WITH_DESKTOP.isdisjoint(environment)
+        known_desktop: Desktop = "osc777" if is_known else ""
+        return cls(titles=True, desktop=known_desktop, progress=vte >= (7900,))
+
+
+_TERMS_WITH_TITLES = re.compile(
+    r"xterm|tmux|screen|rxvt|alacritty|foot|wezterm|konsole|vte|st-|contour|mintty"
+)
+_PROGRAMS: dict[str, tuple[Desktop, tuple[int, ...]]] = {
+    "iTerm.app": ("osc9", (3, 6, 6)),
+    "WezTerm": ("osc777", (20250301,)),
+    "ghostty": ("osc777", ()),
+    "mintty": ("", ()),
+}
+"""For each program, the sequence of its notifications, and the first version that shows
+progress.
+"""
+_TERMS_WITH_DESKTOP = ("xterm-kitty", "foot", "rxvt-unicode", "contour")
+_VARIABLES_WITH_DESKTOP = {"KITTY_WINDOW_ID", "KONSOLE_VERSION"}
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -128,20 +137,20 @@ class Attention:
         self._is_lent = False
         """Another program has the terminal."""
         self._away: Recap | None = None
-        """The time since the user looked away."""
+        """Counts what happens while the user looks away."""
         self._ticket: str | None = None
         self._done = self._total = 0
         self._last: StepFinished | None = None
-        """The step that has ended in this turn."""
+        """The step that ended last in this turn."""
         self._is_at_work = self._is_asking = self._has_failed = False
         self._shown: tuple[str, str] = ("", "")
         """The title and the progress that were written last."""
         self._shown_at = 0.0
         self.session: Recap | None = None
-        """The time since the start."""
+        """Counts what happens in the session."""
 
     def open(self, settings: Notifications, spent: Callable[[], Cost]) -> None:
-        """From now on, by these settings."""
+        """Begin with these settings."""
         self._settings = settings
         self._spent = spent
         self.session = Recap(spent)
@@ -159,9 +168,7 @@ class Attention:
         self._settings = None
 
     def lend(self) -> None:
-        """Lend the terminal to another program: restore its title and its place in the
-        taskbar.
-        """
+        """Restore the title and the taskbar while another program has the terminal."""
         if not self._is_lent and self._settings is not None:
             if self._shown[1]:
                 self._send(self._through(_NO_PROGRESS))
@@ -180,8 +187,8 @@ class Attention:
         self._show()
 
     def end(self, problem: str = "", *, stopped: bool = False) -> None:
-        """The turn is over, and nothing follows it by itself. `problem` is the error
-        that ended it, if any.
+        """A turn is over, and no queued line follows. `problem` is the error that ended
+        it.
         """
         failed = self._last is not None and self._last.status is StepStatus.FAILED
         self._is_at_work, self._has_failed = False, bool(problem) or failed
@@ -197,7 +204,7 @@ class Attention:
         return [recap for recap in (self._away, self.session) if recap is not None]
 
     def ask(self, question: str) -> None:
-        """The person is asked something."""
+        """A question to the user is open."""
         self._is_asking = True
         for recap in self._recaps:
             recap.questions += 1
@@ -238,21 +245,17 @@ class Attention:
         away, self._away = self._away, None
         if away is None or away.is_empty:
             return ""
-        words = [away.steps] if away.steps else []
-        words += [away.cost] if away.cost else []
-        words += (
-            [f"{away.questions} question{'s' * (away.questions != 1)}"]
-            if away.questions
-            else []
-        )
-        words += ["one needs your answer"] if self._is_asking else []
-        words += [f"error: {away.problem}"] if away.problem else []
-        words += (
-            ["still running" if self._is_at_work else "it is your turn"]
-            if not self._is_asking
-            else []
-        )
-        return f"While you were away ({away.time}): {' · '.join(words)}"
+        facts = [away.steps, away.cost]
+        if away.questions:
+            facts.append(f"{away.questions} question{'s' * (away.questions != 1)}")
+        if self._is_asking:
+            facts.append("one needs your answer")
+        if away.problem:
+            facts.append(f"error: {away.problem}")
+        if not self._is_asking:
+            facts.append("still running" if self._is_at_work else "it is your turn")
+        words = " · ".join(filter(None, facts))
+        return f"While you were away ({away.time}): {words}"
 
     @property
     def _ended(self) -> str:
@@ -273,13 +276,13 @@ class Attention:
             return
         if settings.bell:
             self._send("\x07")
-        chosen = (
-            self._terminal.desktop if settings.desktop == "auto" else settings.desktop
-        )
+        desktop: str = settings.desktop
+        if desktop == "auto":
+            desktop = self._terminal.desktop
         name, text = _plain(f"cdd · {self._project}"), _plain(text)
-        if chosen == "osc9":
+        if desktop == "osc9":
             self._send(self._through(f"\x1b]9;{name}: {text}\x07"))
-        elif chosen == "osc777":
+        elif desktop == "osc777":
             title, body = name.replace(";", ","), text.replace(";", ",")
             self._send(self._through(f"\x1b]777;notify;{title};{body}\x07"))
 
@@ -288,47 +291,45 @@ class Attention:
         settings = self._settings
         if settings is None or self._is_lent:
             return
-        of = f"{self._done}/{self._total}" if self._total and self._ticket else ""
-        mark = (
-            "?"
-            if self._is_asking
-            else "✗"
-            if self._has_failed
-            else "…"
-            if self._is_at_work
-            else ""
-        )
-        title = _plain(
-            " · ".join(
-                filter(
-                    None, (f"{mark} {of}".strip(), self._ticket or self._project, "cdd")
-                )
-            )
-        )
-        state = (
-            _WAITING
-            if self._is_asking
-            else _FAILED
-            if self._has_failed
-            else _NORMAL
-            if self._is_at_work
-            else 0
-        )
-        progress = (
-            f"\x1b]9;4;{state};{100 * self._done // self._total}\x07"
-            if of and state
-            else ""
-        )
-        has_title = settings.title and self._terminal.titles
-        has_progress = settings.progress == "on" or (
-            settings.progress == "auto" and self._terminal.progress
-        )
-        if has_title and title != self._shown[0]:
-            self._send(f"{'' if self._shown[0] else _KEEP_TITLE}\x1b]2;{title}\x07")
-        if has_progress and progress != self._shown[1]:
-            self._send(self._through(progress or _NO_PROGRESS))
-            self._shown_at = monotonic()
-        self._shown = (title if has_title else "", progress if has_progress else "")
+        shown_title, shown_progress = self._shown
+        title = progress = ""
+        if settings.title and self._terminal.titles:
+            title = self._title()
+            if title != shown_title:
+                keep = "" if shown_title else _KEEP_TITLE
+                self._send(f"{keep}\x1b]2;{title}\x07")
+        is_auto = settings.progress == "auto" and self._terminal.progress
+        if is_auto or settings.progress == "on":
+            progress = self._progress()
+            if progress != shown_progress:
+                self._send(self._through(progress or _NO_PROGRESS))
+                self._shown_at = monotonic()
+        self._shown = (title, progress)
+
+    @property
+    def _activity(self) -> _Activity:
+        if self._is_asking:
+            return _ASKING
+        if self._has_failed:
+            return _FAILED
+        return _AT_WORK if self._is_at_work else _AT_REST
+
+    def _title(self) -> str:
+        count = f"{self._done}/{self._total}" if self._has_plan else ""
+        status = f"{self._activity.sign} {count}".strip()
+        parts = (status, self._ticket or self._project, "cdd")
+        return _plain(" · ".join(filter(None, parts)))
+
+    def _progress(self) -> str:
+        """Return the sequence for the taskbar; empty without a plan, or at rest."""
+        colour = self._activity.colour
+        if not colour or not self._has_plan:
+            return ""
+        return f"\x1b]9;4;{colour};{100 * self._done // self._total}\x07"
+
+    @property
+    def _has_plan(self) -> bool:
+        return bool(self._total and self._ticket)
 
     def _through(self, sequence: str) -> str:
         """Wrap a sequence so that tmux passes it on (`allow-passthrough`)."""
@@ -341,9 +342,8 @@ class Attention:
 
 
 class Calling(Struct, frozen=True):
-    """The `Frontend` port, which calls the user before each question. Other people may
-    read a call, and it may stay on the desktop, so it has no words of a model, a
-    command or a file.
+    """The `Frontend` port, which calls the user before each question. Others may read
+    the desktop, so a call has no words of a model, a command or a file.
     """
 
     person: Frontend
@@ -385,7 +385,5 @@ def _call_for(proposal: Proposal) -> str:
 
 
 def _plain(text: str) -> str:
-    """Somebody else's words on one line, of which no terminal does more than show
-    them.
-    """
+    """Return a text on one line that no terminal interprets."""
     return sanitize_for_display(" ".join(text.split()))[:_LONGEST]

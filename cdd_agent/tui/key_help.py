@@ -3,12 +3,13 @@
 from textual.binding import BindingType
 
 from cdd_agent.tui.bindings import SHELL_BINDINGS
-from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.inspector.criteria_tab import CriteriaTab
+from cdd_agent.tui.inspector.row_list import RowList
+from cdd_agent.tui.inspector.screen import InspectorScreen
+from cdd_agent.tui.inspector.step_tab import StepTab
 from cdd_agent.tui.keys import IN_THE_PROMPT, IN_THE_TRANSCRIPT, Key, keys_of
 from cdd_agent.tui.screens.chooser import Chooser
 from cdd_agent.tui.screens.overlay import Overlay
-from cdd_agent.tui.step_screen import StepScreen
-from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt_area import PromptArea
@@ -45,8 +46,9 @@ def on_screens() -> dict[str, tuple[Key, ...]]:
         ),
         "Finding": keys(FindBar.BINDINGS),
         "The plan": keys(StepList.BINDINGS),
-        "A step": keys(StepScreen.BINDINGS),
-        "The criteria": keys(CriteriaScreen.BINDINGS),
-        "The timeline": keys(TimelineScreen.BINDINGS),
+        "The inspector": keys(InspectorScreen.BINDINGS),
+        "Its step": keys(StepTab.BINDINGS),
+        "Its lists": keys(RowList.BINDINGS),
+        "Its criteria": keys(CriteriaTab.BINDINGS),
         "Lists: commands, tickets, settings": keys(Chooser.BINDINGS, Overlay.BINDINGS),
     }

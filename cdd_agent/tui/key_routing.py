@@ -86,16 +86,15 @@ class KeyRouting(ShellBase):
         return self._is_answer(event) or self._is_directed(event)
 
     def _is_too_early(self, event: events.Key) -> bool:
-        """True if the key was pressed before the screen of a step appeared. A letter is
+        """True if the key was pressed before the inspector appeared. A letter is
         typed into the prompt below.
         """
         self.asking.is_covered(event)
         if event.key == "enter":
             self.home.press_enter_elsewhere(event)
-        screen, shown_at = self.step_screen
-        if self.screen is not screen or event.key in _LEAVING:
+        if self.screen is not self.inspector or event.key in _LEAVING:
             return False
-        if self.clock.pressed(event) >= shown_at:
+        if self.clock.pressed(event) >= self.inspector_shown_at:
             return False
         if event.is_printable and event.character:
             area = self.home.prompt.area

@@ -59,8 +59,8 @@ class Leaving(ShellBase):
         self.notify(f"{hint}Press Ctrl+C again to quit.", timeout=SHORT_MESSAGE)
 
     def on_prompt_stopped(self) -> None:
-        """Escape: cancel a screen that is about to open, or else stop the turn."""
-        if not self.workers.cancel_group(self, "step") and not self.stop_turn():
+        """Escape: stop the turn."""
+        if not self.stop_turn():
             self.show_no_effect("escape")
 
     def action_leave(self) -> None:

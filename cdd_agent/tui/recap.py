@@ -1,4 +1,4 @@
-"""A stretch of time in a few words, for who comes back and for who leaves."""
+"""A summary of a session, or of the time while the user looked away."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 class Recap:
-    """Counts the events from now on."""
+    """Counts the events since it was created."""
 
     def __init__(self, spent: Callable[[], Cost], ticket: str | None = None) -> None:
-        """`spent` are the tokens and the money of the session so far."""
+        """`spent` returns the cost of the session so far."""
         self.spent = spent
         self.questions = 0
-        """That were asked."""
         self.turns = 0
-        """That are over."""
+        """Turns that are over."""
         self.problem = ""
-        """The error that ended the last of these."""
+        """The error that ended the last turn."""
         self.ticket = ticket
         """The ticket of the active or last agent."""
-        self._steps: dict[tuple[str | None, int], StepOutcome] = {}
-        self._began, self._before = monotonic(), spent()
+        self._outcomes: dict[tuple[str | None, int], StepOutcome] = {}
+        self._start = monotonic()
+        self._cost_at_start = spent()
 
     def receive(self, event: Event) -> None:
         match event:
@@ -45,41 +45,39 @@ class Recap:
             case StepFinished(step=step, outcome=outcome) if (
                 outcome is not StepOutcome.OPEN
             ):
-                self._steps[self.ticket, step] = outcome
+                self._outcomes[self.ticket, step] = outcome
             case _:
                 pass
 
     @property
     def is_empty(self) -> bool:
-        return not (self._steps or self.questions or self.turns)
+        return not (self._outcomes or self.questions or self.turns)
 
     @property
     def name(self) -> str:
-        """The ticket that was worked on, or how many."""
-        tickets = {ticket for ticket, _ in self._steps} or {self.ticket}
-        return (
-            f"{len(tickets)} tickets"
-            if len(tickets) > 1
-            else self.ticket or "This session"
-        )
+        """The ticket that was worked on, or the number of tickets."""
+        tickets = {ticket for ticket, _ in self._outcomes}
+        if len(tickets) > 1:
+            return f"{len(tickets)} tickets"
+        return self.ticket or "This session"
 
     @property
     def steps(self) -> str:
-        """The steps that ended: "3 steps passed, 1 failed"; empty without any."""
-        return steps_since(StepTally.count(self._steps.values()))
+        """The steps that ended, as "3 steps passed, 1 failed"; empty without any."""
+        return steps_since(StepTally.count(self._outcomes.values()))
 
     @property
     def cost(self) -> str:
-        """The tokens and the money that it took since; empty where that is nothing."""
-        now, before = self.spent(), self._before
-        taken = replace(
-            now,
-            tokens=now.tokens - before.tokens,
-            usd=(now.usd or 0.0) - (before.usd or 0.0),
-            cached_tokens=now.cached_tokens - before.cached_tokens,
+        """The tokens and the money since the start; empty without any."""
+        total, start = self.spent(), self._cost_at_start
+        cost = replace(
+            total,
+            tokens=total.tokens - start.tokens,
+            usd=(total.usd or 0.0) - (start.usd or 0.0),
+            cached_tokens=total.cached_tokens - start.cached_tokens,
         )
-        return taken.in_full() if taken.tokens else ""
+        return cost.in_full() if cost.tokens else ""
 
     @property
     def time(self) -> str:
-        return str(timedelta(seconds=round(monotonic() - self._began)))
+        return str(timedelta(seconds=round(monotonic() - self._start)))

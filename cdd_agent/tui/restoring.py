@@ -5,18 +5,11 @@ from collections.abc import Sequence
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
     ReplyDelta,
-    ToolFinished,
 )
 from cdd_agent.events.notices import Answer, Notice
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.shell_events import PersonSaid
-from cdd_agent.events.step_events import (
-    ChangesApplied,
-    CommandOutput,
-    StepDiff,
-    TestsFinished,
-    TestsStarted,
-)
+from cdd_agent.events.step_events import StepDiff
 from cdd_agent.events.stream import Event, SessionRestored
 from cdd_agent.events.ticket_events import PlanChecked, PlanProposed
 from cdd_agent.tui.transcript.actions import (
@@ -24,6 +17,7 @@ from cdd_agent.tui.transcript.actions import (
     reply_block,
     show_diff,
     show_line,
+    text_block,
 )
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.folds import Foldable, Opening
@@ -66,13 +60,13 @@ def _older_block(events: Sequence[Event]) -> Foldable:
         else:
             texts += [text for text, _ in describe(event, Face.SHELL)]
     first = "1 earlier entry" if len(events) == 1 else f"{len(events)} earlier entries"
-    return reply_block("\n".join([first, *texts]), "conversation")
+    return text_block("\n".join([first, *texts]), "conversation")
 
 
 def _proposal_block(event: PlanProposed) -> Foldable:
     """Return a proposed plan, folded to what was proposed."""
     parts = [proposal_heading(event), *change_lines(event), event.text]
-    return reply_block("\n".join(parts), "plan")
+    return text_block("\n".join(parts), "plan")
 
 
 def _restore(transcript: Transcript, blocks: ActionBlocks, event: Event) -> None:
@@ -82,21 +76,15 @@ def _restore(transcript: Transcript, blocks: ActionBlocks, event: Event) -> None
         case Answer(text=text):
             transcript.add(BlockKind.MARKDOWN, text)
         case ReplyDelta(text=text):
-            transcript.add_foldable(reply_block(text))
+            transcript.add_foldable(reply_block(text, transcript))
         case PlanProposed():
             transcript.add_foldable(_proposal_block(event))
         case ConversationShortened(summary=summary) if summary:
-            transcript.add_foldable(reply_block(summary, "summary"))
-        case StepDiff(diff=diff) | OutsideDiff(diff=diff):
+            transcript.add_foldable(text_block(summary, "summary"))
+        case StepDiff():
+            blocks.show_restored(event)
+        case OutsideDiff(diff=diff):
             show_diff(transcript, diff, Opening.HEADER)
-        case (
-            ToolFinished()
-            | ChangesApplied()
-            | TestsStarted()
-            | CommandOutput()
-            | TestsFinished()
-        ):
-            blocks.show(event)
-        case _:
+        case _ if not blocks.show(event):
             for line, tone in describe(event, Face.SHELL):
                 transcript.add(BLOCKS[tone], line)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
 from textual import work
 
-from cdd_agent.commands.registry import handle
-from cdd_agent.errors import BadInput, CddError
-from cdd_agent.events.stream import beside_the_turn
+from cdd_agent.errors import BadInput
 from cdd_agent.tui.app_base import SHORT_MESSAGE, ShellBase
 from cdd_agent.tui.editor import edit_at_line
 from cdd_agent.tui.transcript.diff import SIDE_BY_SIDE_WIDTH
@@ -20,16 +16,15 @@ from cdd_agent.tui.widgets.question import ReviewQuestion
 from cdd_agent.tui.widgets.steps import StepList
 
 if TYPE_CHECKING:
-    from cdd_agent.tui.step_screen import StepScreen
+    from cdd_agent.tui.inspector.screen import InspectorScreen
     from cdd_agent.tui.transcript.widget import Transcript
 
 HOME_ACTIONS = (
     *(
         "open_screen",
         "toggle_thoughts",
-        "show_criteria",
+        "inspect",
         "toggle_plan",
-        "show_timeline",
         "find",
         "choose_block",
     ),
@@ -65,95 +60,38 @@ class ScreenActions(ShellBase):
             steps.fold(is_folded=False)
             self.home.set_focus(steps)
 
-    @work(exclusive=True, group="timeline")
-    async def action_show_timeline(self) -> None:
-        """F7: open the timeline of the run, to undo or redo steps from there."""
+    def action_inspect(self, tab: str) -> None:
+        """F3, F7 and F8: open the inspector at a tab, also while a turn runs."""
+        self.inspect(tab)
+
+    def inspect(
+        self, tab: str, slug: str | None = None, number: int | None = None
+    ) -> None:
+        """Open the inspector of a ticket, by default of the current one."""
         # late: screens are imported when one is opened
-        from cdd_agent.tui.timeline_screen import TimelineScreen  # noqa: PLC0415
+        from cdd_agent.tui.inspector.opening import open_inspector  # noqa: PLC0415
 
-        if self.screen is not self.home or self.session is None:
-            return
-        try:
-            timeline = await asyncio.to_thread(self.session.timeline)
-        except CddError as error:
-            self.notify_error(error)
-            return
-        if not timeline.steps and not timeline.undone:
-            self.notify("No step has run yet.", markup=False)
-            return
-        look_at = partial(self.session.look_at_step, slug=timeline.ticket_slug)
-        screen = TimelineScreen(timeline, look_at, self.session.preview_undo)
-        self.push_screen(screen, self._say_to_run)
+        screen = open_inspector(self, tab, slug=slug, number=number)
+        if screen is not None:
+            self.inspector, self.inspector_shown_at = screen, inf
+            screen.call_after_refresh(self._note_inspector)
 
-    def _say_to_run(self, line: str | None) -> None:
-        """Put a word for the Executor into the prompt, or the slash command that does
-        the same.
-        """
-        is_its_own = self.home.agent is not None and self.home.agent.name == "executor"
-        slug = self.session.last_ticket if self.session is not None else None
-        if line and not is_its_own:
-            word, _, step = line.partition(" ")
-            if word in ("undo", "redo"):
-                line = " ".join(filter(None, (f"/{word}", slug, step)))
-            else:
-                line = f"/exec {slug}"
-                self.notify(
-                    f"The run is not open. Send `{line}` to open it, then type"
-                    f" `{word}`.",
-                    markup=False,
-                )
-        self.say_from_screen(line)
-
-    @work(exclusive=True, group="criteria")
-    async def action_show_criteria(self) -> None:
-        """F3: show the steps and tests of each criterion, also while a turn runs."""
-        if self.session is None:
-            return
-        try:
-            with beside_the_turn():
-                await handle(self.session, "/criteria")
-        except CddError as error:
-            self.notify_error(error)
+    def _note_inspector(self) -> None:
+        self.inspector_shown_at = self.clock.now()
 
     def on_step_list_step_chosen(self, event: StepList.StepChosen) -> None:
         self.open_step(event.number)
 
-    @work(exclusive=True, group="step")
-    async def open_step(self, number: int) -> None:
-        """Show the details of a step on a screen, or on the step screen that is already
-        open.
-        """
-        # late: screens are imported when one is opened
-        from cdd_agent.tui.step_screen import StepScreen  # noqa: PLC0415
-
-        if self.session is None:
-            return
-        try:
-            details = await asyncio.to_thread(self.session.look_at_step, number)
-        except CddError as error:
-            self.notify_error(error)
-            return
-        if isinstance(self.screen, StepScreen):
-            self.screen.show(details)
-        elif self.screen is self.home:
-            screen = StepScreen(details, self._walk_to_step)
-            self.step_screen = screen, inf
-            self.push_screen(screen, self._say_to_run)
-            screen.call_after_refresh(self._note_step_screen, screen)
-
-    def _note_step_screen(self, screen: StepScreen) -> None:
-        self.step_screen = screen, self.clock.now()
-
-    def _walk_to_step(self, by: int) -> None:
-        steps = self.home.steps
-        before = steps.seen()
-        if (number := steps.walk(by)) is not None and steps.seen() != before:
-            self.open_step(number)
+    def open_step(self, number: int) -> None:
+        """Open the inspector at a step of the current ticket."""
+        self.inspect("step", number=number)
 
     @work(group="editor", exclusive=True)
-    async def on_step_screen_edit_asked(self, event: StepScreen.EditAsked) -> None:
+    async def on_inspector_screen_edit_requested(
+        self, event: InspectorScreen.EditRequested
+    ) -> None:
         # late: screens are imported when one is opened
-        from cdd_agent.tui.step_editing import edit_step  # noqa: PLC0415
+        from cdd_agent.tui.inspector.step_editing import edit_step  # noqa: PLC0415
 
         await edit_step(self, event.ticket_slug, event.number)
 

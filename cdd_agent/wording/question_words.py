@@ -85,7 +85,7 @@ def _undo(proposal: UndoProposed) -> str:
         ("  changed by commands, left unchanged:", proposal.others),
         ("  commits that stay:", tuple(name[:10] for name in proposal.commits)),
         (
-            "  not undone, other effects of:",
+            "  ran, with other effects that stay:",
             tuple(f"`{' '.join(command.split())}`" for command in proposal.commands),
         ),
     )

@@ -4,6 +4,7 @@ whatever made it.
 
 import json
 import stat
+import subprocess
 from collections.abc import Iterable, Mapping
 from itertools import permutations
 from pathlib import Path, PurePosixPath
@@ -24,7 +25,7 @@ from cdd_agent.events.outside_events import (
     OutsideRedone,
     OutsideUndone,
 )
-from cdd_agent.events.question_events import Choice, UndoProposed
+from cdd_agent.events.question_events import Choice, Proposal, UndoProposed
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone
 from cdd_agent.events.stream import Event, ignore_event
 from cdd_agent.frontend import Nobody
@@ -162,7 +163,7 @@ async def make(project: Sandbox, session: Session, name: str) -> State:
 
 def write_elsewhere(root: Path, path: PurePosixPath, content: bytes) -> None:
     """Write a file as `cdd run` does in another terminal."""
-    changes = OutsideChanges.of(root, Redactor())
+    changes = OutsideChanges.open(root, Redactor())
     work = OutsideWork(changes, ignore_event, "cdd run plan.yaml")
     place = root / path
     before = place.read_bytes() if place.exists() else None
@@ -363,6 +364,86 @@ async def test_contents_and_later_edits(
     assert state(project.root).get("a.txt") == edited
 
 
+def nest(root: Path) -> None:
+    folder = root / "lib" / "core"
+    folder.mkdir(parents=True)
+    for place in (root, folder):
+        subprocess.run(["git", "init", "-q"], cwd=place, check=True)
+    (folder / "calc.txt").write_text(TEXT)
+
+
+def run_by_users(root: Path) -> None:
+    (root / "run.sh").write_text(TEXT)
+    (root / "run.sh").chmod(0o755)
+
+
+def in_a_folder(root: Path) -> None:
+    (root / "deep").mkdir()
+    (root / "deep" / "old.txt").write_text(TEXT)
+
+
+class Patch(Struct, frozen=True):
+    """A change of a step that is no plain edit."""
+
+    path: str
+    reply: str
+    also: tuple[str, ...] = ()
+
+
+EDIT_OF = "{path}\n<<<<<<< SEARCH\ntwo\n=======\nTWO\n>>>>>>> REPLACE\n"
+PLACES = {
+    "in a nested repository": (nest, Patch("lib/core/calc.txt", EDIT_OF)),
+    "executable": (run_by_users, Patch("run.sh", EDIT_OF)),
+    "deleted": (
+        in_a_folder,
+        Patch(
+            "deep/old.txt",
+            "*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n",
+            ("`deep/old.txt` (deleted)",),
+        ),
+    ),
+    "renamed": (
+        in_a_folder,
+        Patch(
+            "deep/old.txt",
+            "*** Begin Patch\n*** Update File: {path}\n*** Move to: deep/new.txt\n"
+            "@@\n one\n-two\n+TWO\n*** End Patch\n",
+            ("`deep/new.txt`",),
+        ),
+    ),
+}
+
+
+@each_row("kind", PLACES, ids=str)
+async def test_files_of_all_kinds_go_back_and_forth(
+    project: Sandbox, kind: str
+) -> None:
+    prepare, patch = PLACES[kind]
+    prepare(project.root)
+    project.frontend = UndoUser()
+    project.write(Step(patch.path, "none", also=patch.also))
+    replies: list[str | ScriptedReply] = [patch.reply.format(path=patch.path)]
+    by_chat = patch.reply is EDIT_OF
+    if by_chat:
+        replies += [edits(patch.path, "four", "FOUR"), "Done."]
+    session = project.replies(*replies).session()
+    states = [state(project.root)]
+    await say(session, f"/exec {SLUG}")
+    await say(session, "c")
+    assert project.statuses() == ["completed"]
+    states.append(state(project.root))
+    if by_chat:
+        await say(session, "write four large")
+        states.append(state(project.root))
+    assert len({str(each) for each in states}) == len(states)
+    for expected in reversed(states[:-1]):
+        await say(session, "/undo")
+        assert state(project.root) == expected
+    for expected in states[1:]:
+        await say(session, "/redo")
+        assert state(project.root) == expected
+
+
 # Sessions
 
 
@@ -456,9 +537,19 @@ async def test_a_diff_without_a_name_shows_the_newest_change(project: Sandbox) -
     assert OutsideDiff in kinds(await say(session, "/diff change-1"))
 
 
-async def test_a_step_number_without_a_ticket_is_refused(project: Sandbox) -> None:
-    with pytest.raises(BadInput):
-        await say(project.session(), "/undo 1")
+async def test_a_step_without_a_ticket_and_an_unknown_change_are_refused(
+    project: Sandbox,
+) -> None:
+    for line in ("/undo 1", "/undo change-1", "/redo change-1", "/diff change-1"):
+        with pytest.raises(BadInput):
+            await say(project.session(), line)
+    session = opened(project, ["a turn of chat"])
+    await make(project, session, "a turn of chat")
+    after = state(project.root)
+    for word in ("undo", "redo", "diff"):
+        with pytest.raises(BadInput):
+            await say(session, f"/{word} change-1 2")
+    assert state(project.root) == after
 
 
 # Interruptions and other processes
@@ -492,7 +583,7 @@ async def test_an_undo_that_was_killed_is_finished_without_a_question(
 
 async def test_work_under_way_is_not_undone(project: Sandbox) -> None:
     session = project.session()
-    changes = OutsideChanges.of(project.root, Redactor())
+    changes = OutsideChanges.open(project.root, Redactor())
     work = OutsideWork(changes, ignore_event, "cdd run plan.yaml")
     path = PurePosixPath("new.txt")
     with work.writing(ChangeSet((FileChange(path, None, b"x"),)), "create"):
@@ -518,6 +609,26 @@ async def test_a_run_that_another_process_holds_is_not_undone(
         await say(session, "/undo")
     assert not asked(project)
     assert state(project.root) == after
+
+
+async def test_a_change_that_another_shell_undid_meanwhile_is_not_undone_again(
+    project: Sandbox,
+) -> None:
+    """The question is open in one shell, and the other one undoes the change."""
+    session = opened(project, ["work in another terminal"])
+    before = await make(project, session, "work in another terminal")
+
+    class Slow(UndoUser):
+        async def approve(self, proposal: Proposal) -> Choice:
+            await say(other, "/undo change-1")
+            return await super().approve(proposal)
+
+    other = project.session()
+    session.frontend = Slow()
+    assert NoticeKind.NOT_DONE in noticed(await say(session, "/undo"))
+    assert state(project.root) == before
+    await say(session, "/redo")
+    assert "else.txt" in state(project.root)
 
 
 async def test_a_step_that_ended_while_the_change_was_chosen_is_not_undone(

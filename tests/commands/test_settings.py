@@ -358,3 +358,16 @@ async def test_an_address_with_a_password_is_not_saved(
     with pytest.raises(BadInput, match="password"):
         await save_setting(session, "api_base", "http://u:p@127.0.0.1:1/v1")
     assert config.read_text() == FILE
+
+
+async def test_a_setting_of_the_shell_leaves_the_models_alone(
+    sandbox: Sandbox,
+) -> None:
+    session = sandbox.session()
+    used: list[Config] = []
+    session.use = used.append
+    await save_setting(session, "theme", "nord", Place.SESSION)
+    assert session.project.config.theme == "nord"
+    assert used == []
+    await save_setting(session, "jobs", "2", Place.SESSION)
+    assert len(used) == 1

@@ -142,7 +142,7 @@ def failure_as_seen(sandbox: Sandbox) -> dict[str, Any]:
             path.name: (path.read_text(), path.stat().st_mode)
             for path in sandbox.root.glob("*.txt")
         },
-        "details": step_details(sandbox.root, ticket, 2, redactor).attempts,
+        "details": step_details(ticket, 2, redactor).attempts,
         "panel": (view.status, view.error, view.verification, view.attempts),
         "report": {
             key: report["steps"][1][key]

@@ -179,7 +179,7 @@ def command(root: Path, cause: Cause, code: str) -> None:
 
 
 def undoing(root: Path, told: list[Event]) -> OutsideUndoing:
-    return OutsideUndoing(OutsideChanges.of(root, Redactor()), told.append)
+    return OutsideUndoing(OutsideChanges.open(root, Redactor()), told.append)
 
 
 def go(root: Path, word: Word) -> list[Event]:
@@ -203,7 +203,7 @@ def redo(root: Path) -> OutsideRedone:
 
 def listed(root: Path) -> OutsideListed:
     tickets = TicketStore(root)
-    changes = OutsideChanges.of(root, Redactor())
+    changes = OutsideChanges.open(root, Redactor())
     return list_changes(ChangeHistory(tickets, changes, Redactor()))
 
 
@@ -392,7 +392,7 @@ def test_who_caused_what_is_in_the_ledger(root: Path) -> None:
     talk(root, ("edit_file", {"file_path": "b.txt", "find": "one", "replace": "ONE"}))
     causes = [
         [entry.by for entry in change.entries if entry.by]
-        for change in OutsideChanges.of(root, Redactor()).all()
+        for change in OutsideChanges.open(root, Redactor()).all()
     ]
     reply = f"cdd apply {root.parent / 'reply.md'}"
     plan = f"cdd run {root.parent / 'plan.yaml'}"
@@ -470,7 +470,7 @@ def test_the_oldest_records_are_removed(
 
 def test_a_content_that_is_gone_is_an_error_with_the_folder(root: Path) -> None:
     edit(root, "apply", "a.txt", "one", "ONE")
-    (change,) = OutsideChanges.of(root, Redactor()).all()
+    (change,) = OutsideChanges.open(root, Redactor()).all()
     for content in (change.record.folder / "versions").iterdir():
         content.unlink()
     with pytest.raises(BadInput) as caught:
@@ -490,7 +490,7 @@ def write_new(work: OutsideWork, root: Path, path: str) -> None:
 
 def test_work_at_the_same_time_has_records_of_its_own(root: Path) -> None:
     def do(number: int) -> None:
-        changes = OutsideChanges.of(root, Redactor())
+        changes = OutsideChanges.open(root, Redactor())
         work = OutsideWork(changes, ignore_event, f"work {number}")
         write_new(work, root, f"new-{number}.txt")
         assert work.close() is not None
@@ -508,23 +508,23 @@ def test_work_at_the_same_time_has_records_of_its_own(root: Path) -> None:
 async def test_two_that_look_at_the_project_do_not_disturb_each_other(
     root: Path,
 ) -> None:
-    changes = OutsideChanges.of(root, Redactor())
+    changes = OutsideChanges.open(root, Redactor())
     works = [OutsideWork(changes, ignore_event, name) for name in ("first", "second")]
     states = []
     for work in works:
-        await work.begin_looking()
+        await work.begin_inspecting()
         states.append(work.start_command("make"))
     (root / "made.txt").write_text("x")
     for work, own in zip(works, states, strict=True):
         assert own is not None
-        await work.look_after(own, "make", ())
+        await work.enter_command(own, "make", ())
         outcome = await work.finish()
         assert outcome is not None
         assert outcome.others == ("made.txt",)
 
 
 def test_work_under_way_is_not_undone(root: Path) -> None:
-    work = OutsideWork(OutsideChanges.of(root, Redactor()), ignore_event, "cdd run x")
+    work = OutsideWork(OutsideChanges.open(root, Redactor()), ignore_event, "cdd run x")
     write_new(work, root, "new.txt")
     assert listed(root).changes[0].is_under_way
     with pytest.raises(TicketTaken):
@@ -535,7 +535,7 @@ def test_work_under_way_is_not_undone(root: Path) -> None:
 
 def test_one_undo_at_a_time(root: Path) -> None:
     edit(root, "apply", "a.txt", "two", "TWO")
-    lock = OutsideChanges.of(root, Redactor()).take_lock()
+    lock = OutsideChanges.open(root, Redactor()).take_lock()
     words: tuple[Word, ...] = ("undo", "redo")
     for word in words:
         with pytest.raises(TicketTaken):
@@ -553,7 +553,7 @@ def test_an_undo_that_was_killed_is_finished_by_the_next(
 ) -> None:
     for cause in CAUSES[:2]:
         edit(root, cause, f"{cause}.txt", "", NEW)
-    last = OutsideChanges.of(root, Redactor()).all()[-1]
+    last = OutsideChanges.open(root, Redactor()).all()[-1]
     if is_begun:
         undo(root)
         redo(root)

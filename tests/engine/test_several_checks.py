@@ -288,7 +288,7 @@ async def test_a_suite_in_two_checks_loses_no_test(sandbox: Sandbox) -> None:
     assert (first.evidence.passed, first.evidence.fixed) == (2, 1)
     assert (second.evidence.passed, second.evidence.stayed) == (2, 2)
     ticket, redactor = sandbox.project.tickets.find(SLUG), Redactor()
-    details = step_details(sandbox.root, ticket, 1, redactor)
+    details = step_details(ticket, 1, redactor)
     assert {test.name for test in details.attempts[0].tests} == {ADD, MORE}
     assert all(f"$ {line}" in details.attempts[0].output for line in IN_TWO)
     criteria = criteria_of(ticket.read_spec(), ticket, redactor)

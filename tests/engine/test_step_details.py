@@ -22,9 +22,7 @@ TEST_MUL, MUL = (
 
 
 def details(sandbox: Sandbox, number: int) -> StepDetails:
-    return step_details(
-        sandbox.root, sandbox.project.tickets.find(SLUG), number, Redactor()
-    )
+    return step_details(sandbox.project.tickets.find(SLUG), number, Redactor())
 
 
 async def carried_out(sandbox: Sandbox) -> None:

@@ -1362,7 +1362,7 @@ MUTATIONS = [
     Mutation(
         "a ticket is listed as done while its spec is the same",
         "commands/listing.py",
-        "return not state.criteria or state.done_spec == own.spec_digest()",
+        "return not state.criteria or state.done_spec == user_ticket.spec_digest()",
         "return True",
         "tests/engine/test_edited_spec.py",
     ),
@@ -1560,8 +1560,8 @@ MUTATIONS = [
             (
                 "agents/session_undo.py",
                 "nothing is undone without a yes",
-                "            if is_confirmed or await self._is_wanted(proposal):\n                await run",
-                "            if True:\n                await run",
+                "            if is_confirmed or await self._is_wanted(proposal):\n                self",
+                "            if True:\n                self",
                 "tests/commands/test_session_undo.py",
             ),
             (
@@ -2096,6 +2096,48 @@ MUTATIONS = [
         "return replace(self, completed=frozenset(numbers))",
         "return replace(self)",
         "tests/agents/test_planner.py",
+    ),
+    Mutation(
+        "a proposed command is shown in full",
+        "wording/proposal_words.py",
+        '_PROSE = ("title", ',
+        '_PROSE = ("check", "title", ',
+        "tests/tickets/test_plan_comparison.py",
+    ),
+    Mutation(
+        "a change that reopens a completed step is named",
+        "tickets/plan_comparison.py",
+        "if step.is_completed and step.kind is not StepChangeKind.MOVED",
+        "if False",
+        "tests/tickets/test_plan_comparison.py",
+    ),
+    Mutation(
+        "a reference to a renumbered step is no change",
+        "tickets/plan_comparison.py",
+        "return [labels.get(name, name) for name in names]",
+        "return names",
+        "tests/tickets/test_plan_comparison.py",
+    ),
+    Mutation(
+        "a proposed plan opens at its top",
+        "tui/displays/ticket_display.py",
+        "    transcript.show_from(first_row)\n",
+        "",
+        "tests/tui/test_proposals.py",
+    ),
+    Mutation(
+        "a notification covers no panel",
+        "tui/home.py",
+        "rack.styles.width = region.width",
+        "pass",
+        "tests/tui/test_notifications.py",
+    ),
+    Mutation(
+        "a conversation is shown once in a session",
+        "session.py",
+        "self._shown.add(conversation)",
+        "pass",
+        "tests/tui/test_coming_back.py",
     ),
     Mutation(
         "a step that is changed keeps its id",
@@ -3896,8 +3938,8 @@ MUTATIONS = [
     ),
     Mutation(
         "words of a run that is closed reach no model",
-        "session.py",
-        "meaning = self._meaning_without_run(run_line)",
+        "session_lines.py",
+        "meaning = _read_run_line(session, run_line)",
         "pass",
         "tests/agents/test_run_lines.py",
     ),
@@ -4329,7 +4371,7 @@ MUTATIONS = [
             ),
             (
                 "no added adapter is asked where another is forced",
-                "wiring.py",
+                "model_wiring.py",
                 'if config.model is None or config.model_adapter != "auto":',
                 "if config.model is None:",
             ),
@@ -4419,7 +4461,7 @@ MUTATIONS = [
             (
                 "what other runs spent counts against the limit",
                 "cli/driven.py",
-                "                self._note_others(answer)\n",
+                "                self._note_other_runs(answer)\n",
                 "",
                 "tests/cli/test_driven.py",
             ),
@@ -4433,7 +4475,7 @@ MUTATIONS = [
             (
                 "an answer that is no choice is refused",
                 "cli/driven.py",
-                "if choices and said.choice not in (*choices, NOBODY):",
+                "if choices and received.choice not in (*choices, NOBODY):",
                 "if False:",
                 "tests/cli/test_driven.py",
             ),

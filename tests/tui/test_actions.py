@@ -10,9 +10,11 @@ from textual.pilot import Pilot
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.step_events import (
+    AttemptFailed,
     ChangesApplied,
     CommandOutput,
     FailedTest,
+    StepStarted,
     TestsFinished,
     TestsStarted,
 )
@@ -147,48 +149,114 @@ async def test_a_failed_command_shows_its_last_lines() -> None:
         ]
 
 
-async def test_each_file_of_a_reply_is_a_line_that_opens_to_its_diff() -> None:
-    async with acting() as (actions, transcript, pilot):
+async def test_the_changes_of_a_step_are_open_file_by_file() -> None:
+    async with acting(height=60) as (actions, transcript, pilot):
+        changed = (LONG, SHORT, GONE)
         actions.show(
-            ChangesApplied(
-                1, ("src/a.py",), ("b.py",), ("b.py",), ("c.py",), (LONG, SHORT, GONE)
-            )
+            ChangesApplied(1, ("src/a.py",), ("b.py",), ("b.py",), ("c.py",), changed)
         )
-        assert words(transcript) == [
-            "▸ create src/a.py +30",
-            "▸ edit b.py +1 −1",
-            "▸ delete c.py −1",
-            "! not listed in the plan for this step: b.py",
-        ]
-        await pilot.click(Transcript, offset=(4, 1))
-        await pilot.click(Transcript, offset=(4, 0))
         rows = words(transcript)
-        assert rows[12:17] == [
-            "12 + line_11 = 11",
-            "… 18 more lines",
+        assert rows[:2] == ["▾ create src/a.py +30", "1 + line_0 = 0"]
+        assert rows[31:36] == [
+            "▾ edit b.py +1 −1",
+            "1 - x = 1",
+            "1 + x = 2",
+            "▾ delete c.py −1",
+            "1 - x = 1",
+        ]
+        assert rows[36:] == ["! not listed in the plan for this step: b.py"]
+        await pilot.click(Transcript, offset=(4, 0))
+        assert words(transcript)[:2] == ["▸ create src/a.py +30", "▾ edit b.py +1 −1"]
+
+
+async def test_a_file_with_very_many_changes_shows_the_first_of_them() -> None:
+    text = "".join(f"+{n}\n" for n in range(300))
+    huge = FileDiff(
+        "a.py", 300, 0, f"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1,300 @@\n{text}"
+    )
+    async with acting(height=20) as (actions, transcript, _):
+        actions.show(ChangesApplied(1, ("a.py",), (), (), files=(huge,)))
+        assert words(transcript)[-1] == "… 100 more lines"
+
+
+async def test_the_diff_of_a_step_folds_the_calls_that_made_it() -> None:
+    async with acting() as (actions, transcript, _):
+        call = ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,))
+        in_chat = ToolFinished(
+            None, "x", tool="edit_file", target="b.py", files=(SHORT,)
+        )
+        open_block = ["▾ edit b.py +1 −1", "1 - x = 1", "1 + x = 2"]
+        actions.show(in_chat)
+        actions.show(ChangesApplied(None, (), ("b.py",), (), files=(SHORT,)))
+        assert words(transcript) == open_block
+        actions.show(StepStarted(1, "Make it", 1))
+        actions.show(call)
+        assert words(transcript) == [*open_block, *open_block]
+        actions.show(ChangesApplied(1, (), ("b.py",), (), files=(SHORT,)))
+        assert words(transcript) == [*open_block, "▸ edit b.py +1 −1", *open_block]
+
+
+REPLY = """\
+I change it.
+
+b.py
+<<<<<<< SEARCH
+x = 1
+=======
+x = 2
+>>>>>>> REPLACE
+"""
+
+
+async def test_the_diff_of_a_step_folds_the_reply() -> None:
+    async with acting() as (actions, transcript, pilot):
+        transcript.write(REPLY)
+        await pilot.pause()
+        drawn = ["I change it.", "b.py +1 −1", "- x = 1", "+ x = 2"]
+        assert words(transcript) == drawn
+        transcript.settle()
+        actions.show(ChangesApplied(1, (), ("b.py",), (), files=(SHORT,)))
+        assert words(transcript) == [
+            "▸ Reply · 1 file · 8 lines",
             "▾ edit b.py +1 −1",
             "1 - x = 1",
             "1 + x = 2",
         ]
-
-
-async def test_changes_of_tool_calls_are_not_shown_again_but_summed_up_for_a_step() -> (
-    None
-):
-    async with acting() as (actions, transcript, pilot):
-        actions.show(
-            ToolFinished(None, "x", tool="edit_file", target="b.py", files=(SHORT,))
-        )
-        actions.show(ChangesApplied(None, (), ("b.py",), (), files=(SHORT,)))
-        assert len(words(transcript)) == 3
-        actions.show(
-            ToolFinished(1, "x", tool="edit_file", target="b.py", files=(SHORT,))
-        )
-        actions.show(ChangesApplied(1, (), ("b.py",), (), files=(SHORT,)))
-        assert words(transcript)[6:] == ["▸ written: 1 file +1 −1"]
+        await pilot.click(Transcript, offset=(4, 0))
+        assert words(transcript)[:5] == ["▾ Reply · 1 file · 8 lines", *drawn]
         transcript.choose_block(-1)
-        await pilot.press("enter")
-        assert words(transcript)[7:] == ["b.py +1 −1", "1 - x = 1", "1 + x = 2"]
+        transcript.choose_block(-1)
+        assert transcript.chosen_text == REPLY
+
+
+async def test_a_failed_attempt_is_folded_and_the_next_one_is_open() -> None:
+    async with acting() as (actions, transcript, pilot):
+        transcript.write("I cannot do that.\n")
+        transcript.settle()
+        transcript.write(REPLY)
+        await pilot.pause()
+        transcript.settle()
+        actions.show(ChangesApplied(1, (), ("b.py",), (), files=(SHORT,)))
+        is_action = actions.show(AttemptFailed(1, 1, "1 test failed", True))
+        assert not is_action
+        assert words(transcript) == [
+            "▸ Reply · I cannot do that. 1 line",
+            "▸ Reply · 1 file · 8 lines",
+            "▸ edit b.py +1 −1",
+        ]
+
+
+async def test_the_chat_before_a_step_stays_open() -> None:
+    async with acting() as (actions, transcript, pilot):
+        transcript.write(REPLY)
+        transcript.add(BlockKind.USER, "/run")
+        transcript.write("All is done already.")
+        await pilot.pause()
+        transcript.settle()
+        before = words(transcript)
+        actions.show(ChangesApplied(1, (), (), (), files=()))
+        actions.show(ChangesApplied(1, (), ("b.py",), (), files=(SHORT,)))
+        assert words(transcript)[: len(before)] == before
 
 
 async def test_a_check_that_passes_is_one_line() -> None:
@@ -360,10 +428,10 @@ async def test_a_run_with_tools_and_failed_tests_in_the_shell(sandbox: Sandbox) 
         await person.say("all")
         rows = [" ".join(row.split()) for row in person.screen.splitlines()]
         assert "▾ edit a.txt +1 −1" in rows
+        assert "▸ edit a.txt +1 −1" in rows
         assert "1 - bad" in rows
         assert "1 + good" in rows
         assert any(re.match(r"▸ \$ cat a\.txt \d", row) for row in rows)
-        assert "▸ written: 1 file +1 −1" in rows
         assert any(re.search(r"✓ 1 passed · \d", row) for row in rows)
         at = rows.index("▾ ✗ test_sum.py::test_sum")
         assert rows[at + 1 : at + 3] == ["assert (1 + 1) == 3", "test_sum.py:2"]

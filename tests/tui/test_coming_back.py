@@ -6,6 +6,7 @@ import pytest
 
 from cdd_agent.agents.added_lines import BEGIN
 from cdd_agent.events.stream import SessionRestored
+from cdd_agent.tui.transcript.widget import Transcript
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, asking, changes, plan, step
 from tests.support.projects import SLUG, Sandbox
@@ -79,6 +80,17 @@ async def test_open_questions_follow_the_conversation(sandbox: Sandbox) -> None:
         assert told.index("Which one?") < told.index(ANSWER) < told.index(QUESTION)
         assert told.count(QUESTION) == 1
         assert person.prompt.area.placeholder == "your answer …"
+
+
+async def test_a_question_about_a_proposal_stays_in_sight(planned: Sandbox) -> None:
+    planned.replies(asking(QUESTION))
+    async with person_at(planned, f"/plan {SLUG}") as person:
+        await person.say("and something else")
+    async with person_at(planned, f"/plan {SLUG}", size=(100, 30)) as person:
+        rows = person.screen.split("\n")
+        assert any(f"1. {QUESTION}" in row for row in rows)
+        assert person.app.query_one(Transcript).is_following
+        assert person.app.home.proposal.display
 
 
 async def test_a_dialogue_with_socrates_shows_the_conversation_so_far(

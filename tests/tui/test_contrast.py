@@ -150,9 +150,28 @@ def in_mode(mode: Approval) -> Show:
     return change
 
 
+def editing(*lines: str | list[str]) -> Show:
+    """Open the settings, type to find one of them, and press more keys."""
+
+    async def edit(app: Shell, pilot: Pilot[None]) -> None:
+        await pilot.press("f5")
+        await at_rest(app, pilot)
+        for line in lines:
+            await pilot.press(*(["enter"] if line == "enter" else line))
+            await pilot.pause(0.05)
+
+    return edit
+
+
+DIALOGS = {
+    "choice": editing("approval mode", "enter"),
+    "place": editing("bell", "enter", ["down"], "enter"),
+    "wrong value": editing("attempts", "enter", "00"),
+    "themes": editing("theme", "enter"),
+}
 MODES = {"edits": in_mode("edits"), "auto": in_mode("auto")}
 INKS = {"every ink": show_every_ink, "selection": select_all, "review": review}
-HARD_THEMES = ("light", "solarized-dark", "atom-one-dark")
+HARD_THEMES = ("light", "atom-one-dark")
 """The themes in which most text is unreadable without the table."""
 
 
@@ -174,7 +193,7 @@ async def test_all_text_of_each_screen_can_be_read_in_each_theme(
     monkeypatch.setenv("TERM", "xterm-256color")
     low = []
     async with showing_screens(shop, monkeypatch, (120, 75)) as (app, pilot):
-        for state, show in (STATES | MODES | INKS).items():
+        for state, show in (STATES | DIALOGS | MODES | INKS).items():
             await show(app, pilot)
             await at_rest(app, pilot)
             for name in COLOUR_THEMES if state in INKS else HARD_THEMES:

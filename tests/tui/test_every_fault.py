@@ -281,8 +281,8 @@ OPENED_BY = {
     "ctrl+p": "Palette",
     "f4": "TicketsScreen",
     "f5": "SettingsScreen",
-    "f3": "CriteriaScreen",
-    "f7": "TimelineScreen",
+    "f3": "InspectorScreen",
+    "f7": "InspectorScreen",
     "/board": "BoardScreen",
 }
 

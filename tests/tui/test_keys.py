@@ -4,27 +4,27 @@ one, or it says that the key has done nothing.
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from cdd_agent.changes.review import Review
+from cdd_agent.engine.run_inspection import RunInspection
 from cdd_agent.engine.step_details import StepDetails
-from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events.question_events import CommandProposed
-from cdd_agent.events.step_events import UndoPreview
+from cdd_agent.events.step_events import AttemptFailed, StepStarted
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
+from cdd_agent.events.ticket_events import CriterionProof
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.inspector.screen import InspectorScreen
+from cdd_agent.tui.inspector.source import InspectorTab
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.wish import Wish
-from cdd_agent.tui.step_screen import StepScreen
-from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.prompt_area import PromptArea
@@ -32,6 +32,12 @@ from cdd_agent.tui.widgets.steps import StepList
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.support.reviews import review_of
 from tests.tui.held_model import HeldModel
+from tests.tui.inspector.examples import (
+    FakeRun,
+    inspection_of,
+    inspector,
+    timeline_of,
+)
 from tests.tui.person import Person, person_at
 from tests.tui.test_focus import FOCI, Move
 from tests.tui.test_snapshots import ATTEMPT, PLAN_STEP
@@ -46,7 +52,7 @@ def bound(*bindings: BindingType) -> tuple[str, ...]:
     return tuple(key for key in keys if key not in ("ctrl+d", "ctrl+q", "ctrl+z"))
 
 
-def bound_by(screen: Screen[str] | Screen[None]) -> tuple[str, ...]:
+def bound_by(screen: Screen[Any]) -> tuple[str, ...]:
     """The keys that the shell's own classes bind on a screen, one for each action."""
     bindings = list[BindingType]()
     for kind in type(screen).__mro__:
@@ -267,30 +273,26 @@ VIEW = StepSummary(3, "Write the report", StepStatus.FAILED, error="it failed")
 DETAILS = StepDetails(SLUG, PLAN_STEP, VIEW, (ATTEMPT, ATTEMPT))
 
 
-async def preview(number: int) -> UndoPreview:
-    return UndoPreview((number,), ("a.txt",), ("b.txt",), ())
+CRITERIA = (
+    CriterionProof(1, "It is good", (VIEW,)),
+    CriterionProof(2, "It is short"),
+)
+RUN = FakeRun(
+    replace(inspection_of([VIEW]), criteria=CRITERIA, undone=(VIEW,)),
+    lambda number: DETAILS,
+    timeline_of(
+        StepStarted(3, VIEW.title, 1), AttemptFailed(3, 1, "no", will_retry=False)
+    ),
+)
 
 
-SCREENS: tuple[Callable[[], Screen[str] | Screen[None]], ...] = (
-    lambda: StepScreen(DETAILS, lambda by: None),
-    lambda: StepScreen(replace(DETAILS, attempts=()), lambda by: None),
-    lambda: CriteriaScreen(
-        CriteriaShown(
-            SLUG,
-            "Say words",
-            (
-                CriterionProof(1, "It is good", (VIEW,)),
-                CriterionProof(2, "It is short"),
-            ),
-        ),
-        lambda number: DETAILS,
-    ),
-    lambda: CriteriaScreen(
-        CriteriaShown(SLUG, "Say words", ()), lambda number: DETAILS
-    ),
-    lambda: TimelineScreen(
-        Timeline(SLUG, (VIEW, VIEW), (VIEW,)), lambda number: DETAILS, preview
-    ),
+SCREENS: tuple[Callable[[], Screen[Any]], ...] = (
+    lambda: inspector(RUN),
+    lambda: inspector(FakeRun(RunInspection(SLUG))),
+    lambda: inspector(RUN, InspectorTab.CRITERIA),
+    lambda: inspector(FakeRun(RunInspection(SLUG)), InspectorTab.CRITERIA),
+    lambda: inspector(RUN, InspectorTab.TIMELINE),
+    lambda: inspector(RUN, InspectorTab.STRENGTH),
     lambda: ModelSetup(
         (OfferedModel("qwen3", "Ollama", "http://127.0.0.1:11434"),), KeyClock()
     ),
@@ -305,7 +307,7 @@ async def test_on_a_screen_over_the_home_screen_no_key_is_silent(
         for screen in SCREENS:
 
             async def again(
-                screen: Callable[[], Screen[str] | Screen[None]] = screen,
+                screen: Callable[[], Screen[Any]] = screen,
             ) -> None:
                 await at_home(person)
                 await person.app.push_screen(screen())
@@ -320,7 +322,7 @@ async def test_at_the_last_step_the_key_for_the_next_one_says_so(
     sandbox.write(Step("a.txt"), Step("b.txt"))
     async with person_at(sandbox, f"/exec {SLUG}", size=(120, 30)) as person:
         await person.press("f2", "end", "enter")
-        await person.until(lambda: isinstance(person.app.screen, StepScreen))
+        await person.until(lambda: isinstance(person.app.screen, InspectorScreen))
         person.time.pass_by(1)
         await person.press("n")
         await person.until(lambda: "N does nothing here" in person.screen)
@@ -333,10 +335,11 @@ async def test_a_screen_opens_at_its_top_however_small_the_window_is(
     sandbox: Sandbox,
 ) -> None:
     async with person_at(sandbox.write(Step("a.txt")), size=(24, 14)) as person:
-        for place in (0, 2, 4):
+        for place in (0, 2):
             await person.app.push_screen(SCREENS[place]())
             await settled(person)
-            transcript = person.app.screen.query_one(Transcript)
+            texts = person.app.screen.query(Transcript)
+            (transcript,) = [text for text in texts if text.region]
             # its text is there, and longer than the window
             await person.until(lambda shown=transcript: shown.max_scroll_y > 0)  # type: ignore[misc]
             await person.until(lambda shown=transcript: shown.scroll_offset.y == 0)  # type: ignore[misc]

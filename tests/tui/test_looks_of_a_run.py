@@ -6,11 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from cdd_agent.cost import Cost
-from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.events.dialogue_events import ReplyDelta
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.run_events import RunFinished
@@ -23,22 +21,17 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.stream import SessionRestored
-from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof, PlanOpened
+from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verification
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.criteria_screen import CriteriaScreen
 from cdd_agent.tui.screens.sessions import SessionsScreen
-from cdd_agent.tui.step_screen import StepScreen
-from cdd_agent.tui.transcript.blocks import BlockKind
 from tests.support.projects import Sandbox
 from tests.tui.person import shell
 from tests.tui.test_snapshots import (
-    ATTEMPT,
     CHECK,
     DIFF,
     FAILED_RUN,
     OPENING,
-    PLAN_STEP,
     REPLY,
     SLUG,
     TITLES,
@@ -148,80 +141,6 @@ def test_each_kind_of_proof(shop: Sandbox, snap_compare: Compare, size: Size) ->
             pilot.app.home.show(event)
         pilot.app.home.steps.show(steps)
         pilot.app.home.activity.rest()
-        await pilot.pause()
-
-    assert snap_compare(
-        shell(shop, f"/exec {SLUG}", opening=OPENING),
-        run_before=look,
-        terminal_size=size,
-    )
-
-
-@at((80, 24))
-def test_a_step_whose_text_does_not_compile(
-    shop: Sandbox, snap_compare: Compare, size: Size
-) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        await showing(*FAILED_RUN)(pilot)
-        view = StepSummary(
-            3,
-            TITLES[2],
-            StepStatus.FAILED,
-            attempts=2,
-            seconds=36.0,
-            cost=Cost(8_900, 0.0412),
-        )
-        screen = StepScreen(
-            StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT,), ("2",)), lambda by: None
-        )
-        await pilot.app.push_screen(screen)
-        screen.tell(
-            (
-                BlockKind.ERROR,
-                (
-                    "With this text the plan could not run:\n- step 3 depends on"
-                    " step 9, which is not there"
-                ),
-            ),
-            (BlockKind.NOTE, "Your text is saved. Press `e` to open it again."),
-        )
-        await pilot.pause()
-
-    assert snap_compare(
-        shell(shop, f"/exec {SLUG}", opening=OPENING),
-        run_before=look,
-        terminal_size=size,
-    )
-
-
-@at((20, 12), (120, 40))
-def test_criteria_that_many_steps_serve(
-    shop: Sandbox, snap_compare: Compare, size: Size
-) -> None:
-    done = replace(VIEWS[0], number=2, label="2")
-    details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
-
-    async def look(pilot: Pilot[None]) -> None:
-        await showing(*FAILED_RUN)(pilot)
-        many = tuple(
-            replace(done, number=number, label=str(number)) for number in range(1, 200)
-        )
-        criteria = (
-            CriterionProof(1, "Months are added up " * 12, many[:3], ("a", "b")),
-            CriterionProof(
-                2,
-                "A category is a line",
-                many,
-                tuple(f"test {number}" for number in range(400)),
-            ),
-            CriterionProof(3, "An empty list is no error"),
-        )
-        screen = CriteriaScreen(
-            CriteriaShown(SLUG, "Monthly expense report", criteria),
-            lambda number: details,
-        )
-        await pilot.app.push_screen(screen)
-        await pilot.app.workers.wait_for_complete()
         await pilot.pause()
 
     assert snap_compare(

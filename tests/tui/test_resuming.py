@@ -2,6 +2,8 @@
 what is there now.
 """
 
+import re
+
 import pytest
 
 from cdd_agent.events.stream import SessionRestored
@@ -62,12 +64,13 @@ async def test_resuming_shows_the_earlier_screen_and_does_nothing_again(
         assert person.step_list.display
         assert person.app.home.agent is not None
         transcript = person.app.query_one(Transcript)
-        assert any(row.startswith("▸ Another.") for row in rows)
+        assert any(row.startswith("▸ Reply · 1 file · ") for row in rows)
         while not transcript.chosen_text.startswith("Another."):
             await person.press("ctrl+up")
         await person.press("enter")
-        await person.until(lambda: "▾ Another." in person.screen)
-        assert "│ bad" in person.screen
+        await person.until(lambda: "▾ Reply · 1 file · " in person.screen)
+        assert "Another." in person.screen
+        assert re.search(r"b\.txt.*\n.*bad", person.screen)
 
 
 async def test_an_earlier_session_is_chosen_from_the_list_and_continues(

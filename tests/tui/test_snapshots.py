@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widgets import OptionList
@@ -18,7 +18,6 @@ from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.changes.review import Review
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.engine.step_details import AttemptDetails, SeenTest, StepDetails
-from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events.dialogue_events import (
     ReplyDelta,
     ReplyFinished,
@@ -41,11 +40,9 @@ from cdd_agent.events.step_events import (
     StepsUndone,
     TestsFinished,
     TestsStarted,
-    UndoPreview,
 )
 from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.events.stream import Event
-from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
 from cdd_agent.frontend import REST
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
@@ -53,9 +50,7 @@ from cdd_agent.tickets.status import Evidence, RunStatus, StepStatus, Verificati
 from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tui.answering import Answering
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.step_screen import StepScreen
-from cdd_agent.tui.timeline_screen import TimelineScreen
+from cdd_agent.tui.inspector.source import InspectorTab
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindInput
 from cdd_agent.tui.transcript.widget import Transcript
@@ -65,6 +60,12 @@ from cdd_agent.verification.outcomes import Result
 from tests.agents.asking import TEMPLATE, asks, looks
 from tests.support.projects import SPEC, Sandbox
 from tests.support.reviews import review_of
+from tests.tui.inspector.examples import (
+    FakeRun,
+    inspection_of,
+    inspector,
+    timeline_of,
+)
 from tests.tui.person import FingerTime, opened, shell
 
 Compare = Callable[..., bool]
@@ -394,32 +395,9 @@ ATTEMPT = AttemptDetails(
 )
 
 
-@pytest.mark.parametrize("part", ["Step", "Checks"])
-def test_a_step_opened(shop: Sandbox, snap_compare: Compare, part: str) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        await showing(*FAILED_RUN)(pilot)
-        error = f"`{CHECK}` failed (exit code 1)"
-        view = StepSummary(
-            3,
-            TITLES[2],
-            StepStatus.FAILED,
-            error=error,
-            attempts=2,
-            seconds=36.0,
-            evidence=SEEN[3],
-        )
-        view = replace(view, cost=Cost(8_900, 0.0412))
-        details = StepDetails(SLUG, PLAN_STEP, view, (ATTEMPT, ATTEMPT), ("2",))
-        screen = StepScreen(details, lambda by: None)
-        await pilot.app.push_screen(screen)
-        await pilot.press(*["right"] * StepScreen.PARTS.index(part))
-        await pilot.pause()
-
-    assert snap_compare(shell(shop, f"/exec {SLUG}", opening=OPENING), run_before=look)
-
-
-def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
-    done = [
+@pytest.mark.parametrize("tab", ["step", "timeline"])
+def test_the_inspector(shop: Sandbox, snap_compare: Compare, tab: str) -> None:
+    views = [
         StepSummary(
             n,
             TITLES[n - 1],
@@ -427,63 +405,44 @@ def test_the_timeline(shop: Sandbox, snap_compare: Compare) -> None:
             Verification.PASSED,
             evidence=SEEN.get(n),
         )
-        for n in (1, 2, 4)
+        for n in (1, 2)
     ]
-    details = StepDetails(SLUG, PLAN_STEP, done[0], (replace(ATTEMPT, failure=""),))
-
-    async def preview(number: int) -> UndoPreview:
-        return UndoPreview(
-            (number,),
-            ("tally/report.py", "tally/totals.py"),
-            ("README.md",),
-            ("notes.txt",),
-        )
+    failed = StepSummary(
+        3,
+        TITLES[2],
+        StepStatus.FAILED,
+        error=f"`{CHECK}` failed (exit code 1)",
+        attempts=2,
+        seconds=36.0,
+        evidence=SEEN[3],
+        cost=Cost(8_900, 0.0412),
+    )
+    details = StepDetails(SLUG, PLAN_STEP, failed, (ATTEMPT, ATTEMPT), ("2",))
+    events: list[Event] = []
+    for view in views:
+        events += [
+            StepStarted(view.number, view.title, 1),
+            StepFinished(**asdict(view), done=view.number, total=4),
+        ]
+    error = f"`{CHECK}` failed (exit code 1)"
+    events += [
+        StepStarted(3, TITLES[2], 1),
+        AttemptFailed(3, 1, error, will_retry=True, last_attempt=2),
+        StepStarted(3, TITLES[2], 2),
+        StepFinished(**asdict(failed), done=2, total=4),
+    ]
+    run = FakeRun(
+        inspection_of([*views, failed]), lambda _: details, timeline_of(*events)
+    )
 
     async def look(pilot: Pilot[None]) -> None:
         await showing(*FAILED_RUN)(pilot)
-        await pilot.app.push_screen(
-            TimelineScreen(
-                Timeline(SLUG, (*done[:2],), (done[2],)), lambda _: details, preview
-            )
-        )
-        await pilot.press("left")
+        await pilot.app.push_screen(inspector(run, InspectorTab(tab)))
         await pilot.app.workers.wait_for_complete()
         await pilot.pause()
 
     app = shell(shop, f"/exec {SLUG}", opening=OPENING)
     assert snap_compare(app, run_before=look, terminal_size=(100, 30))
-
-
-def test_criteria(shop: Sandbox, snap_compare: Compare) -> None:
-    done = StepSummary(
-        2, TITLES[1], StepStatus.COMPLETED, Verification.PASSED, evidence=SEEN[2]
-    )
-    details = StepDetails(SLUG, PLAN_STEP, done, (replace(ATTEMPT, failure=""),))
-
-    async def look(pilot: Pilot[None]) -> None:
-        await showing(*FAILED_RUN)(pilot)
-        criteria = (
-            CriterionProof(
-                1,
-                "Months are added up",
-                (done,),
-                (f"{TEST}order",),
-                ("tally/totals.py",),
-            ),
-            CriterionProof(
-                2,
-                "A category is a line",
-                (done, StepSummary(3, TITLES[2], StepStatus.FAILED)),
-            ),
-            CriterionProof(3, "An empty list is no error"),
-        )
-        shown = CriteriaShown(SLUG, "Monthly expense report", criteria)
-        await pilot.app.push_screen(CriteriaScreen(shown, lambda number: details))
-        await pilot.app.workers.wait_for_complete()
-        await pilot.pause()
-
-    app = shell(shop, f"/exec {SLUG}", opening=OPENING)
-    assert snap_compare(app, run_before=look, terminal_size=(120, 40))
 
 
 def test_going_back(shop: Sandbox, snap_compare: Compare) -> None:

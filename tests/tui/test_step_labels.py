@@ -1,8 +1,8 @@
 """The screens around a run show the labels of steps, and put them into the prompt."""
 
-from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.step_screen import StepScreen
-from cdd_agent.tui.timeline_screen import TimelineScreen
+from cdd_agent.tui.inspector.action_screen import ActionScreen
+from cdd_agent.tui.inspector.screen import InspectorScreen
+from cdd_agent.tui.inspector.step_tab import StepTab
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.support.projects import SLUG, Sandbox
 from tests.test_step_labels import GOOD, NUMBER_SHOWN, STEPS
@@ -10,7 +10,8 @@ from tests.tui.person import Person, person_at
 
 
 def shown(person: Person) -> str:
-    return f"{person.screen}\n{person.app.screen.query_one(Transcript).plain_text()}"
+    texts = [part.plain_text() for part in person.app.screen.query(Transcript)]
+    return "\n".join([person.screen, *texts])
 
 
 async def test_each_screen_shows_labels(sandbox: Sandbox) -> None:
@@ -27,27 +28,28 @@ async def test_each_screen_shows_labels(sandbox: Sandbox) -> None:
 
         await person.press("f2", "up")
         person.app.open_step(2)
-        await person.until(lambda: isinstance(person.app.screen, StepScreen))
         await person.until(lambda: "7b. Make b.txt" in person.screen)
+        await person.until(
+            lambda: any(tab.details for tab in person.app.screen.query(StepTab))
+        )
+        person.time.pass_by(1)
         assert "**Depends on:** 7  " in shown(person)
         await person.press("u")
+        await person.until(lambda: isinstance(person.app.screen, ActionScreen))
+        await person.until(lambda: "undoes step 7b." in shown(person))
+        await person.press("tab")
         await person.until(lambda: person.prompt.text == "undo 7b")
         person.prompt.area.clear()
 
         await person.press("f7")
-        await person.until(lambda: isinstance(person.app.screen, TimelineScreen))
-        await person.until(lambda: "After step 7b: Make b.txt" in shown(person))
-        assert "~7b now" in person.screen
-        await person.press("left")
-        await person.until(lambda: "After step 7: Make a.txt" in shown(person))
-        assert "undoes step 7b." in shown(person)
-        await person.press("enter")
-        await person.until(lambda: person.prompt.text == "undo 7b")
-        person.prompt.area.clear()
+        await person.until(lambda: "~ 7b. Make b.txt" in person.screen)
+        assert "~ 7. Make a.txt" in person.screen
+        assert not NUMBER_SHOWN.search(shown(person))
+        person.time.pass_by(1)
 
         await person.press("f3")
-        await person.until(lambda: isinstance(person.app.screen, CriteriaScreen))
-        await person.until(lambda: "Step 9: Make c.txt" in shown(person))
+        await person.until(lambda: "9. Make c.txt" in shown(person))
         assert not NUMBER_SHOWN.search(shown(person))
         await person.press("escape")
+        await person.until(lambda: not isinstance(person.app.screen, InspectorScreen))
         assert not NUMBER_SHOWN.search(f"{person.screen}\n{person.told}")

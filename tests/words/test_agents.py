@@ -78,26 +78,26 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         (
             f"/exec {SLUG}",
             [
-                "Next: step 1, Make a.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions."
+                "Next: step 1, Make a.txt. Type `continue`, `all`, `skip` or `close`, or add instructions."
             ],
         ),
         (
             "retry",
             [
                 "There is nothing to retry: no step failed.",
-                "Next: step 1, Make a.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions.",
+                "Next: step 1, Make a.txt. Type `continue`, `all`, `skip` or `close`, or add instructions.",
             ],
         ),
         (
             "c",
             [
-                "Step 1 failed. Type `retry`, `skip` or `exit`, or say what to do differently."
+                "Step 1 failed. Type `retry`, `skip` or `close`, or say what to do differently."
             ],
         ),
         (
             "c",
             [
-                "Step 1 failed. Type `retry`, `skip` or `exit`, or say what to do differently."
+                "Step 1 failed. Type `retry`, `skip` or `close`, or say what to do differently."
             ],
         ),
         (
@@ -111,7 +111,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
         (
             "retry",
             [
-                "Next: step 2, Make b.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions."
+                "Next: step 2, Make b.txt. Type `continue`, `all`, `skip` or `close`, or add instructions."
             ],
         ),
         (
@@ -148,7 +148,7 @@ async def test_the_executor(sandbox: Sandbox) -> None:
             f"/exec {SLUG}",
             [
                 "Resuming: 1 of 2 steps done.",
-                "Next: step 2, Make b.txt. Type `continue`, `all`, `skip` or `exit`, or add instructions.",
+                "Next: step 2, Make b.txt. Type `continue`, `all`, `skip` or `close`, or add instructions.",
             ],
         ),
         (
@@ -352,7 +352,7 @@ async def test_socrates_with_words_that_would_be_lost(sandbox: Sandbox) -> None:
         (
             f"/socrates {SLUG}",
             [
-                "tickets/feature-words/spec.yaml is filled in, but it does not say how to check 2 criteria. Press Enter to let Socrates ask, say what to clarify, or type `exit`."
+                "tickets/feature-words/spec.yaml is filled in, but it does not say how to check 2 criteria. Press Enter to let Socrates ask, say what to clarify, or type `close`."
             ],
         ),
         ("It says bad.", ["This answer removed or reworded text of the spec:"]),

@@ -16,7 +16,6 @@ from cdd_agent.events.question_events import (
 from cdd_agent.events.step_events import StepStarted
 from cdd_agent.frontend import Decision
 from cdd_agent.reviewing import Reviewing, describe_decision
-from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.question_words import answers, question
 from tests.agents.asking import TEMPLATE, asks
@@ -120,18 +119,18 @@ async def test_hints_below_and_in_the_prompt(sandbox: Sandbox) -> None:
             "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines",
         ),
         f"/exec {SLUG}": (
-            "status, skip, exit, or instructions for the step …",
+            "status, skip, close, or instructions for the step …",
             "Enter: run step 1, Make a.txt · F1: help",
         ),
         "c": (
-            "retry, skip, exit, or what to do differently …",
+            "retry, skip, close, or what to do differently …",
             (
                 "Enter does nothing: the step failed. Type retry to run it again ·"
                 " F1: help"
             ),
         ),
         f"/socrates {SLUG}": (
-            "your answer, or summary, approve, exit …",
+            "your answer, or summary, approve, close …",
             "Enter: continue · F1: help",
         ),
     }
@@ -276,11 +275,10 @@ async def test_a_step_that_is_opened(sandbox: Sandbox) -> None:
         for line in ("continue", "skip because it can wait"):
             await person.say(line)
         await person.press("f2", "home", "enter")
-        await person.until(lambda: isinstance(person.app.screen, StepScreen))
-        screen = person.app.screen
-        words = screen.query_one(Transcript)
-        assert "attempt 1 of 1" in person.screen
+        await person.until(lambda: "attempt 1 of 1" in person.screen)
+        person.time.pass_by(1)
+        words = person.app.screen.query_one(Transcript)
         assert "Skipped: it can wait" in words.plain_text()
-        await person.press("n", "right")
+        await person.press("n")
         await person.until(lambda: "2. Make b.txt" in person.screen)
-        assert words.plain_text().strip() == "Nothing yet: no attempt has been made."
+        assert "Nothing yet: no attempt has been made." in words.plain_text()

@@ -63,7 +63,7 @@ class Diffs(Form):
         spans: list[Span] = []
         end = 0
         for place in range(len(lines)):
-            if place < end or place in occupied or not _begins_diff(lines, place):
+            if place < end or place in occupied or not begins_diff(lines, place):
                 continue
             end = _find_end(lines, place, ends)
             read = partial(_read, lines[place:end])
@@ -96,7 +96,7 @@ class Diffs(Form):
         return _read(fence.lines, fence.path)
 
 
-class _Hunk(Struct):
+class Hunk(Struct):
     """One hunk: its lines as written, and the numbers of its `@@` line."""
 
     line: int | None = None
@@ -107,7 +107,7 @@ class _Hunk(Struct):
     _new: int = 0
 
     @classmethod
-    def from_head(cls, head: str) -> "_Hunk":
+    def from_head(cls, head: str) -> "Hunk":
         numbers = _HUNK.match(head)
         if numbers is None or numbers["old"] is None:
             return cls()
@@ -134,13 +134,13 @@ class _Hunk(Struct):
 
         They could also remove a line `-- x` and add a line `++ y`.
         """
-        if not _names_follow(lines, place):
+        if not names_follow(lines, place):
             return False
         has_head = place + 2 < len(lines) and lines[place + 2].startswith("@@")
         return self.is_full or self.old_count is None or has_head
 
 
-class _DiffSection(Struct):
+class DiffSection(Struct):
     """The part of a diff that changes one file."""
 
     old: str = ""
@@ -153,7 +153,7 @@ class _DiffSection(Struct):
     """The names after `rename from` and `rename to`."""
     has_names: bool = False
     """True if the `---` and `+++` lines were read."""
-    hunks: list[_Hunk] = field(default_factory=list)
+    hunks: list[Hunk] = field(default_factory=list)
 
     @property
     def lines(self) -> list[str]:
@@ -222,32 +222,32 @@ def _opens_diff(lines: Sequence[str], place: int, fence: re.Match[str]) -> bool:
         return False
     if fence["info"].strip().lower() in DIFFS:
         return True
-    return place + 1 < len(lines) and _begins_diff(lines, place + 1)
+    return place + 1 < len(lines) and begins_diff(lines, place + 1)
 
 
 def _is_diff(lines: Sequence[str]) -> bool:
     """True if a text begins as a diff with names."""
     for place, line in enumerate(lines):
         if line.strip():
-            return line.startswith("Index: ") or _begins_diff(lines, place)
+            return line.startswith("Index: ") or begins_diff(lines, place)
     return False
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
     """True if a diff with names is anywhere in a text."""
-    return any(_begins_diff(lines, place) for place in range(len(lines)))
+    return any(begins_diff(lines, place) for place in range(len(lines)))
 
 
-def _begins_diff(lines: Sequence[str], place: int) -> bool:
-    return lines[place].startswith("diff --git ") or _names_follow(lines, place)
+def begins_diff(lines: Sequence[str], place: int) -> bool:
+    return lines[place].startswith("diff --git ") or names_follow(lines, place)
 
 
-def _names_follow(lines: Sequence[str], place: int) -> bool:
+def names_follow(lines: Sequence[str], place: int) -> bool:
     after = lines[place + 1] if place + 1 < len(lines) else ""
     return lines[place].startswith("--- ") and after.startswith("+++ ")
 
 
-def _is_signature(lines: Sequence[str], place: int) -> bool:
+def is_signature(lines: Sequence[str], place: int) -> bool:
     """True for the end of a mail from `git format-patch`: its version of git."""
     if lines[place].rstrip() != "--" or place + 1 >= len(lines):
         return False
@@ -256,7 +256,7 @@ def _is_signature(lines: Sequence[str], place: int) -> bool:
 
 def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
     """Return the end of a diff in prose, where every line has its mark."""
-    hunk: _Hunk | None = None
+    hunk: Hunk | None = None
     last = start
     for place in range(start, len(lines)):
         line = lines[place]
@@ -273,8 +273,8 @@ def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
         elif _is_header(lines, place):
             hunk = None
         elif line.startswith("@@"):
-            hunk = _Hunk.from_head(line)
-        elif hunk is None or _ends_hunk(lines, place, hunk, last):
+            hunk = Hunk.from_head(line)
+        elif hunk is None or _is_over(lines, place, hunk, last):
             break
         else:
             hunk.add(line)
@@ -282,25 +282,37 @@ def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
     return last + 1
 
 
+def _is_over(lines: Sequence[str], place: int, hunk: Hunk, last: int) -> bool:
+    """True if a line is below a hunk, whose last line so far is `last`."""
+    is_over = ends_hunk(lines, place, hunk, is_below_blank=place - 1 > last)
+    return is_over is not False
+
+
 def _is_header(lines: Sequence[str], place: int) -> bool:
-    line = lines[place]
-    if _begins_diff(lines, place) or _EXTENDED.match(line):
-        return True
-    return line.startswith(("+++ ", *_BINARY))
+    return begins_diff(lines, place) or is_diff_header(lines[place])
 
 
-def _ends_hunk(lines: Sequence[str], place: int, hunk: _Hunk, last: int) -> bool:
-    """True if a line belongs no longer to a hunk, whose last line so far is `last`."""
-    if not lines[place].startswith(_MARKED) or _is_signature(lines, place):
+def is_diff_header(line: str) -> bool:
+    """True for a line above the hunks of a file, next to `diff --git` and `---`."""
+    return _EXTENDED.match(line) is not None or line.startswith(("+++ ", *_BINARY))
+
+
+def ends_hunk(
+    lines: Sequence[str], place: int, hunk: Hunk, *, is_below_blank: bool
+) -> bool | None:
+    """True if a line belongs no longer to a hunk of a diff in prose. None if lines that
+    have not come yet decide.
+    """
+    if not lines[place].startswith(_MARKED) or is_signature(lines, place):
         return True
-    is_below_blank = place - 1 > last
     # the count may be too low: more lines without a gap belong to the hunk
     if not hunk.is_full or not is_below_blank:
         return False
-    for line in lines[place : place + _MOST_INSPECTED]:
+    following = lines[place : place + _MOST_INSPECTED]
+    for line in following:
         if line.strip() and line[0] != " ":
             return _PROSE.match(line) is not None
-    return True
+    return True if len(following) == _MOST_INSPECTED else None
 
 
 def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
@@ -316,21 +328,21 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
     return edits
 
 
-def _read_sections(lines: Sequence[str], path: str | None) -> list[_DiffSection]:
-    sections: list[_DiffSection] = []
+def _read_sections(lines: Sequence[str], path: str | None) -> list[DiffSection]:
+    sections: list[DiffSection] = []
     if path is not None:
-        sections.append(_DiffSection(path, path, has_names=True))
+        sections.append(DiffSection(path, path, has_names=True))
     place = 0
     while place < len(lines):
         line = lines[place]
         if line.startswith("diff --git "):
-            sections.append(_read_git_line(line))
+            sections.append(read_git_line(line))
             place += 1
-        elif _names_follow(lines, place):
+        elif names_follow(lines, place):
             if not sections or sections[-1].has_names or sections[-1].hunks:
-                sections.append(_DiffSection())
+                sections.append(DiffSection())
             section = sections[-1]
-            section.old, section.new = _read_names(line, lines[place + 1])
+            section.old, section.new = read_names(line, lines[place + 1])
             section.has_names = True
             place += 2
         elif sections and sections[-1].begins_hunk(line):
@@ -343,19 +355,19 @@ def _read_sections(lines: Sequence[str], path: str | None) -> list[_DiffSection]
     return sections
 
 
-def _read_git_line(line: str) -> _DiffSection:
+def read_git_line(line: str) -> DiffSection:
     names = _GIT.match(line)
     if names is None:
-        return _DiffSection()
+        return DiffSection()
     old, new = _unquoted(names["old"]), _unquoted(names["new"])
-    return _DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new))
+    return DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new))
 
 
-def _read_hunk(lines: Sequence[str], start: int) -> tuple[_Hunk, int]:
+def _read_hunk(lines: Sequence[str], start: int) -> tuple[Hunk, int]:
     """Return the hunk that begins in a line, and the line after it. Blank lines without
     a mark at its end are not part of it.
     """
-    hunk = _Hunk.from_head(lines[start])
+    hunk = Hunk.from_head(lines[start])
     place = start + 1 if lines[start].startswith("@@") else start
     while place < len(lines):
         line = lines[place]
@@ -363,7 +375,7 @@ def _read_hunk(lines: Sequence[str], start: int) -> tuple[_Hunk, int]:
             break
         if hunk.is_over(lines, place):
             break
-        if _is_signature(lines, place):
+        if is_signature(lines, place):
             place = len(lines)
             break
         hunk.add(line)
@@ -373,7 +385,7 @@ def _read_hunk(lines: Sequence[str], start: int) -> tuple[_Hunk, int]:
     return hunk, place
 
 
-def _read_names(old_line: str, new_line: str) -> tuple[str, str]:
+def read_names(old_line: str, new_line: str) -> tuple[str, str]:
     """Return the names of the `---` and `+++` lines, without git's `a/` and `b/`."""
     old, new = _read_name(old_line), _read_name(new_line)
     bare_old, bare_new = old.removeprefix("a/"), new.removeprefix("b/")
@@ -412,7 +424,7 @@ def _unescape(escape: re.Match[bytes]) -> bytes:
     return bytes([int(code, 8) & 255]) if len(code) == 3 else _ESCAPED[code]
 
 
-def _edit_section(section: _DiffSection) -> list[Edit]:
+def _edit_section(section: DiffSection) -> list[Edit]:
     new = section.new
     if section.is_deleted or new == _NOWHERE:
         return [_delete_file(section)]
@@ -445,13 +457,13 @@ def _refuse_two_files(old: str, new: str) -> None:
         )
 
 
-def _delete_file(section: _DiffSection) -> Deletion:
+def _delete_file(section: DiffSection) -> Deletion:
     path = section.new if section.old == _NOWHERE else section.old
     removed = split_sides(section.lines)[0] if section.hunks else None
     return Deletion(path, removed)
 
 
-def _create_file(section: _DiffSection) -> WholeFile:
+def _create_file(section: DiffSection) -> WholeFile:
     lines, path = section.lines, section.new
     if any(line.strip() for line in split_sides(lines)[0]):
         raise ReplyRefused(

@@ -54,6 +54,39 @@ _SETS_OFF = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)")
 """A heading, or a line that begins in bold."""
 
 
+class FenceOpening(Struct, frozen=True):
+    """A line that may open a code block."""
+
+    container: str
+    """The indentation and quote marks before the fence."""
+    mark: str
+    """The fence; `<source>` for a tag."""
+    info: str
+
+    @classmethod
+    def parse(cls, line: str) -> "FenceOpening | None":
+        """Return the opening; None for other lines, also for inline code."""
+        opening = _OPENING.match(line)
+        if opening is None or ("`" in opening["mark"] and "`" in opening["info"]):
+            return None
+        return cls(opening["container"], opening["mark"], opening["info"])
+
+    @classmethod
+    def parse_tag(cls, line: str) -> "FenceOpening | None":
+        """Return the opening by a tag, which counts only if it has an end."""
+        opening = _TAG.match(line.rstrip())
+        if opening is None:
+            return None
+        return cls("", f"<{opening['tag']}>", opening["info"])
+
+    def is_closed_by(self, line: str) -> bool:
+        """True for a line that is only the end of the block."""
+        if self.mark.startswith("<"):
+            return line.strip() == f"</{self.mark[1:]}"
+        bare = line.strip(" \t>")
+        return len(bare) >= len(self.mark) and not bare.strip(self.mark[0])
+
+
 class Fence(Struct, frozen=True):
     """One code block. Lines are numbered from 0; `end` is the line after its closing
     fence.
@@ -122,12 +155,12 @@ def find_fences(
     for fence in sorted(unnamed, key=lambda fence: fence.start):
         previous = fences[-1] if fences else None
         floor = previous.end if previous else 0
-        above, is_apart = _line_above(straight, floor, fence.start)
+        above, is_apart = line_above(straight, floor, fence.start)
         between = straight[floor : fence.start]
         is_next = not any(line.strip(" \t>") for line in between)
         if previous and is_next and previous.holds_a_name(project_names):
             above, is_apart = previous.content.strip(), True
-        fences.append(_name_fence(fence, above, is_apart, project_names))
+        fences.append(name_fence(fence, above, is_apart, project_names))
     return fences
 
 
@@ -205,13 +238,13 @@ def _straighten(
             tagged.append(block)
             place = block.end
             continue
-        opening = _OPENING.match(lines[place])
-        if opening is None or ("`" in opening["mark"] and "`" in opening["info"]):
+        opening = FenceOpening.parse(lines[place])
+        if opening is None:
             place += 1
             continue
-        end = _find_closing(lines, place, opening["mark"], hidden)
+        end = _find_closing(lines, place, opening, hidden)
         has_end = end < len(lines)
-        if has_end and _is_moved(opening["container"], lines[place + 1 : end]):
+        if has_end and _is_moved(opening.container, lines[place + 1 : end]):
             straight[place] = lines[place].lstrip()
             straight[end] = lines[end].lstrip()
         place = end + 1
@@ -226,13 +259,11 @@ def _is_moved(indent: str, inside: Sequence[str]) -> bool:
 
 
 def _find_closing(
-    lines: Sequence[str], start: int, mark: str, hidden: Collection[int]
+    lines: Sequence[str], start: int, opening: FenceOpening, hidden: Collection[int]
 ) -> int:
     """Return the line of a closing fence, or the end of the text."""
     for place in range(start + 1, len(lines)):
-        bare = lines[place].strip(" \t>")
-        is_mark = len(bare) >= len(mark) and not bare.strip(mark[0])
-        if is_mark and place not in hidden:
+        if place not in hidden and opening.is_closed_by(lines[place]):
             return place
     return len(lines)
 
@@ -244,29 +275,26 @@ def _between_tags(
     hidden: Collection[int],
 ) -> Fence | None:
     """Return the code block that begins with a tag in this line."""
-    opening = _TAG.match(lines[start].rstrip())
-    if opening is None:
-        return None
-    closing = f"</{opening['tag']}>"
-    if last.get(closing, start) == start:
+    opening = FenceOpening.parse_tag(lines[start])
+    if opening is None or last.get(f"</{opening.mark[1:]}", start) == start:
         return None
     for place in range(start + 1, len(lines)):
-        if lines[place].strip() == closing and place not in hidden:
+        if opening.is_closed_by(lines[place]) and place not in hidden:
             content = "".join(f"{line}\n" for line in lines[start + 1 : place])
             return Fence(
                 start,
                 place + 1,
-                f"<{opening['tag']}>",
+                opening.mark,
                 "",
                 None,
                 content,
                 is_closed=True,
-                info=opening["info"],
+                info=opening.info,
             )
     return None
 
 
-def _line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
+def line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
     """Return the line above a fence, at most one blank line away, and whether it is
     apart from the text before it.
     """
@@ -280,7 +308,7 @@ def _line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool
     return line, place == 0 or is_below_blank or "#" in line[:4]
 
 
-def _name_fence(
+def name_fence(
     fence: Fence, above: str, is_apart: bool, project_names: ProjectNames
 ) -> Fence:
     """Return a fence with its language, and the file that it is or could be."""

@@ -26,7 +26,7 @@ from cdd_agent.changes.model import (
     WholeFile,
 )
 
-_BEGIN, _END = "*** Begin Patch", "*** End Patch"
+PATCH_BEGIN, PATCH_END = "*** Begin Patch", "*** End Patch"
 _FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
 _FILE_MARK = re.compile(r"^\*\*\* \w+ File:")
 _MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
@@ -36,6 +36,14 @@ _NAMES = (
     " `*** Delete File: PATH`."
 )
 _RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
+
+
+def read_patched_file(line: str) -> tuple[str, str] | None:
+    """Return the kind of change (`Update`, `Add`, `Delete`) and the file of a line that
+    begins the part for one file. None for other lines.
+    """
+    file = _FILE.match(line)
+    return (file["kind"], file["path"].strip("`\"'")) if file else None
 
 
 class Patches(Form):
@@ -49,9 +57,9 @@ class Patches(Form):
         start: int | None = None
         for place, line in enumerate(lines):
             bare = line.strip()
-            if bare == _BEGIN:
+            if bare == PATCH_BEGIN:
                 start = place
-            elif bare == _END and start is not None:
+            elif bare == PATCH_END and start is not None:
                 end = place + 1
                 read = partial(_read, lines[start:end])
                 spans.append(Span(start, end, read, names_files=True, kind=self.kind))
@@ -63,18 +71,18 @@ class Patches(Form):
         if fence.is_file_of_diffs:
             return False
         first = next((line for line in fence.lines if line.strip()), "").strip()
-        return first == _BEGIN or _FILE.match(first) is not None
+        return first == PATCH_BEGIN or read_patched_file(first) is not None
 
     def read(self, fence: Fence) -> list[Edit]:
         return _read(fence.lines)
 
     def refuse_loose(self, line: str, number: int) -> None:
-        if line.strip() == _BEGIN:
+        if line.strip() == PATCH_BEGIN:
             raise ReplyRefused(
                 "The patch is never closed with `*** End Patch`: the reply seems to be"
                 " cut."
             )
-        if _FILE.match(line):
+        if read_patched_file(line):
             raise ReplyRefused(
                 f"Line {number} of the reply is in no patch.",
                 hint="Begin a patch with `*** Begin Patch`.",
@@ -112,10 +120,10 @@ class _FilePart(Struct, frozen=True):
 def _split_files(lines: Sequence[str]) -> list[_FilePart]:
     parts: list[_FilePart] = []
     for line in lines:
-        if file := _FILE.match(line):
-            parts.append(_FilePart(file["kind"], file["path"].strip("`\"'")))
+        if file := read_patched_file(line):
+            parts.append(_FilePart(*file))
             continue
-        if line.strip() in (_BEGIN, _END, "*** End of File"):
+        if line.strip() in (PATCH_BEGIN, PATCH_END, "*** End of File"):
             continue
         is_unnamed = not parts and line.startswith(("@@", "+", "-"))
         if is_unnamed or _FILE_MARK.match(line):

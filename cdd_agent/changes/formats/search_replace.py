@@ -40,6 +40,22 @@ _HINT = (
 )
 
 
+def begins_replacement(line: str) -> bool:
+    """True for the first mark of a block."""
+    return _BEGIN.match(line) is not None
+
+
+def ends_replacement(line: str) -> bool:
+    """True for the last mark of a block."""
+    return _END.match(line) is not None
+
+
+def may_divide(line: str) -> bool:
+    """True for a line that can be the divider of a block."""
+    bare = line.strip(" \t>")
+    return 5 <= len(bare) <= 9 and not bare.strip("=")
+
+
 class SearchReplace(Form):
     """Search/replace blocks in prose and in code blocks."""
 
@@ -55,13 +71,13 @@ class SearchReplace(Form):
 
     def accepts(self, fence: Fence) -> bool:
         """True for a block that has lost its first mark."""
-        return fence.path is None and any(map(_END.match, fence.lines))
+        return fence.path is None and any(map(ends_replacement, fence.lines))
 
     def read(self, fence: Fence) -> list[Edit]:
         raise _headless_refusal(fence.start + 1)
 
     def refuse_loose(self, line: str, number: int) -> None:
-        if _END.match(line):
+        if ends_replacement(line):
             raise _headless_refusal(number)
 
 
@@ -152,9 +168,9 @@ def _find_parts(
     size = len(begin["mark"])
     for place in range(start + 1, len(lines)):
         bare = lines[place].strip(" \t>") if begin["indent"] else lines[place].rstrip()
-        if _END.match(lines[place]):
+        if ends_replacement(lines[place]):
             return _find_divider(lines, place, dividers)
-        if _BEGIN.match(lines[place]):
+        if begins_replacement(lines[place]):
             return _Fault(place, "is never closed")
         is_mark = bool(bare) and not bare.strip("=")
         if not is_mark:
@@ -187,7 +203,7 @@ def _is_the_divider(lines: Sequence[str], at: int) -> bool:
     """True for a divider of another length than its mark, if the block has no other."""
     for place in range(at + 1, len(lines)):
         bare = lines[place].strip()
-        if _END.match(lines[place]):
+        if ends_replacement(lines[place]):
             return True
         if len(bare) >= 5 and not bare.strip("="):
             break

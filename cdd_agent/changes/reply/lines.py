@@ -24,7 +24,7 @@ from cdd_agent.llm.reply_marks import (
 _ANY_NAME = "a"
 """Stands for the file of an edit that has its name from the text around it."""
 _WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_WRAPPER_LANGUAGES = {"", "markdown", "md", "text", "txt", "plaintext"}
+WRAPPER_LANGUAGES = {"", "markdown", "md", "text", "txt", "plaintext"}
 
 
 class ReplyLines(Struct, frozen=True):
@@ -98,7 +98,7 @@ def hide_wrapper(reply: ReplyLines) -> ReplyLines | None:
     opening = _WRAPPER.match(lines[first])
     if opening is None or lines[last].strip() != opening["mark"]:
         return None
-    if opening["info"].strip().lower() not in _WRAPPER_LANGUAGES:
+    if opening["info"].strip().lower() not in WRAPPER_LANGUAGES:
         return None
     lines[first] = lines[last] = ""
     return ReplyLines(tuple(lines), reply.crlf, reply.thoughts)

@@ -15,7 +15,7 @@ from cdd_agent.events.dialogue_events import (
     ToolStarted,
 )
 from cdd_agent.tui.displays.display import Display, show_event
-from cdd_agent.tui.transcript.actions import reply_block
+from cdd_agent.tui.transcript.actions import text_block
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.wording.dialogue_words import thought, tool_use
 
@@ -107,7 +107,7 @@ def show_other_model(event: ModelReplaced, display: Display) -> None:
 def show_shortened_conversation(event: ConversationShortened, display: Display) -> None:
     display.show_words(event)
     if event.summary:
-        display.home.transcript.add_foldable(reply_block(event.summary, "summary"))
+        display.home.transcript.add_foldable(text_block(event.summary, "summary"))
 
 
 @show_event.register

@@ -3,6 +3,7 @@
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.step_events import (
+    AttemptFailed,
     ChangesApplied,
     CheckpointStarted,
     CommandOutput,
@@ -26,6 +27,13 @@ def show_start_of_step(event: StepStarted, display: Display) -> None:
     if event.side_tree:
         activity = display.side.in_words()
     home.activity.busy(activity)
+    display.actions.show(event)
+    display.show_words(event)
+
+
+@show_event.register
+def show_failed_attempt(event: AttemptFailed, display: Display) -> None:
+    display.actions.show(event)
     display.show_words(event)
 
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from cdd_agent.events.ticket_events import PlanOpened, PlanProposed, SpecShown
 from cdd_agent.tui.displays.display import Display, show_event
-from cdd_agent.tui.transcript.actions import reply_block
+from cdd_agent.tui.transcript.actions import text_block
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.wording.proposal_words import (
     change_lines,
@@ -63,5 +63,5 @@ def show_proposal(event: PlanProposed, display: Display) -> None:
         transcript.add(BlockKind.NOTE, "\n".join(change_lines(event)))
         for line in reopened_lines(event.changes):
             transcript.add(BlockKind.WARNING, line)
-        transcript.add_foldable(reply_block(event.text, "the whole plan"))
+        transcript.add_foldable(text_block(event.text, "the whole plan"))
     transcript.show_from(first_row)

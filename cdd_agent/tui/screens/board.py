@@ -73,7 +73,7 @@ class BoardScreen(Overlay):
 
     @work(group="board", exclusive=True)
     async def look(self) -> None:
-        """Show what there is now."""
+        """Read the runs, and show them."""
         project = self._project
         try:
             board = await asyncio.to_thread(

@@ -314,7 +314,7 @@ class ModelSetup(Chooser):
     def _finish(self, model: str, api_base: str | None = None) -> None:
         self.dismiss(model_line(model, api_base))
 
-    # what is asked in the network
+    # requests
 
     @work(exclusive=True, group="setup")
     async def _try_key(self, provider: str, key: Key, given: str = "") -> None:
@@ -417,7 +417,7 @@ class ModelSetup(Chooser):
         chosen = f"{page.title} {self.query_one(OptionList).highlighted} {self._typed}"
         self._guard.show(chosen, len(self._pages), is_typed=True)
 
-    # what is shown
+    # display
 
     def _answer(self, text: str) -> None:
         """Show a hint as the effect of a key."""

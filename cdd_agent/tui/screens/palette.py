@@ -1,6 +1,4 @@
-"""Everything that can be done, to be found by its words: commands, tickets, themes,
-screens, keys.
-"""
+"""The palette: commands, tickets, themes, screens and keys, found by their words."""
 
 from __future__ import annotations
 
@@ -24,10 +22,10 @@ if TYPE_CHECKING:
     from cdd_agent.open_project import Project
 
 ACTION = "action:"
-"""Begins what the palette is closed with where that is no line for the prompt, but what
-the shell does at once; none of these changes anything but what one sees.
+"""The prefix of a result that is an action of the shell, and not a line for the prompt.
+These actions change only what is shown.
 """
-_LEFT_TO_KEYS = ("stop", "leave", "scroll_transcript")
+_KEYS_ONLY = ("stop", "leave", "scroll_transcript")
 
 
 class Palette(Chooser):
@@ -54,7 +52,7 @@ class Palette(Chooser):
 
     @work(group="palette")
     async def read_tickets(self) -> None:
-        """Offer the tickets, too, each with what is next for it."""
+        """Add the tickets, each with its next command."""
         try:
             self._tickets = await asyncio.to_thread(
                 lambda: tuple(_ticket_rows(self._project))
@@ -80,7 +78,7 @@ def _fixed_rows() -> Iterator[Row]:
         line = f"/{command.name} " if command.required else f"/{command.name}"
         yield Row(line, begun, command.summary, section=command.group)
     for key in everywhere():
-        if key.action and key.action.partition("(")[0] not in _LEFT_TO_KEYS:
+        if key.action and key.action.partition("(")[0] not in _KEYS_ONLY:
             yield Row(
                 f"{ACTION}{key.action}", key.words, f"key {key.names}", section="Keys"
             )

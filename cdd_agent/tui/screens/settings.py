@@ -143,17 +143,19 @@ class SettingsScreen(Chooser):
         room = min(self.size.width, 120) - _AROUND_ROW - titles
         column = min(max(room // 2, _NARROWEST), _WIDEST)
         if settings:
-            self.show(_row(setting, column) for setting in settings)
+            self.show(_row(setting, titles, column) for setting in settings)
 
 
-def _row(setting: Setting, column: int) -> Row:
-    """Return the row of a setting, with the value in a column of so many cells."""
+def _row(setting: Setting, titles: int, column: int) -> Row:
+    """Return the row of a setting. `titles` and `column` are the cells of the title and
+    of the value.
+    """
     description, value = setting.description, setting.shown
     if cell_len(value) > column:
         value = f"{set_cell_size(value, column - 1)}…"
     return Row(
         setting.name,
-        description.title,
+        set_cell_size(description.title, titles),
         f"{set_cell_size(value, column)}  {setting.source}",
         section=description.group,
         words=f"{setting.name} {description.group} {description.in_short}",

@@ -1,5 +1,5 @@
-"""All tickets: how far each is, what it cost, when it was last touched; Enter offers
-what is next for one.
+"""All tickets, with their progress, cost and date. Enter puts the next command of a
+ticket into the prompt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NEW = Row("/new ", "New ticket", "/new TYPE NAME", "+")
 
 
 class TicketsScreen(Chooser):
-    """Opens at once, and fills when the tickets are read."""
+    """Opens at once; the rows appear when the tickets are read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+n", "new", "New ticket", show=False),
@@ -58,7 +58,7 @@ class TicketsScreen(Chooser):
 
     @work(group="tickets")
     async def read(self) -> None:
-        """Show what there is."""
+        """Read the tickets, and show them."""
         try:
             tickets = await asyncio.to_thread(lambda: list(overviews(self._project)))
         except CddError as error:

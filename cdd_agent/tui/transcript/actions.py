@@ -3,16 +3,19 @@ tests that failed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import singledispatchmethod
 
 from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.events.dialogue_events import ToolFinished
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.shell_events import OwnCommandStarted
 from cdd_agent.events.step_events import (
+    AttemptFailed,
     ChangesApplied,
     CommandOutput,
     FailedTest,
     StepDiff,
+    StepStarted,
     TestsFinished,
     TestsStarted,
 )
@@ -20,7 +23,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
 from cdd_agent.tickets.status import StepOutcome, Verification
-from cdd_agent.tui.transcript.blocks import BlockKind
+from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.diff_reading import DiffOfFile, diff_files
 from cdd_agent.tui.transcript.folds import Fold, Foldable, FoldHeader, Opening
@@ -33,6 +36,8 @@ from cdd_agent.wording.faces import Face
 
 _DIFF_LINES = 12
 """Shown lines of a diff before it is opened."""
+_NET_LINES = 200
+"""Shown lines of a file's changes by a step."""
 _LAST_LINES = 8
 """Shown lines of output that is opened a little."""
 _LONG_COMMAND = 60
@@ -51,85 +56,125 @@ wants to see it.
 """
 
 
-Shown = (
-    ToolFinished
-    | ChangesApplied
-    | OwnCommandStarted
-    | TestsStarted
-    | CommandOutput
-    | TestsFinished
-    | StepDiff
-)
-
-
 class ActionBlocks:
-    """Shows in a transcript what is done."""
+    """Shows in a transcript what is done, and the outcome."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._check: FoldHeader | None = None
         """The block of the running check."""
-        self._told: set[str] = set()
+        self._shown_paths: set[str] = set()
         """Files whose changes were shown with the calls that made them."""
+        self._folds: list[Fold] = []
+        """The blocks with changes of the current attempt."""
 
-    def show(self, event: Shown) -> None:
-        transcript, layout = self._transcript, self._transcript.diff_layout
-        match event:
-            case ToolFinished():
-                self._told |= {file.path for file in event.files}
-                self._add(tool_blocks(event, layout))
-            case ChangesApplied():
-                if not event.files:
-                    self._say(event, Tone.PLAIN)
-                elif not self._told.issuperset(file.path for file in event.files):
-                    self._add(written_blocks(event, layout))
-                elif event.step is not None:
-                    self._add([net_block(event, layout)])
-                self._told.clear()
-                self._say(event, Tone.WARNING)
-            case OwnCommandStarted(command=command):
-                header = command_header(command, Opening.SOME)
-                transcript.begin_output(header, glimpse=_OWN_LINES, sample=-_OWN_LINES)
-            case TestsStarted(command=command):
-                self._check = command_header(command)
-                transcript.begin_output(
-                    self._check, glimpse=_GLIMPSE, sample=-_LAST_LINES
-                )
-            case CommandOutput(text=text):
-                if not transcript.is_growing:  # another block came in between
-                    transcript.begin(BlockKind.OUTPUT)
-                transcript.write(text)
-            case TestsFinished():
-                self._add(failure_blocks(event), above_live=True)
-                if (check := self._check) is not None:
-                    check.remark, check.remark_ink = check_remark(event)
-                    transcript.settle()
-                    transcript.lay_out(check)
-                    self._check = None
-                if (
-                    event.verification is not Verification.PASSED
-                    or event.reason != f"`{event.command}` passed"
-                ):
-                    self._say(event, Tone.GOOD, Tone.WARNING)
-                else:
-                    self._say(event, Tone.WARNING)
-            case StepDiff():
-                self._add(diff_blocks(event, layout))
+    @singledispatchmethod
+    def show(self, event: Event) -> bool:
+        """Show an event. False if it is no action: then only its words are left."""
+        del event
+        return False
+
+    @show.register
+    def _show_tool(self, event: ToolFinished) -> bool:
+        self._shown_paths |= {file.path for file in event.files}
+        blocks = list(tool_blocks(event, self._layout))
+        if event.files:
+            self._folds += [block.header.fold for block in blocks]
+        self._add(blocks)
+        return True
+
+    @show.register
+    def _show_changes(self, event: ChangesApplied) -> bool:
+        if not event.files:
+            self._say(event, Tone.PLAIN)
+        elif event.step is not None:
+            self._show_net(written_blocks(event, self._layout))
+        elif not self._shown_paths.issuperset(file.path for file in event.files):
+            self._add(written_blocks(event, self._layout))
+        self._shown_paths.clear()
+        self._say(event, Tone.WARNING)
+        return True
+
+    @show.register
+    def _show_diff(self, event: StepDiff) -> bool:
+        self._add(diff_blocks(event, self._layout))
+        return True
+
+    @show.register
+    def _show_own_command(self, event: OwnCommandStarted) -> bool:
+        header = command_header(event.command, Opening.SOME)
+        self._transcript.begin_output(header, glimpse=_OWN_LINES, sample=-_OWN_LINES)
+        return True
+
+    @show.register
+    def _show_start_of_check(self, event: TestsStarted) -> bool:
+        self._check = command_header(event.command)
+        self._transcript.begin_output(
+            self._check, glimpse=_GLIMPSE, sample=-_LAST_LINES
+        )
+        return True
+
+    @show.register
+    def _show_output(self, event: CommandOutput) -> bool:
+        # another block may have come in between
+        if not self._transcript.is_growing:
+            self._transcript.begin(BlockKind.OUTPUT)
+        self._transcript.write(event.text)
+        return True
+
+    @show.register
+    def _show_end_of_check(self, event: TestsFinished) -> bool:
+        self._add(failure_blocks(event), above_live=True)
+        if (check := self._check) is not None:
+            check.remark, check.remark_ink = check_remark(event)
+            self._transcript.settle()
+            self._transcript.lay_out(check)
+            self._check = None
+        is_plain_pass = (
+            event.verification is Verification.PASSED
+            and event.reason == f"`{event.command}` passed"
+        )
+        if is_plain_pass:
+            self._say(event, Tone.WARNING)
+        else:
+            self._say(event, Tone.GOOD, Tone.WARNING)
+        return True
+
+    @show.register
+    def _fold_attempt(self, event: StepStarted | AttemptFailed) -> bool:
+        """Fold an attempt that failed: its reason follows in words."""
+        if isinstance(event, AttemptFailed):
+            self._transcript.fold_replies(in_words=True)
+            self._transcript.fold(self._folds)
+        self._folds.clear()
+        self._transcript.forget_replies()
+        return False
+
+    def show_restored(self, event: StepDiff) -> None:
+        """Show the changes of an attempt of an earlier session."""
+        self._show_net(diff_blocks(event, self._layout))
+
+    def _show_net(self, blocks: Iterable[Foldable]) -> None:
+        """Show all changes of a step, and fold the replies and calls that made them."""
+        self._transcript.fold_replies()
+        self._transcript.fold(self._folds)
+        shown = list(blocks)
+        self._folds = [block.header.fold for block in shown]
+        self._add(shown)
+
+    @property
+    def _layout(self) -> DiffLayout:
+        return self._transcript.diff_layout
 
     def _add(self, blocks: Iterable[Foldable], *, above_live: bool = False) -> None:
         for block in blocks:
             self._transcript.add_foldable(block, above_live=above_live)
 
     def _say(self, event: Event, *tones: Tone) -> None:
-        """Say of an event what it says in one of these tones."""
-        kinds = {
-            Tone.PLAIN: BlockKind.NOTE,
-            Tone.GOOD: BlockKind.GOOD,
-            Tone.WARNING: BlockKind.WARNING,
-        }
+        """Add the words of an event that have one of these tones."""
         for text, tone in describe(event, Face.SHELL):
             if tone in tones:
-                self._transcript.add(kinds[tone], text)
+                self._transcript.add(BLOCKS[tone], text)
 
 
 def show_diff(
@@ -158,8 +203,8 @@ def show_line(transcript: Transcript, line: str) -> None:
     transcript.add_foldable(Foldable(header, body, line, sample=_SHOWN_ROWS))
 
 
-def reply_block(text: str, what: str = "reply") -> Foldable:
-    """A model's reply, or another text, folded to its first line."""
+def text_block(text: str, what: str) -> Foldable:
+    """Return a long text, folded to its first line."""
     first, _, rest = text.strip().partition("\n")
     count = text.strip().count("\n") + 1
     header = FoldHeader(
@@ -170,6 +215,13 @@ def reply_block(text: str, what: str = "reply") -> Foldable:
         ink="action",
     )
     return Foldable(header, _output(rest), text)
+
+
+def reply_block(text: str, transcript: Transcript) -> Foldable:
+    """Return a model's reply, folded to a line that says what it is."""
+    reply = transcript.make_reply()
+    body = [*reply.feed(text.strip("\n")), *reply.finish()]
+    return Foldable(reply.make_header(), body, text)
 
 
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
@@ -219,33 +271,13 @@ def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
 
 
 def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldable]:
-    """The files that were written, each with what is different in it: folded, as the
-    reply has just shown its code.
-    """
+    """Return the files that were written, each with its open diff."""
     verbs = dict.fromkeys(event.created, "create") | dict.fromkeys(
         event.deleted, "delete"
     )
     for file in event.files:
         title = f"{verbs.get(file.path, 'edit')} {_one_line(file.path)}"
-        yield _file_block(title, file, layout, Opening.HEADER)
-
-
-def net_block(event: ChangesApplied, layout: DiffLayout) -> Foldable:
-    """All that a step wrote, where the calls by which it did were shown before."""
-    files = [parsed for file in event.files for parsed in diff_files(file.diff, layout)]
-    body = list[TranscriptLine]()
-    for file in files:
-        body += [*_words(f"{file.path}  {_counts(file)}", "action"), *file.lines]
-    count = len(event.files)
-    title = f"written: {count} file{'s' * (count != 1)}"
-    header = FoldHeader(
-        fold=Fold(),
-        title=title,
-        remark=lines_changed(event.files),
-        remark_ink="remark",
-        ink="action",
-    )
-    return Foldable(header, body, "\n".join([title, *(file.source for file in files)]))
+        yield _file_block(title, file, layout, _NET_LINES)
 
 
 def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
@@ -335,11 +367,12 @@ def _in_seconds(seconds: float) -> str:
 
 
 def _file_block(
-    title: str, file: FileDiff, layout: DiffLayout, opening: Opening = Opening.SOME
+    title: str, file: FileDiff, layout: DiffLayout, sample: int = _DIFF_LINES
 ) -> Foldable:
+    """Return the diff of a file, open to its first `sample` lines."""
     parsed = diff_files(file.diff, layout)
     header = FoldHeader(
-        fold=Fold(opening),
+        fold=Fold(Opening.SOME),
         title=title,
         remark=lines_changed([file]),
         remark_ink="remark",
@@ -350,7 +383,7 @@ def _file_block(
         header,
         [line for part in parsed for line in part.lines],
         f"{title}\n{file.diff}",
-        _DIFF_LINES,
+        sample,
     )
 
 

@@ -32,6 +32,8 @@ class BlockKind(StrEnum):
     ACTION = "action"
     """An action: a header that folds what came of it."""
     MARKDOWN = "markdown"
+    REPLY = "reply"
+    """A model's reply: Markdown and edits."""
     HEADING = "heading"
 
 

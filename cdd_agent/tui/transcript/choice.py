@@ -33,6 +33,11 @@ class BlockChoice:
         self.row = -1 if block is None else block.y + row_offset
         return True
 
+    def replace(self, line: TranscriptLine, header: TranscriptLine) -> None:
+        """Note that a block has another first line."""
+        if self.line is line:
+            self.line = header
+
     def clear(self) -> None:
         self.line, self.row = None, -1
 

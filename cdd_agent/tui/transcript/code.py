@@ -84,6 +84,8 @@ class CodeBlock:
         self._hang = (*hang, (" ", "code"))
         self._wrapped = (*hang, ("↳", "code wrapped"))
         self._window = CodeWindow(self._language)
+        self._partial = ""
+        """The line that is being written."""
 
     def title(self) -> list[TranscriptLine]:
         if not self._path:
@@ -99,6 +101,21 @@ class CodeBlock:
             )
         ]
 
+    def write(self, text: str) -> Iterator[TranscriptLine]:
+        """Add a line with its end, or the received part of a long one."""
+        self._partial += text.removesuffix("\n")
+        while len(self._partial) > MAX_UNSETTLED:
+            yield self.line(self._partial[:MAX_UNSETTLED])
+            self._partial = self._partial[MAX_UNSETTLED:]
+        if text.endswith("\n"):
+            yield self.line(self._partial)
+            self._partial = ""
+
+    def tail(self, rest: str) -> list[TranscriptLine]:
+        """Return the unfinished line, with the rest that has not been handled."""
+        text = self._partial + rest
+        return [self._preview(text)] if text else []
+
     def line(self, text: str) -> TranscriptLine:
         if self._window.closed:
             self._window = CodeWindow(self._language)
@@ -106,8 +123,7 @@ class CodeBlock:
         self._window.add(text)
         return self._line(text, self._window)
 
-    def preview(self, text: str) -> TranscriptLine:
-        """A line that is still being written."""
+    def _preview(self, text: str) -> TranscriptLine:
         return self._line(sanitize_for_display(text), CodeWindow(self._language))
 
     def close(self) -> None:
@@ -137,8 +153,6 @@ class CodeFence:
         self._indent = indent
         self._closing = re.compile(rf" {{0,3}}{marker[0]}{{{len(marker)},}}[ \t]*\n")
         self._code = CodeBlock(info)
-        self._partial = ""
-        """The line that is being written."""
 
     @classmethod
     def opened_by(cls, line: str) -> "CodeFence | None":
@@ -155,18 +169,11 @@ class CodeFence:
         """A line of code, or the received part of a long one."""
         if not mid_line:
             text = text[min(self._indent, len(text) - len(text.lstrip(" "))) :]
-        self._partial += text.removesuffix("\n")
-        while len(self._partial) > MAX_UNSETTLED:
-            yield self._code.line(self._partial[:MAX_UNSETTLED])
-            self._partial = self._partial[MAX_UNSETTLED:]
-        if text.endswith("\n"):
-            yield self._code.line(self._partial)
-            self._partial = ""
+        yield from self._code.write(text)
 
     def tail(self, rest: str) -> list[TranscriptLine]:
         """Return the unfinished line with the rest that has not been handled."""
-        text = self._partial + ("" if _UNDECIDED.fullmatch(rest) else rest)
-        return [self._code.preview(text)] if text else []
+        return self._code.tail("" if _UNDECIDED.fullmatch(rest) else rest)
 
     def close(self) -> None:
         self._code.close()

@@ -42,6 +42,11 @@ class DiffLayout(Struct):
         return self.is_side_by_side and width >= SIDE_BY_SIDE_WIDTH
 
 
+def number_text(number: int | str, digits: int) -> str:
+    """Return the column of a line number; empty if no numbers are shown."""
+    return f"{number:>{digits}} " if digits else ""
+
+
 class DiffLine(TranscriptLine, eq=False, kw_only=True):
     """A line of the old or new file. Side by side, an added line is shown by its
     partner.
@@ -53,6 +58,7 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
     number_before: int
     """The line number in the old file, for an unchanged line."""
     digits: int
+    """The width of line numbers; 0 if none are shown."""
     window: CodeWindow
     place: int
     """In the window."""
@@ -64,8 +70,16 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
     _lines: Sequence[TranscriptLine] | None = None
     """Those that its rows are of; None: itself."""
 
+    @property
+    def final(self) -> bool:
+        return self.window.closed
+
     def laid_out(self) -> Sequence[TranscriptLine]:
         return (self,) if self._lines is None else self._lines
+
+    @property
+    def gutter_width(self) -> int:
+        return len(number_text(0, self.digits)) + 2
 
     def rows(self, width: int) -> list[LineRow]:
         if not self.layout.splits(width):
@@ -101,6 +115,10 @@ class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
 
     halves: tuple["_Half", "_Half"]
 
+    @property
+    def final(self) -> bool:
+        return all(half.line is None or half.line.final for half in self.halves)
+
     def inks(self) -> Sequence[Mark]:
         left, right = self.halves
         return [*left.marks(0), *right.marks(len(left.text))]
@@ -117,11 +135,11 @@ class _Half:
         self.line, self.part, self.gutter, self.text = line, part, "", ""
         if line is not None:
             start, end = part
-            self.gutter = (
-                " " * (line.digits + 1) + "↳ "
-                if start
-                else f"{number:>{line.digits}} {line.sign} "
-            )
+            column = number_text(number, line.digits)
+            if start:
+                self.gutter = " " * len(column) + "↳ "
+            else:
+                self.gutter = f"{column}{line.sign} "
             self.text = self.gutter + line.text[start:end]
         self.text += " " * (width - cell_len(self.text))
 
@@ -148,7 +166,7 @@ def _side_by_side(
     on both sides.
     """
     parts = [
-        wrap(line.text, max(column - line.digits - 3, 1), by_words=False)
+        wrap(line.text, max(column - line.gutter_width, 1), by_words=False)
         if line
         else []
         for line in (old, new)

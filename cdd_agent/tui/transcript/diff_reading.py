@@ -1,30 +1,20 @@
-"""A unified diff as text, read into the lines that show it. Whoever wrote it: what is
-long is cut, and says so.
+"""Reads a unified diff into the lines that show it. A very long diff is cut, and says
+so.
 """
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tui.transcript.code import CodeWindow
 from cdd_agent.tui.transcript.colouring import language_of
-from cdd_agent.tui.transcript.diff import (
-    LINE_INKS,
-    SIGN_INKS,
-    WORD,
-    DiffLayout,
-    DiffLine,
-)
-from cdd_agent.tui.transcript.lines import Gutter, TranscriptLine
+from cdd_agent.tui.transcript.diff import DiffLayout
+from cdd_agent.tui.transcript.diff_drawer import DiffDrawer
+from cdd_agent.tui.transcript.lines import TranscriptLine
 
 MOST_LINES = 3_000
 """Lines of a file's difference that are shown."""
 MOST_TEXT = 4_000_000
 """Characters of a diff that are read."""
-_LONGEST_LINE = 1_000
-_MOST_COMPARED = 400
-"""Pairs of lines in a hunk that are compared to find which belong together."""
 
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 _GIT_HEAD = re.compile(r"diff --git (?:.* b/)?(.*)")
@@ -34,7 +24,7 @@ class DiffOfFile(NamedTuple):
     """The difference of one file."""
 
     path: str
-    """Without control characters; empty where the diff does not say it."""
+    """Without control characters; empty if the diff does not name it."""
     added: int
     removed: int
     lines: list[TranscriptLine]
@@ -53,23 +43,25 @@ def diff_files(text: str, layout: DiffLayout) -> list[DiffOfFile]:
     for place, line in enumerate(lines):
         following = lines[place + 1] if place + 1 < len(lines) else ""
         if reader.is_over(line, following):
-            files += reader.file()
+            files.append(reader.file())
             reader = _FileReader(layout)
         reader.take(line)
     if len(text) > len(cut):
         reader.note(f"… {len(text) - len(cut):,} more characters")
-    return [*files, *reader.file()]
+    if reader.has_lines:
+        files.append(reader.file())
+    return files
 
 
 class _FileReader:
     """Reads the lines about one file."""
 
     def __init__(self, layout: DiffLayout) -> None:
-        self._layout = layout
         self._source: list[str] = []
         self._names = ["", ""]
-        self._language = ""
-        self._lines: list[TranscriptLine] = []
+        self._drawer = DiffDrawer(layout, "")
+        self._count = 0
+        """Number of lines that are shown."""
         self._left_out = 0
         self._added = self._removed = 0
         self._has_hunks = False
@@ -77,10 +69,10 @@ class _FileReader:
         """The numbers of the next lines."""
         self._old_left = self._new_left = 0
         """The number of lines that follow in this hunk."""
-        self._windows = [CodeWindow(""), CodeWindow("")]
-        self._digits = 3
-        self._run: tuple[list[DiffLine], list[DiffLine]] = ([], [])
-        """The lines that were removed and added, one after the other."""
+
+    @property
+    def has_lines(self) -> bool:
+        return bool(self._source)
 
     @property
     def _in_hunk(self) -> bool:
@@ -99,172 +91,66 @@ class _FileReader:
         self._source.append(line)
         if self._in_hunk and line[:1] in (" ", "+", "-", ""):
             self._take_code(line[:1] or " ", line[1:])
-        elif found := _HUNK.match(line):
-            self._begin_hunk(found)
+        elif hunk := _HUNK.match(line):
+            self._begin_hunk(hunk)
         elif not self._has_hunks and line.startswith("--- "):
             self._names[0] = _name(line[4:])
         elif not self._has_hunks and line.startswith("+++ "):
             self._names[1] = _name(line[4:])
-            self._language = language_of(self._path)
+            self._drawer.language = language_of(self._path)
         elif not line.startswith(("diff --git ", "index ")):
             self.note(line.removeprefix("\\ "))
 
     def note(self, text: str) -> None:
-        shown = sanitize_for_display(text[:_LONGEST_LINE])
-        self._add(
-            TranscriptLine(
-                text=shown, ink="hunk", gutter=((" " * 4, ""),), hang=((" " * 4, ""),)
-            )
-        )
+        if self._has_room():
+            self._drawer.note(text)
 
-    def file(self) -> list[DiffOfFile]:
-        """The file that was read; none, if none was."""
-        self._pair()
-        self._close_windows()
-        if not self._source:
-            return []
+    def file(self) -> DiffOfFile:
+        """Return the file that was read."""
+        self._drawer.end_hunk()
         if self._left_out:
-            self._lines.append(
-                TranscriptLine(
-                    text=f"… {self._left_out:,} more lines",
-                    ink="hunk",
-                    gutter=((" " * 4, ""),),
-                )
-            )
-        return [
-            DiffOfFile(
-                self._path,
-                self._added,
-                self._removed,
-                self._lines,
-                "\n".join(self._source) + "\n",
-            )
-        ]
+            self._drawer.note(f"… {self._left_out:,} more lines")
+        lines = self._drawer.take_settled()
+        source = "\n".join(self._source) + "\n"
+        return DiffOfFile(self._path, self._added, self._removed, lines, source)
 
     @property
     def _path(self) -> str:
         old, new = self._names
         path = old if new in ("", "/dev/null") else new
-        if found := _GIT_HEAD.match(self._source[0]):
-            path = path.removeprefix("a/" if path is old else "b/") or _name(found[1])
+        if head := _GIT_HEAD.match(self._source[0]):
+            path = path.removeprefix("a/" if path is old else "b/") or _name(head[1])
         return path
 
-    def _begin_hunk(self, found: re.Match[str]) -> None:
-        self._pair()
-        self._close_windows()
-        old, old_count, new, new_count, section = found.groups()
+    def _begin_hunk(self, hunk: re.Match[str]) -> None:
+        old, old_count, new, new_count, section = hunk.groups()
         self._old, self._new = int(old), int(new)
         self._old_left, self._new_left = int(old_count or 1), int(new_count or 1)
-        self._windows = [CodeWindow(self._language), CodeWindow(self._language)]
-        self._digits = max(
-            len(str(self._old + self._old_left)),
-            len(str(self._new + self._new_left)),
-            3,
-        )
-        if self._has_hunks or section:
-            gutter: Gutter = ((f"{'⋯':>{self._digits}}   ", "line-number"),)
-            shown = sanitize_for_display(section[:_LONGEST_LINE])
-            self._add(
-                TranscriptLine(
-                    text=shown, ink="hunk", gutter=gutter, hang=gutter, by_words=False
-                )
-            )
+        last_numbers = (self._old + self._old_left, self._new + self._new_left)
+        digits = max(3, *(len(str(number)) for number in last_numbers))
+        self._drawer.begin_hunk(digits=digits)
+        if (self._has_hunks or section) and self._has_room():
+            self._drawer.separate(section)
         self._has_hunks = True
 
     def _take_code(self, sign: str, text: str) -> None:
         is_old, is_new = sign != "+", sign != "-"
         self._added += not is_old
         self._removed += not is_new
-        if len(self._lines) >= MOST_LINES:
-            self._left_out += 1
-        else:
-            self._add_code(sign, text)
+        if self._has_room():
+            self._drawer.add(sign, text, self._old, self._new)
         self._old, self._old_left = self._old + is_old, self._old_left - is_old
         self._new, self._new_left = self._new + is_new, self._new_left - is_new
 
-    def _add_code(self, sign: str, text: str) -> None:
-        more = len(text) - _LONGEST_LINE
-        shown = sanitize_for_display(text[:_LONGEST_LINE].removesuffix("\r")) + (
-            f" … {more:,} more characters" if more > 0 else ""
-        )
-        for side in (0, 1):
-            if self._windows[side].closed:
-                self._windows[side] = CodeWindow(self._language)
-        old, new = self._windows
-        window = old if sign == "-" else new
-        if sign != "+":
-            old.add(shown)
-        if sign != "-":
-            new.add(shown)
-        number = self._old if sign == "-" else self._new
-        ink = LINE_INKS[sign]
-        line = DiffLine(
-            text=shown,
-            ink=ink,
-            gutter=(
-                (f"{number:>{self._digits}} ", f"{ink} line-number"),
-                (f"{sign} ", f"{ink} {SIGN_INKS[sign]}".strip()),
-            ),
-            hang=((" " * (self._digits + 1) + "↳ ", f"{ink} line-number"),),
-            fill=(" ", ink),
-            by_words=False,
-            sign=sign,
-            number=number,
-            number_before=self._old,
-            digits=self._digits,
-            window=window,
-            place=len(window.texts) - 1,
-            layout=self._layout,
-        )
-        self._add(line)
-        if sign == " " or (sign == "-" and self._run[1]):
-            self._pair()
-        if sign != " ":
-            self._run[sign == "+"].append(line)
-
-    def _add(self, line: TranscriptLine) -> None:
-        if len(self._lines) < MOST_LINES:
-            self._lines.append(line)
-        else:
+    def _has_room(self) -> bool:
+        """Count one more line. False if it is not shown."""
+        if self._count >= MOST_LINES:
             self._left_out += 1
-
-    def _pair(self) -> None:
-        """Say of the lines that were removed and added, one after the other, which
-        belong together.
-        """
-        removed, added = self._run
-        self._run = ([], [])
-        for old, new in zip(removed, added, strict=False):
-            old.beside, new.beside = new, old
-        if len(removed) == len(added) or len(removed) * len(added) > _MOST_COMPARED:
-            pairs = list(zip(removed, added, strict=False))
-        else:
-            pairs = list(_alike(removed, added))
-        for old, new in pairs:
-            old.was, new.was = new, old
-
-    def _close_windows(self) -> None:
-        for window in self._windows:
-            window.closed = True
-
-
-def _alike(
-    removed: list[DiffLine], added: list[DiffLine]
-) -> Iterator[tuple[DiffLine, DiffLine]]:
-    """For each removed line the first one added that has most of its words, in
-    order.
-    """
-    first = 0
-    for old in removed:
-        words = set(WORD.findall(old.text))
-        for place in range(first, len(added)):
-            others = set(WORD.findall(added[place].text))
-            if 4 * len(words & others) > len(words) + len(others):
-                yield old, added[place]
-                first = place + 1
-                break
+            return False
+        self._count += 1
+        return True
 
 
 def _name(text: str) -> str:
-    """A file's name in a diff's header, without the time that may stand behind it."""
+    """Return a file's name in a diff's header, without the time that may follow it."""
     return sanitize_for_display(text.rstrip("\r").partition("\t")[0])

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cdd_agent.tui.transcript.blocks import BlockKind, space_between
+from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.folded_output import FoldedOutput, thoughts
 from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.output import OutputLines
+from cdd_agent.tui.transcript.reply import ReplyLines
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, BlockPart
 
 MOST_HELD = 1_000_000
@@ -35,6 +37,7 @@ class LineMaker(Protocol):
 
 GROWING: dict[BlockKind, Callable[[], LineMaker]] = {
     BlockKind.MARKDOWN: MarkdownLines,
+    BlockKind.REPLY: lambda: ReplyLines(DiffLayout()),
     BlockKind.OUTPUT: OutputLines,
     BlockKind.THOUGHTS: thoughts,
 }
@@ -53,6 +56,8 @@ class LiveBlock:
         """True if any of its text is in a part."""
         self.shown = False
         """True if any of its lines has been settled."""
+        self.first_line: TranscriptLine | None = None
+        """Its first settled line."""
         self._space = space_between(above, kind)
         self._maker = maker or GROWING[kind]()
         self._chunks: deque[str] = deque()
@@ -69,6 +74,11 @@ class LiveBlock:
     def header(self) -> FoldHeader | None:
         """The header of a block that folds."""
         return self._maker.header if isinstance(self._maker, FoldedOutput) else None
+
+    @property
+    def reply(self) -> ReplyLines | None:
+        """The maker of its lines, if it is a reply."""
+        return self._maker if isinstance(self._maker, ReplyLines) else None
 
     @property
     def rest(self) -> str:
@@ -120,7 +130,8 @@ class LiveBlock:
 
     def _settled(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:
         spaced = self._spaced(lines)
-        self.shown = self.shown or bool(lines)
+        if lines and not self.shown:
+            self.first_line, self.shown = lines[0], True
         return spaced
 
     def _spaced(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:

@@ -71,9 +71,15 @@ class MarkdownLines:
         self._close_fence()
         return self._hand_out()
 
-    def tail(self) -> list[TranscriptLine]:
-        """Return the current lines of the unsettled part."""
-        rest = self._partial.removesuffix("\r")
+    def separate(self) -> None:
+        """Leave a blank line above the next block: another kind of block precedes."""
+        self._gap = True
+
+    def tail(self, more: str = "") -> list[TranscriptLine]:
+        """Return the current lines of the unsettled part, and of text that may follow
+        it.
+        """
+        rest = self._partial.removesuffix("\r") + more
         if self._fence is not None:
             return self._fence.tail(rest)
         source = self._block + ("" if _UNDECIDED.fullmatch(rest) else rest)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from cdd_agent.tui.transcript.folds import Fold, Opening
+from cdd_agent.tui.transcript.folds import Fold, FoldedLine, FoldHeader, Opening
 from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 
 MAX_LINES = 20_000
@@ -154,6 +154,32 @@ class Scrollback:
         self.settled += more
         return first, more
 
+    def fold_block(self, first: TranscriptLine, header: FoldHeader) -> bool:
+        """Put a block below a header, by which it opens and folds. `first` is its first
+        line. False if that line has been dropped. `break_again` shows the block folded.
+        """
+        parts = self._parts_of(first)
+        for part in parts:
+            self._weight -= part.weight
+            place = (_place_in(part.lines, first) or 0) if part is parts[0] else 0
+            folded = [
+                FoldedLine(fold=header.fold, line=line) for line in part.lines[place:]
+            ]
+            head = [*part.lines[:place], header] if part is parts[0] else []
+            part.lines, part.fold = [*head, *folded], header.fold
+            self._weight += part.weight
+        return bool(parts)
+
+    def _parts_of(self, first: TranscriptLine) -> list[BlockPart]:
+        """Return the parts of the block that begins with a line."""
+        parts: list[BlockPart] = []
+        for part in self._parts:
+            if part.begins and parts:
+                break
+            if parts or (part.begins and _place_in(part.lines, first) is not None):
+                parts.append(part)
+        return parts
+
     def blocks(self) -> list[Block]:
         """The settled blocks of which anything is shown, from the first one that is
         kept from its beginning.
@@ -267,6 +293,10 @@ class Scrollback:
         return TranscriptLine(text="… earlier output omitted", ink="left-out").rows(
             self.width
         )[:1]
+
+
+def _place_in(lines: Iterable[TranscriptLine], line: TranscriptLine) -> int | None:
+    return next((place for place, one in enumerate(lines) if one is line), None)
 
 
 def _blocks(parts: Iterable[BlockPart], y: int) -> list[Block]:

@@ -5,11 +5,12 @@ drawn. What the widget is given is never markup, and its control characters are 
 not obeyed.
 """
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -34,11 +35,14 @@ from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.painting import Overlay, RowPainter
 from cdd_agent.tui.transcript.places import PlaceFinder, WebPlace
+from cdd_agent.tui.transcript.reply import ReplyLines
 from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, BlockPart, Scrollback
 from cdd_agent.tui.transcript.selection import selected_text
 
 _CHOSEN = Style(reverse=True)
 """The style of the first row of the selected block, visible without colours, too."""
+_MOST_REPLIES = 50
+"""Replies of a turn that are folded at its end: the last ones."""
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
 _SCROLLING = frozenset(
@@ -47,6 +51,14 @@ _SCROLLING = frozenset(
 """Keys that are the transcript's while it has the focus."""
 _ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
 """Keys that are its own while a block is chosen."""
+
+
+class _SettledReply(NamedTuple):
+    """A reply that is over."""
+
+    first_line: TranscriptLine
+    header: FoldHeader
+    has_edits: bool
 
 
 class Transcript(GuardedWidget, ScrollView, can_focus=True):
@@ -96,6 +108,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """
         super().__init__(id=id, classes=classes)
         self._follows = follows
+        self._root = root
         self._place_finder = PlaceFinder(root)
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
@@ -121,6 +134,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
         self._choice = BlockChoice()
+        self._replies: deque[_SettledReply] = deque(maxlen=_MOST_REPLIES)
+        """The replies since the user's last line that are not folded."""
         self.diff_layout = DiffLayout()
         """The layout of its diffs."""
         self.finder = Finder(self._scrollback, self._turn, self._show_found)
@@ -131,7 +146,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         """Append a block that is complete. Empty text is no block."""
         if self._live is not None and is_beside_the_turn():
             if kind in GROWING:
-                block = LiveBlock(kind, self._kind_below)
+                block = self._make_live(kind, self._kind_below)
                 block.write(text)
                 self._place_below(kind, block.finish())
             elif text.strip():
@@ -142,6 +157,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 self._place_below(kind, [BlockPart(text, lines, begins=True)])
             return
         self.settle()
+        if kind is BlockKind.USER:
+            self.forget_replies()
         if kind in GROWING:
             live = self._open(kind)
             live.write(text)
@@ -159,14 +176,38 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._open(kind)
 
     def write(self, text: str) -> None:
-        """Add to the live block; opens a Markdown block if there is none. It is drawn
+        """Add to the live block; opens a reply if there is none. It is drawn
         with the next frame.
         """
         if self._live is not None and self._live.kind is BlockKind.THOUGHTS:
             self.settle()
-        live = self._live or self._open(BlockKind.MARKDOWN)
+        live = self._live or self._open(BlockKind.REPLY)
         live.write(text)
         self._draw_soon()
+
+    def fold_replies(self, *, in_words: bool = False) -> None:
+        """Fold the replies since the user's last line, each to a line that says what it
+        is. Those without edits are folded only if `in_words`.
+        """
+        replies = list(self._replies)
+        self.forget_replies()
+        for reply in replies:
+            if not (reply.has_edits or in_words):
+                self._replies.append(reply)
+            elif self._scrollback.fold_block(reply.first_line, reply.header):
+                self._choice.replace(reply.first_line, reply.header)
+                self._break_again(reply.header.fold, following=self._is_following())
+
+    def forget_replies(self) -> None:
+        """Leave the replies so far open for good."""
+        self._replies.clear()
+
+    def fold(self, folds: Iterable[Fold]) -> None:
+        """Fold blocks, and stay at the end if it is in sight."""
+        for fold in folds:
+            if fold.opening is not Opening.HEADER:
+                fold.opening = Opening.HEADER
+                self._break_again(fold, following=self._is_following())
 
     def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
         """Append a block that folds; or put it above output that still comes, as long
@@ -248,6 +289,12 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         parts = live.finish()
         if live.shown:
             self._last_kind = live.kind
+        if live.reply is not None and live.first_line is not None:
+            self._replies.append(
+                _SettledReply(
+                    live.first_line, live.reply.make_header(), live.reply.has_edits
+                )
+            )
         if below := self._scrollback.take_below():
             self._last_kind = self._last_below
         self._live = self._last_below = None
@@ -280,6 +327,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     def clear(self) -> None:
         self._live = self._last_kind = self._last_below = self._thoughts = None
         self._choice.clear()
+        self.forget_replies()
         self._seen = 0
         self._scrollback.clear()
         self.finder.is_old = True
@@ -300,8 +348,17 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return "\n".join((*blocks, *self._scrollback.sources_below()))
 
     def _open(self, kind: BlockKind) -> LiveBlock:
-        self._live = LiveBlock(kind, above=self._last_kind)
+        self._live = self._make_live(kind, self._last_kind)
         return self._live
+
+    def _make_live(self, kind: BlockKind, above: BlockKind | None) -> LiveBlock:
+        if kind is BlockKind.REPLY:
+            return LiveBlock(kind, above, self.make_reply())
+        return LiveBlock(kind, above)
+
+    def make_reply(self) -> ReplyLines:
+        """Return a maker of lines for a reply, with the layout of this transcript."""
+        return ReplyLines(self.diff_layout, self._root)
 
     def _draw_soon(self) -> None:
         if not self._drawing_is_due and self.is_mounted:

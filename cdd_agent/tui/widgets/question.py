@@ -77,15 +77,16 @@ class _InSight(_Mixin):
 
     def move(self, key: str) -> None:
         page, end = self.size.height, self.max_scroll_y
-        by = {
+        distances = {
             "up": -1,
             "down": 1,
             "pageup": -page,
             "pagedown": page,
             "home": -end,
             "end": end,
-        }[key]
-        self.scroll_to(y=self.scroll_offset.y + by, animate=False, immediate=True)
+        }
+        y = self.scroll_offset.y + distances[key]
+        self.scroll_to(y=y, animate=False, immediate=True)
 
     def seen(self) -> Hashable:
         return self.scroll_offset
@@ -156,10 +157,12 @@ class Question(GuardedWidget, Vertical):
     def __init__(self, text: str, answers: Mapping[str, Choice]) -> None:
         super().__init__()
         self._answers = answers
-        self._is_read = self._typed = False
+        self._is_read = False
+        """True once the end of the text was visible."""
+        self._has_draft = False
         self._answer: str | None = None
-        self._said = 0
-        """How often it was answered, or said why a key was no answer."""
+        self._reactions = 0
+        """The number of answers, and of hints why a key was no answer."""
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
         self._view: _InSight = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
@@ -171,36 +174,38 @@ class Question(GuardedWidget, Vertical):
         yield self._more
         yield self._keys
 
-    def show_keys(self, *, typed: bool, answer: str | None = None) -> None:
-        """Show how to answer: by a letter, or after Tab if the prompt has other text
-        (`typed`), or that `answer` is given if nothing follows.
+    def show_keys(self, *, has_draft: bool, answer: str | None = None) -> None:
+        """Show how to answer: by a letter, or after Tab if the prompt has a draft; or
+        the `answer` that is given if nothing follows.
         """
-        self._typed, self._answer = typed, answer
+        self._has_draft, self._answer = has_draft, answer
         if answer is not None:
             self._keys.update(f"{sanitize_for_display(answer)} …   Enter: at once")
+        elif has_draft:
+            self._keys.update(f"Tab, then {self._offered}")
         else:
-            self._keys.update(f"Tab, then {self._offered}" if typed else self._offered)
+            self._keys.update(self._offered)
 
-    def may_be(self, answer: str) -> bool:
+    def can_take(self, answer: str) -> bool:
         """True if this answer is allowed now. Before the end of the text was visible,
         agreeing shows a hint instead.
         """
-        self._say_what_is_cut()
+        self._show_hidden_lines()
         if self._answers[answer] not in (Choice.YES, Choice.ALWAYS) or self._is_read:
             return True
-        self.hint(f"scroll to the end first: ↓ {_lines(self._view.below)}")
+        self.show_hint(f"scroll to the end first: ↓ {_count_lines(self._view.below)}")
         return False
 
     def seen(self) -> Hashable:
-        return self._said
+        return self._reactions
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Note that a key answered the question."""
-        self._said += 1
+        self._reactions += 1
 
-    def hint(self, text: str) -> None:
+    def show_hint(self, text: str) -> None:
         """Show why a key was not an answer."""
-        self._said += 1
+        self._reactions += 1
         self._more.update(text)
         self._more.add_class("-refused")
         self._more.display = True
@@ -210,31 +215,32 @@ class Question(GuardedWidget, Vertical):
         """True if the text is on the screen, as far as it fits."""
         return self._view.is_laid_out
 
-    def scrolls(self, key: str) -> bool:
-        """True if the scroll keys are for the text: it has hidden lines."""
+    def can_scroll(self, key: str) -> bool:
+        """True if a key scrolls the text, which has hidden lines."""
         return key in _SCROLLING and self._view.max_scroll_y > 0
 
     def scroll_by(self, key: str) -> None:
         self._view.move(key)
 
     @on(_InSight.Moved)
-    def _say_what_is_cut(self) -> None:
+    def _show_hidden_lines(self) -> None:
+        """Show how many lines are hidden above and below."""
         if not self._view.is_laid_out:
             return
         above, below = self._view.above, self._view.below
         self._is_read = self._is_read or below <= 0
-        sides = [
-            f"{arrow} {_lines(count, 'more ')}"
-            for arrow, count in (("↑", above), ("↓", below))
-            if count > 0
-        ]
+        sides = []
+        if above > 0:
+            sides.append(f"↑ {_count_lines(above, 'more ')}")
+        if below > 0:
+            sides.append(f"↓ {_count_lines(below, 'more ')}")
         self._more.update("   ".join(sides))
         self._more.remove_class("-refused")
         self._more.display = bool(sides)
 
 
-def _lines(count: int, more: str = "") -> str:
-    return f"{count} {more}line" + "s" * (count != 1)
+def _count_lines(count: int, more: str = "") -> str:
+    return f"1 {more}line" if count == 1 else f"{count} {more}lines"
 
 
 class ReviewQuestion(Question):
@@ -254,7 +260,7 @@ class ReviewQuestion(Question):
     def __init__(self, layout: DiffLayout) -> None:
         super().__init__("", {})
         self.is_part = False
-        self._wordy = ""
+        self._long_offer = ""
         self._diffs = _Diffs(layout)
         self._diffs.around = _AROUND + _ROWS_OF_KEYS + 1
         self._view = self._diffs
@@ -277,31 +283,40 @@ class ReviewQuestion(Question):
         first, *about = map(sanitize_for_display, text.split("\n"))
         self._asked.update(first)
         self._diffs.show(about, diff)
-        self._answers, self._wordy, self.is_part = words, offered, is_part
+        self._answers, self._long_offer, self.is_part = words, offered, is_part
         self._is_read = False
         self._fit_keys()
-        self.show_keys(typed=False)
+        self.show_keys(has_draft=False)
 
     def on_resize(self) -> None:
         self._fit_keys()
-        self.show_keys(typed=self._typed, answer=self._answer)
+        self.show_keys(has_draft=self._has_draft, answer=self._answer)
 
     def _fit_keys(self) -> None:
-        """Show the answers in the longest form that fits."""
-        briefly = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
-        said = [
-            f"[{word[0]}] {word}" for word in self._answers if word in ("yes", "no")
-        ]
-        letters = "".join(
-            f"[{word[0]}]" for word in self._answers if word not in ("yes", "no")
-        )
-        most_briefly = "   ".join(filter(None, (*said, letters)))
-        # where a row ends, words may not
-        room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8
-        room *= not self.screen.has_class("-low")
-        self._offered = next(
-            (text for text in (self._wordy, briefly) if len(text) <= room), most_briefly
-        )
+        """Choose the longest form of the answers that fits."""
+        room = 0
+        if not self.screen.has_class("-low"):
+            # words may not end where a row ends
+            room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8
+        words = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
+        if len(self._long_offer) <= room:
+            self._offered = self._long_offer
+        elif len(words) <= room:
+            self._offered = words
+        else:
+            self._offered = self._shortest_offer()
+
+    def _shortest_offer(self) -> str:
+        """Return the answers, only yes and no in words."""
+        parts, letters = [], ""
+        for word in self._answers:
+            if word in ("yes", "no"):
+                parts.append(f"[{word[0]}] {word}")
+            else:
+                letters += f"[{word[0]}]"
+        if letters:
+            parts.append(letters)
+        return "   ".join(parts)
 
     def lay_out_again(self) -> None:
         """Lay out the text again: it is not visible yet."""

@@ -1,8 +1,7 @@
-"""The plan as a list of steps: where each one stands, what it took, what was seen of
-it, what it waits for.
+"""The plan as a list of steps: their status, time, tests and dependencies.
 
-Drawn line by line, so that its length does not matter. Where there is room for all
-titles in full, they are; otherwise each step has one row.
+It is drawn line by line, so that its length does not matter. If there is room for all
+titles in full, they are wrapped; otherwise each step has one row.
 """
 
 from collections.abc import Hashable, Iterable
@@ -37,10 +36,10 @@ _TITLE = 0.55
 
 
 class StepList(GuardedWidget, ScrollView, can_focus=True):
-    """Shows where the run is. The first line, which stays when the list scrolls, is the
-    progress of the whole.
+    """Shows the progress of a run. The first line, which does not scroll, is the
+    progress of the whole plan.
 
-    With the focus, the arrows walk through the steps and Enter opens one.
+    With the focus, the arrows move to other steps and Enter opens one.
     """
 
     FOCUS_ON_CLICK = False
@@ -76,7 +75,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     ]
 
     class StepChosen(Message):
-        """The person wants to see all of a step."""
+        """The user opens a step."""
 
         def __init__(self, number: int) -> None:
             super().__init__()
@@ -88,28 +87,26 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._to_do: set[int] = set()
         """The numbers of the steps that are not over."""
         self._former_cost = self._total = NO_COST
-        self._in_full: list[tuple[StepSummary, str]] = []
-        """The rows of titles that are longer than one; empty where there is no room for
-        them.
-        """
+        self._wrapped_rows: list[tuple[StepSummary, str]] = []
+        """The rows of all titles in full; empty if there is no room for them."""
         self._cursor: int | None = None
-        self._opened = 0
-        """How often a step was opened: Enter has its effect a moment later."""
-        """The step that the person has walked to, by its place; None: the one that
-        matters now.
+        """The place of the step that the user moved to; None for the step that matters
+        now.
         """
+        self._opened = 0
+        """The number of times that a step was opened. Enter acts a moment later."""
         self._is_folded = False
         self.display = False
 
     def keeps(self, key: str) -> bool:
-        """Whether a key is the list's while it has the focus."""
+        """True for a key that the list handles while it has the focus."""
         return key in ("up", "down", "home", "end", "enter")
 
     def seen(self) -> Hashable:
         return self._selected, self.display, self._opened
 
     def show(self, steps: Iterable[StepSummary], former_cost: Cost = NO_COST) -> None:
-        """Show these steps, and the cost of the run with that of former ones; without
+        """Show these steps. The cost of the run includes that of former steps. Without
         steps the list is hidden.
         """
         self._steps, self._former_cost = list(steps), former_cost
@@ -129,12 +126,12 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def has_steps(self) -> bool:
-        """There is a plan, folded or not."""
+        """True if there is a plan, folded or not."""
         return bool(self._steps)
 
     @property
     def is_over(self) -> bool:
-        """Nothing of the plan is left to do."""
+        """True if no step remains."""
         return not self._to_do
 
     @property
@@ -156,7 +153,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.follow()
 
     def follow(self) -> None:
-        """Stay at the step that matters now."""
+        """Show the step that matters now."""
         self._cursor = None
         self.refresh()
         self._follow()
@@ -175,11 +172,10 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._add_up()
 
     def spend(self, number: int, cost: Cost) -> None:
-        """One more call was made for a step."""
-        before = next(
-            (step.cost for step in self._steps if step.number == number), NO_COST
-        )
-        self._change(number, cost=before + cost)
+        """Add the cost of a model call for a step."""
+        for step in self._steps:
+            if step.number == number:
+                self._change(number, cost=step.cost + cost)
         self._add_up()
 
     def _add_up(self) -> None:
@@ -190,9 +186,9 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             if step.number == number:
                 changed = replace(step, **update)
                 self._steps[index] = changed
-                (self._to_do.discard if changed.status.is_over else self._to_do.add)(
-                    number
-                )
+                self._to_do.discard(number)
+                if not changed.status.is_over:
+                    self._to_do.add(number)
         self._lay_out()
         self._follow()
 
@@ -200,8 +196,8 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.walk(by)
 
     def walk(self, by: int) -> int | None:
-        """Go to the step so many places further on; its number. There may be no steps
-        any more.
+        """Move by this number of places. Return the number of the step, or None if
+        there are no steps.
         """
         if not self._steps:
             return None
@@ -216,12 +212,15 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
             self.post_message(self.StepChosen(self._steps[self._selected].number))
 
     def on_click(self, event: events.Click) -> None:
-        if (offset := event.get_content_offset(self)) is None or offset.y == 0:
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y == 0:
             return
         row = offset.y + self.scroll_offset.y - 1
-        shown = [step for step, _ in self._in_full] if self._in_full else self._steps
-        if row < len(shown):
-            self._cursor = self._steps.index(shown[row])
+        steps = self._steps
+        if self._wrapped_rows:
+            steps = [step for step, _ in self._wrapped_rows]
+        if row < len(steps):
+            self._cursor = self._steps.index(steps[row])
             self.refresh()
             self.action_open()
 
@@ -231,54 +230,60 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
-            return self._strip(
-                [
-                    Segment(
-                        self._progress(), self.get_component_rich_style("steps--total")
-                    )
-                ]
-            )
-        row = y + self.scroll_offset.y
-        if self._in_full and row <= len(self._in_full):
-            step, text = self._in_full[row - 1]
-            is_first = row == 1 or self._in_full[row - 2][0] is not step
-        elif not self._in_full and row <= len(self._steps):
-            step, is_first = self._steps[row - 1], True
-            text = _sign(step) + _words(step)
-        else:
-            return Strip.blank(self.size.width, self.rich_style)
-        return self._row(step, text, is_first=is_first)
+            style = self.get_component_rich_style("steps--total")
+            return self._strip([Segment(self._progress(), style)])
+        place = y + self.scroll_offset.y - 1
+        if self._wrapped_rows and place < len(self._wrapped_rows):
+            step, text = self._wrapped_rows[place]
+            is_first = place == 0 or self._wrapped_rows[place - 1][0] is not step
+            return self._row(step, text, is_first=is_first)
+        if not self._wrapped_rows and place < len(self._steps):
+            step = self._steps[place]
+            return self._row(step, _sign(step) + _words(step), is_first=True)
+        return Strip.blank(self.size.width, self.rich_style)
 
     def _row(self, step: StepSummary, text: str, *, is_first: bool) -> Strip:
         look = "remark" if step_remark(step) else step.status.value
         style = self.get_component_rich_style(f"steps--{look}")
         if self.has_focus and self._steps[self._selected] is step:
             style += self.get_component_rich_style("steps--cursor", partial=True)
-        room, facts = self._room, self._facts(step, text) if is_first else ""
+        facts = self._facts(step, text) if is_first else ""
+        title_room = self._room
+        if facts:
+            title_room -= cell_len(facts) + 1
         title = Strip([Segment(text, style)])
-        left = room - (cell_len(facts) + 1 if facts else 0)
-        if title.cell_length > left:
-            title = Strip([*title.crop(0, max(left - 1, 0)), Segment("…", style)])
-        title = title.adjust_cell_length(left, style)
-        return self._strip(
-            [*title, Segment(f" {facts}", style)] if facts else list(title), style
-        )
+        if title.cell_length > title_room:
+            title = title.crop(0, max(title_room - 1, 0))
+            title = Strip([*title, Segment("…", style)])
+        segments = list(title.adjust_cell_length(title_room, style))
+        if facts:
+            segments.append(Segment(f" {facts}", style))
+        return self._strip(segments, style)
 
     def _lay_out(self) -> None:
-        self._in_full = []
-        if len(self._steps) < self.size.height:
-            rows = [(step, row) for step in self._steps for row in self._wrapped(step)]
-            self._in_full = rows if len(rows) < self.size.height else []
-        self.virtual_size = Size(self.size.width, len(self._in_full or self._steps) + 1)
-        self.refresh()  # what was drawn at this size before it was known is out of date
+        height = self.size.height
+        rows: list[tuple[StepSummary, str]] = []
+        if len(self._steps) < height:
+            for step in self._steps:
+                rows += [(step, row) for row in self._wrap_title(step)]
+        self._wrapped_rows = rows if len(rows) < height else []
+        row_count = len(self._wrapped_rows or self._steps) + 1
+        self.virtual_size = Size(self.size.width, row_count)
+        # rows that were drawn before the size was known are out of date
+        self.refresh()
 
-    def _wrapped(self, step: StepSummary) -> list[str]:
-        """The rows of a step, those below the first under its title."""
+    def _wrap_title(self, step: StepSummary) -> list[str]:
+        """Return the rows of a step; those below the first are indented."""
         sign, words = _sign(step), _words(step)
-        hang, facts = " " * cell_len(sign), self._facts(step, sign + words)
-        beside = cell_len(facts) + 1 if facts else 0
-        rows = wrap(words, max(self._room - len(hang) - beside, 1), by_words=True)
-        return [(hang if start else sign) + words[start:end] for start, end in rows]
+        indent = " " * cell_len(sign)
+        room = self._room - len(indent)
+        facts = self._facts(step, sign + words)
+        if facts:
+            room -= cell_len(facts) + 1
+        rows = []
+        for start, end in wrap(words, max(room, 1), by_words=True):
+            rows.append((indent if start else sign) + words[start:end])
+        return rows
 
     def _progress(self) -> str:
         """Return the steps that are over, a bar, the signs of those without passed
@@ -301,49 +306,52 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return text
 
     def _facts(self, step: StepSummary, text: str) -> str:
-        """The facts beside the title, as many as there is room for: the money goes
-        first.
+        """Return the facts next to a title, as far as there is room. The money is left
+        out first.
         """
-        facts, cost = self._known(step), step.cost.in_short()
-        room = self._room
+        facts, cost = self._status_facts(step), step.cost.in_short()
         for candidate in (" ".join(filter(None, (facts, cost))), facts):
-            taken = cell_len(candidate)
-            if cell_len(text) + taken + 1 <= room or taken <= room * (1 - _TITLE):
+            width = cell_len(candidate)
+            fits = cell_len(text) + width + 1 <= self._room
+            if fits or width <= self._room * (1 - _TITLE):
                 return candidate
         return ""
 
-    def _known(self, step: StepSummary) -> str:
-        """In a few cells: what a step took, what was seen of its tests, how often it
-        was tried; or its dependencies.
+    def _status_facts(self, step: StepSummary) -> str:
+        """Return the steps that a pending step waits for; for others the time, the
+        tests and the attempts.
         """
         if step.status is StepStatus.PENDING:
-            waits = [
-                other.label
-                for other in self._steps
-                if other.number in step.depends_on and other.number in self._to_do
-            ]
-            if not waits:
-                return ""
-            return (
-                "← all"
-                if len(waits) > 2 and len(waits) == len(self._steps) - 1
-                else f"← {_few(waits)}"
-            )
-        facts = (
-            [_span(step.seconds)]
-            if step.seconds is not None and step.status is not StepStatus.SKIPPED
-            else []
-        )
-        if (seen := step.evidence) is not None and seen.passed is not None:
-            facts += [f"{seen.passed}✓"]
-            facts += [f"+{seen.fixed + seen.new}"] if seen.fixed + seen.new else []
-            facts += [f"{seen.new_failures}✗"] if seen.new_failures else []
-        facts += [f"↻{step.attempts}"] if step.attempts > 1 else []
+            return self._describe_waiting(step)
+        facts = []
+        if step.seconds is not None and step.status is not StepStatus.SKIPPED:
+            facts.append(_span(step.seconds))
+        evidence = step.evidence
+        if evidence is not None and evidence.passed is not None:
+            facts.append(f"{evidence.passed}✓")
+            if evidence.fixed + evidence.new:
+                facts.append(f"+{evidence.fixed + evidence.new}")
+            if evidence.new_failures:
+                facts.append(f"{evidence.new_failures}✗")
+        if step.attempts > 1:
+            facts.append(f"↻{step.attempts}")
         return " ".join(facts)
+
+    def _describe_waiting(self, step: StepSummary) -> str:
+        labels = []
+        for other in self._steps:
+            if other.number in step.depends_on and other.number in self._to_do:
+                labels.append(other.label)
+        if not labels:
+            return ""
+        if len(labels) > 2 and len(labels) == len(self._steps) - 1:
+            return "← all"
+        more = ",…" if len(labels) > 2 else ""
+        return f"← {','.join(labels[:2])}{more}"
 
     @property
     def _room(self) -> int:
-        """The cells of a row that are not behind the scrollbar."""
+        """Cells of a row without the scrollbar."""
         return self.scrollable_content_region.width
 
     def _strip(self, segments: list[Segment], style: Style | None = None) -> Strip:
@@ -355,40 +363,33 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         )
 
     def _follow(self) -> None:
-        """Keep the step that matters now in view, once it is known how much of the list
-        is.
-        """
+        """Scroll to the step that matters now, once the height is known."""
         self.call_after_refresh(self._show_selected)
 
     @property
     def _selected(self) -> int:
-        """The place of the step that the person is at, or else of the one that matters
-        now.
+        """The place of the step that the user moved to, or of the one that matters
+        now: it runs or failed, or it is the first that is not over.
         """
         if self._cursor is not None:
             return self._cursor
-        now = (StepStatus.IN_PROGRESS, StepStatus.FAILED)
-        current = next(
-            (i for i, step in enumerate(self._steps) if step.status in now), None
-        )
-        if current is None:
-            current = next(
-                (i for i, step in enumerate(self._steps) if not step.status.is_over),
-                len(self._steps) - 1,
-            )
-        return current
+        for place, step in enumerate(self._steps):
+            if step.status in (StepStatus.IN_PROGRESS, StepStatus.FAILED):
+                return place
+        for place, step in enumerate(self._steps):
+            if not step.status.is_over:
+                return place
+        return len(self._steps) - 1
 
     def _show_selected(self) -> None:
         place = self._selected
-        if self._in_full and place < len(self._steps):
-            place = next(
-                row
-                for row, (step, _) in enumerate(self._in_full)
-                if step is self._steps[place]
-            )
-        self.scroll_to(
-            y=max(place + 1 - self.size.height // 2, 0), animate=False, immediate=True
-        )
+        if place < len(self._steps):
+            for row, (step, _) in enumerate(self._wrapped_rows):
+                if step is self._steps[place]:
+                    place = row
+                    break
+        y = max(place + 1 - self.size.height // 2, 0)
+        self.scroll_to(y=y, animate=False, immediate=True)
 
 
 def _sign(step: StepSummary) -> str:
@@ -400,12 +401,9 @@ def _words(step: StepSummary) -> str:
     return f"{sanitize_for_display(step.title)}{remark}"
 
 
-def _few(labels: list[str]) -> str:
-    shown = ",".join(labels[:2])
-    return f"{shown},…" if len(labels) > 2 else shown
-
-
 def _span(seconds: float) -> str:
     if seconds < 99.5:
         return f"{seconds:.0f}s"
-    return f"{seconds / 60:.0f}m" if seconds < 99.5 * 60 else f"{seconds / 3600:.0f}h"
+    if seconds < 99.5 * 60:
+        return f"{seconds / 60:.0f}m"
+    return f"{seconds / 3600:.0f}h"

@@ -10,8 +10,17 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
 
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.inspector.action_screen import ActionScreen
+from cdd_agent.tui.inspector.criteria_tab import CriteriaTab
+from cdd_agent.tui.inspector.empty import EmptyState
+from cdd_agent.tui.inspector.footer import empty_keys, list_keys, step_keys
+from cdd_agent.tui.inspector.row_list import RowList
+from cdd_agent.tui.inspector.screen import InspectorScreen
+from cdd_agent.tui.inspector.source import InspectorTab
+from cdd_agent.tui.inspector.step_tab import StepTab
 from cdd_agent.tui.key_help import all_of_the_shell, on_screens
 from cdd_agent.tui.keys import shown
 from cdd_agent.tui.screens.board import BoardScreen
@@ -24,8 +33,6 @@ from cdd_agent.tui.screens.settings import SettingsScreen
 from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.screens.trust_screen import TrustScreen
 from cdd_agent.tui.screens.wish import Wish
-from cdd_agent.tui.step_screen import StepScreen
-from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.key_line import KeyLine
@@ -43,6 +50,8 @@ SCREENS = {
     "f4": TicketsScreen,
     "f5": SettingsScreen,
 }
+OPEN, FAILED, DONE = StepStatus.PENDING, StepStatus.FAILED, StepStatus.COMPLETED
+STEP_TAB = (InspectorScreen, StepTab)
 KEYS = (*("a", "up", "pagedown", "tab", "backspace", "f3", "ctrl+n"),)
 FEW = ("a", "pagedown")
 """Keys to press in a window with hardly any room."""
@@ -60,9 +69,11 @@ def test_every_binding_has_a_description() -> None:
         Wish,
         BoardScreen,
         TrustScreen,
-        StepScreen,
-        CriteriaScreen,
-        TimelineScreen,
+        InspectorScreen,
+        StepTab,
+        RowList,
+        CriteriaTab,
+        ActionScreen,
         PromptArea,
         Transcript,
         StepList,
@@ -111,10 +122,20 @@ NAME_OF_KEY = re.compile(r"(Ctrl\+)?([↑↓←→]{1,2}|\S)|PgUp|PgDn|Home|End|
         (HelpScreen.KEYS, (HelpScreen,)),
         (BoardScreen.KEYS, (BoardScreen,)),
         (TrustScreen.KEYS, (TrustScreen,)),
-        (StepScreen.KEYS, (StepScreen,)),
-        (StepScreen.KEYS_OF_ATTEMPTS, (StepScreen,)),
-        (CriteriaScreen.KEYS, (CriteriaScreen, Transcript)),
-        (TimelineScreen.KEYS, (TimelineScreen, Transcript)),
+        (step_keys(StepSummary(1, "", OPEN), 2, is_running=False), STEP_TAB),
+        (step_keys(StepSummary(1, "", FAILED), 1, is_running=False), STEP_TAB),
+        (step_keys(StepSummary(1, "", DONE), 1, is_running=False), STEP_TAB),
+        (
+            list_keys(InspectorTab.CRITERIA),
+            (InspectorScreen, RowList, CriteriaTab),
+        ),
+        (list_keys(InspectorTab.TIMELINE), (InspectorScreen, RowList)),
+        (
+            list_keys(InspectorTab.STRENGTH, can_measure=True),
+            (InspectorScreen, RowList),
+        ),
+        (empty_keys(EmptyState("", "/plan"), can_measure=False), (InspectorScreen,)),
+        (ActionScreen.KEYS, (ActionScreen,)),
     ],
 )
 def test_a_line_of_keys_names_only_keys_that_work_there(
@@ -128,7 +149,7 @@ def test_a_line_of_keys_names_only_keys_that_work_there(
 
 @pytest.mark.parametrize("width", [24, 40, 60, 80])
 async def test_a_line_of_keys_is_cut_between_its_parts(width: int) -> None:
-    footer = StepScreen.KEYS_OF_ATTEMPTS
+    footer = step_keys(StepSummary(1, "", FAILED), 2, is_running=False)
 
     class Bottom(App[None]):
         def compose(self) -> ComposeResult:

@@ -12,23 +12,26 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from cdd_agent.engine.step_details import StepDetails
-from cdd_agent.engine.timeline import Timeline
 from cdd_agent.events.question_events import CommandProposed
-from cdd_agent.events.step_events import UndoPreview
+from cdd_agent.events.step_events import AttemptFailed, StepStarted
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
+from cdd_agent.events.ticket_events import CriterionProof
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
-from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.inspector.source import InspectorTab
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.wish import Wish
-from cdd_agent.tui.step_screen import StepScreen
 from cdd_agent.tui.themes import use_theme
-from cdd_agent.tui.timeline_screen import TimelineScreen
 from cdd_agent.tui.transcript.find_bar import FindInput
 from tests.support.projects import Sandbox
+from tests.tui.inspector.examples import (
+    FakeRun,
+    inspection_of,
+    inspector,
+    timeline_of,
+)
 from tests.tui.person import shell
 from tests.tui.test_snapshots import (
     ATTEMPT,
@@ -91,14 +94,19 @@ class Noon(datetime):
         return cls.fromtimestamp(1_700_005_400, UTC)
 
 
-async def preview(number: int) -> UndoPreview:
-    return UndoPreview((number,), ("tally/report.py",), ("README.md",), ())
+RUN = FakeRun(
+    replace(inspection_of([*VIEWS, FAILED]), criteria=CRITERIA),
+    lambda number: DETAILS,
+    timeline_of(
+        StepStarted(3, TITLES[2], 1), AttemptFailed(3, 1, "no", will_retry=False)
+    ),
+)
 
 
 async def at_rest(app: Shell, pilot: Pilot[None]) -> None:
     """Wait until the screen has read what it shows."""
     await pilot.pause()
-    while [w for w in app.workers if w.group not in ("turn", "asking")]:
+    while [w for w in app.workers if w.group not in ("turn", "asking", "edit")]:
         await pilot.pause(0.01)
     await pilot.pause()
 
@@ -155,17 +163,10 @@ STATES: dict[str, Show] = {
     "help": pressing("f1"),
     "tickets": pressing("f4", "down"),
     "settings": pressing("f5", "down"),
-    "step": over(lambda: StepScreen(DETAILS, lambda by: None)),
-    "criteria": over(
-        lambda: CriteriaScreen(
-            CriteriaShown(SLUG, "Expenses", CRITERIA), lambda _: replace(DETAILS)
-        )
-    ),
-    "timeline": over(
-        lambda: TimelineScreen(
-            Timeline(SLUG, tuple(VIEWS), (FAILED,)), lambda _: DETAILS, preview
-        )
-    ),
+    "step": over(lambda: inspector(RUN)),
+    "criteria": over(lambda: inspector(RUN, InspectorTab.CRITERIA)),
+    "timeline": over(lambda: inspector(RUN, InspectorTab.TIMELINE)),
+    "strength": over(lambda: inspector(RUN, InspectorTab.STRENGTH)),
     "model setup": over(
         lambda: ModelSetup(OFFERS, KeyClock(), environment={"ANTHROPIC_API_KEY": "a"}),
         "down",

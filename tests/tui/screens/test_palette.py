@@ -2,7 +2,7 @@
 
 from textual.widgets import OptionList
 
-from cdd_agent.tui.criteria_screen import CriteriaScreen
+from cdd_agent.tui.inspector.screen import InspectorScreen
 from cdd_agent.tui.screens.chooser import Row, matching_rows
 from cdd_agent.tui.screens.palette import Palette
 from tests.support.projects import SLUG, Sandbox, Step
@@ -81,7 +81,7 @@ async def test_a_chosen_screen_opens_and_no_command_of_textual_is_offered(
         assert not [w for w in ("quit the app", "screenshot", "maximize") if w in text]
         screen.type("acceptance")
         await person.press("enter")
-        await person.until(lambda: isinstance(person.app.screen, CriteriaScreen))
+        await person.until(lambda: isinstance(person.app.screen, InspectorScreen))
 
 
 async def test_a_click_chooses_and_escape_changes_nothing(

@@ -1,4 +1,4 @@
-"""A step is opened from the plan: its parts, and the way back to the prompt."""
+"""A step is opened from the plan: its page, and the way back to the prompt."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,8 +14,10 @@ from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus, Verification
-from cdd_agent.tui.criteria_screen import CriteriaScreen
-from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.inspector.action_screen import ActionScreen
+from cdd_agent.tui.inspector.screen import InspectorScreen
+from cdd_agent.tui.inspector.source import InspectorTab
+from cdd_agent.tui.inspector.step_tab import StepTab
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.find_bar import FindBar
 from cdd_agent.tui.transcript.widget import Transcript
@@ -23,6 +25,7 @@ from cdd_agent.tui.widgets.steps import StepList
 from cdd_agent.verification.outcomes import Result
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.tui.held_model import HeldModel
+from tests.tui.inspector.examples import FakeRun, inspection_of, inspector
 from tests.tui.person import Person, person_at, shell
 from tests.tui.person import opened as session_opened
 from tests.tui.test_typing import StampedTime
@@ -37,8 +40,8 @@ STEPS = (
 BAD = "No file comes with this."
 
 
-def screen(person: Person) -> StepScreen:
-    assert isinstance(person.app.screen, StepScreen)
+def screen(person: Person) -> InspectorScreen:
+    assert isinstance(person.app.screen, InspectorScreen)
     return person.app.screen
 
 
@@ -49,7 +52,35 @@ def shown(person: Person) -> str:
 async def opened(person: Person, *keys: str) -> None:
     """Go to the plan by its key, and open the step that these keys lead to."""
     await person.press("f2", *keys, "enter")
-    await person.until(lambda: isinstance(person.app.screen, StepScreen))
+    await is_read(person)
+    person.time.pass_by(1)
+
+
+async def is_read(person: Person) -> None:
+    """Wait until the inspector has read the step."""
+    await person.until(
+        lambda: any(tab.details is not None for tab in person.app.screen.query(StepTab))
+    )
+
+
+async def closed(person: Person) -> None:
+    """Close the inspector, and return to the prompt."""
+    await person.press("escape")
+    await person.until(lambda: person.app.screen is person.app.home)
+    person.app.home.set_focus(person.prompt.area)
+
+
+async def offered(person: Person, key: str) -> ActionScreen:
+    """Press the key of an action, and read what it would do."""
+    await person.press(key)
+    await person.until(lambda: isinstance(person.app.screen, ActionScreen))
+    shown_on = person.app.screen
+    assert isinstance(shown_on, ActionScreen)
+    await person.until(
+        lambda: any(part.plain_text() for part in shown_on.query(Transcript))
+    )
+    person.time.pass_by(1)
+    return shown_on
 
 
 @pytest.fixture
@@ -58,7 +89,7 @@ def one_done(sandbox: Sandbox) -> Sandbox:
     return sandbox.write(*STEPS).replies(BAD, says("a.txt", "good", "Better now."), BAD)
 
 
-async def test_each_part_of_a_step_shows_each_attempt(sandbox: Sandbox) -> None:
+async def test_the_page_of_a_step_shows_each_attempt(sandbox: Sandbox) -> None:
     seen = SeenTest("test_a.py::test_new", Result.FAILED, Result.PASSED)
     attempts = (
         AttemptDetails(1, "", "# First", "Hm.", "`make` failed", "", "it says bad", ()),
@@ -67,21 +98,17 @@ async def test_each_part_of_a_step_shows_each_attempt(sandbox: Sandbox) -> None:
     plan_step = PlanStep(1, "Make a.txt", "Make it.")
     view = StepSummary(1, "Make a.txt", StepStatus.COMPLETED, Verification.PASSED)
     details = StepDetails(SLUG, plan_step, view, attempts)
+    run = FakeRun(inspection_of([view]), lambda _: details)
     async with person_at(sandbox) as person:
-        person.app.push_screen(StepScreen(details, lambda by: None))
-        await person.until(lambda: isinstance(person.app.screen, StepScreen))
+        person.app.push_screen(inspector(run))
+        await is_read(person)
         assert "1. Make a.txt" in person.screen
         assert "2 of 2" in person.screen
-        parts = dict[str, str]()
-        for part in StepScreen.PARTS:
-            parts[part] = shown(person)
-            await person.press("right")
-        assert "Make it." in parts["Step"]
-        assert "Second" in parts["Prompt"]
-        assert "Better." in parts["Reply"]
-        assert "+new" in parts["Changes"]
-        assert "it says good" in parts["Checks"]
-        await person.press("left", "left_square_bracket")
+        page = shown(person)
+        for text in ("Make it.", "# Second", "Better.", "+new", "it says good"):
+            assert text in page
+        assert "test_a.py::test_new  failed, passed before" in page
+        await person.press("left_square_bracket")
         assert "it says bad" in shown(person)
         assert "1 of 2" in person.screen
 
@@ -94,12 +121,14 @@ async def test_n_and_p_show_the_next_and_the_previous_step(
         assert "Make it." in shown(person)
         await person.press("n")
         await person.until(lambda: "Say it of b." in shown(person))
-        await person.press("right", "n")
+        await person.press("n")
         await person.until(lambda: "3. Make c.txt" in person.screen)
         await person.press("n", "p", "p", "p")
         await person.until(lambda: "1. Make a.txt" in person.screen)
         await person.press("escape")
-        await person.until(lambda: person.app.focused is person.prompt.area)
+        await person.until(lambda: person.app.screen is person.app.home)
+        # the focus returns to where it was
+        assert person.app.focused is person.step_list
         assert person.prompt.text == ""
 
 
@@ -109,14 +138,11 @@ async def test_a_chosen_action_is_put_into_the_prompt_and_not_done(
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
         before = one_done.statuses()
-        for key, line in (
-            ("r", "retry 1"),
-            ("s", "skip 1 because "),
-            ("u", "undo 1"),
-        ):
+        for key, line in (("r", "retry 1 because "), ("s", "skip 1 because ")):
             person.prompt.replace("a draft")
             await opened(person, "home")
-            await person.press(key)
+            await offered(person, key)
+            await person.press("tab")
             await person.until(lambda: person.app.focused is person.prompt.area)
             assert person.prompt.text == line
             assert one_done.statuses() == before
@@ -131,18 +157,20 @@ async def test_a_failed_step_is_retried_with_guidance_or_skipped_with_a_reason(
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await person.say("continue")
         await opened(person)
-        await person.press("r")
-        await person.until(lambda: person.prompt.text == "retry 1")
-        person.write(f" because {GUIDANCE}")
+        await offered(person, "r")
+        await person.press("tab")
+        await person.until(lambda: person.prompt.text == "retry 1 because ")
+        person.write(GUIDANCE)
         await person.say("")
         assert one_done.statuses()[0] == "completed"
         assert GUIDANCE in one_done.prompt()
         await opened(person, "home")
         assert GUIDANCE in shown(person)
-        await person.press("escape")
+        await closed(person)
 
         await opened(person)
-        await person.press("s")
+        await offered(person, "s")
+        await person.press("tab")
         await person.until(lambda: person.app.focused is person.prompt.area)
         reason = "it can wait"
         await person.say(reason)
@@ -158,16 +186,18 @@ async def test_after_the_run_the_command_for_the_chosen_action_is_offered(
     async with person_at(sandbox, f"/exec {SLUG}") as person:
         await person.say("all")
         assert person.app.home.agent is None
-        for key, line in (
-            ("r", f"/exec {SLUG}"),
-            ("s", f"/exec {SLUG}"),
-            ("u", f"/undo {SLUG} 2"),
-        ):
-            await opened(person, "end")
+        await opened(person, "end")
+        for key in ("r", "s"):
             await person.press(key)
-            await person.until(lambda line=line: person.prompt.text == line)
-            if key != "u":
-                person.prompt.replace("")
+            assert isinstance(person.app.screen, InspectorScreen)
+        effect = await offered(person, "u")
+        await person.until(
+            lambda: "Reverted: b.txt" in effect.query_one(Transcript).plain_text()
+        )
+        assert f"send `/undo {SLUG} 2`" in person.screen
+        await person.press("tab")
+        await person.until(lambda: person.prompt.text == f"/undo {SLUG} 2")
+        assert sandbox.statuses() == ["completed", "completed"]
         await person.say("")
         assert sandbox.statuses() == ["completed", "pending"]
 
@@ -183,9 +213,6 @@ async def test_escape_before_a_step_is_open_keeps_it_closed_and_stops_nothing(
         await person.press("escape")
         await person.until(lambda: person.app.screen is person.app.home)
 
-        person.app.open_step(3)
-        person.app.on_prompt_stopped()
-        await person.pilot.pause()
         model.release()
         await person.until(lambda: not person.is_waiting)
         # the reply failed, and was not stopped
@@ -199,8 +226,10 @@ async def test_a_plan_that_cannot_be_read_any_more_is_reported(
     async with person_at(one_done, f"/exec {SLUG}") as person:
         Path(one_done.ticket / "plan.md").write_text("# nothing\n")
         await person.press("f2", "enter")
-        await person.until(lambda: person.app._notifications)
-        assert person.app.screen is person.app.home
+        await person.until(lambda: "no steps: a plan needs" in person.screen)
+        for tab in ("2", "4"):
+            await person.press(tab)
+            assert "plan.md" in person.screen
 
 
 async def test_the_plan_folds_by_its_key_and_typing_goes_to_the_prompt_from_it(
@@ -240,20 +269,23 @@ async def test_keys_act_on_the_screen_on_top(
         assert person.step_list.display
 
         await person.press("f3")
-        await person.until(lambda: isinstance(person.app.screen, CriteriaScreen))
-        await person.press("f3")
+        await person.until(lambda: isinstance(person.app.screen, InspectorScreen))
+        assert screen(person).tab is InspectorTab.CRITERIA
+        person.time.pass_by(1)
+        await person.press("f7")
+        assert screen(person).tab is InspectorTab.TIMELINE
+        await person.press("f7")
         await person.until(lambda: person.app.screen is person.app.home)
 
 
-async def test_n_does_nothing_once_the_list_of_steps_is_empty(
+async def test_the_inspector_walks_without_the_list_of_the_home_screen(
     one_done: Sandbox,
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person)
         person.step_list.show(())
-        await person.press("n")
-        await person.pilot.pause()
-        assert "1. Make a.txt" in person.screen
+        await person.press("n", "p")
+        await person.until(lambda: "1. Make a.txt" in person.screen)
 
 
 async def test_the_list_follows_the_run_again_after_a_step_was_opened_by_a_click(
@@ -261,7 +293,7 @@ async def test_the_list_follows_the_run_again_after_a_step_was_opened_by_a_click
 ) -> None:
     async with person_at(one_done, f"/exec {SLUG}", size=(120, 30)) as person:
         assert await person.pilot.click(StepList, offset=(4, 3))
-        await person.until(lambda: isinstance(person.app.screen, StepScreen))
+        await is_read(person)
         assert "3. Make c.txt" in person.screen
         await person.press("escape")
         await person.until(lambda: person.app.screen is person.app.home)
@@ -352,7 +384,7 @@ async def test_a_wrong_edit_is_reported_and_opened_again(
     before = (one_done.ticket / "plan.md").read_text()
     async with person_at(one_done, f"/exec {SLUG}") as person:
         await opened(person, "down")
-        await person.press("right", "e")
+        await person.press("e")
         await person.until(lambda: "must be step 2" in shown(person))
         assert "Your text is saved" in shown(person)
         assert (one_done.ticket / "plan.md").read_text() == before
@@ -376,7 +408,7 @@ async def test_a_step_that_is_done_or_runs_is_not_edited_and_others_are(
         await person.press("e")
         await person.until(lambda: "undo 1" in shown(person))
         assert "kept" not in shown(person)
-        await person.press("escape")
+        await closed(person)
 
         model.hold()
         await person.begin("all")
@@ -386,11 +418,11 @@ async def test_a_step_that_is_done_or_runs_is_not_edited_and_others_are(
         await person.press("e")
         await person.until(lambda: "Step 2 is running" in shown(person))
         assert (one_done.ticket / "plan.md").read_text() == before
-        await person.press("escape")
+        await closed(person)
         await opened(person, "end")
         await person.press("e")
         await person.until(lambda: "Saved to" in shown(person))
-        await person.press("escape")
+        await closed(person)
         model.release()
         await person.until(lambda: not person.is_waiting)
         assert one_done.statuses() == ["completed"] * 3
@@ -413,9 +445,9 @@ async def test_keys_from_before_the_step_was_seen_go_to_the_prompt(
             app.post_message(event)
 
         for key in "rsu":
-            press(key, time.now - 1)
+            press(key, time.now - 3)
         await person.until(lambda: person.prompt.text == "rsu")
-        assert isinstance(app.screen, StepScreen)
+        assert isinstance(app.screen, InspectorScreen)
         press("escape", time.now + 1)
         await person.until(lambda: app.screen is app.home)
         assert person.prompt.text == "rsu"

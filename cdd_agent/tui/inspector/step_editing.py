@@ -1,5 +1,5 @@
-"""Editing a step's text in plan.md, from the step's screen. Imported when that is asked
-for.
+"""Editing a step's text in plan.md from the inspector. Imported when the user asks for
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
 from cdd_agent.tui.editor import edit_file
-from cdd_agent.tui.step_screen import StepScreen
+from cdd_agent.tui.inspector.screen import InspectorScreen
 from cdd_agent.tui.transcript.blocks import BlockKind
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ _KEPT = (
 
 
 async def edit_step(app: ScreenActions, slug: str, number: int) -> None:
-    """Open the user's editor with the text; the step's screen shows the result."""
+    """Open the user's editor with the text; the inspector shows the outcome."""
     screen, session = app.screen, app.session
-    if not isinstance(screen, StepScreen) or session is None:
+    if not isinstance(screen, InspectorScreen) or session is None:
         return
-    has_begun = False
+    editing, has_begun = None, False
     try:
         editing = session.edit_step(number, slug)
         was_kept = await asyncio.to_thread(editing.begin)
@@ -37,13 +37,15 @@ async def edit_step(app: ScreenActions, slug: str, number: int) -> None:
         warnings = await asyncio.to_thread(editing.finish)
     except CddError as error:
         words = "\n".join(filter(None, (error.message, error.hint)))
-        kept = [(BlockKind.NOTE, _KEPT)] if has_begun and editing.is_kept else []
-        screen.tell((BlockKind.ERROR, words), *kept)
+        news = [(BlockKind.ERROR, words)]
+        if editing is not None and has_begun and editing.is_kept:
+            news.append((BlockKind.NOTE, _KEPT))
+        screen.report(number, *news)
         return
     if warnings is None:
-        screen.tell((BlockKind.NOTE, "No changes."))
+        screen.report(number, (BlockKind.NOTE, "No changes."))
         return
     app.take_up_plan(slug)
-    screen.show(await asyncio.to_thread(session.look_at_step, number, slug))
-    told = [(BlockKind.WARNING, problem.text) for problem in warnings]
-    screen.tell((BlockKind.GOOD, f"Saved to {editing.desk.shown_path}."), *told)
+    news = [(BlockKind.GOOD, f"Saved to {editing.desk.shown_path}.")]
+    news += [(BlockKind.WARNING, problem.text) for problem in warnings]
+    screen.show_edited_plan(number, *news)

@@ -1,0 +1,29 @@
+"""A ticket's run as its files have it: the plan, the state and the record."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from msgspec import Struct
+
+from cdd_agent.engine.record import RunRecord
+from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.plan import ImplementationPlan
+from cdd_agent.tickets.state import ExecutionState, load_state
+from cdd_agent.tickets.store import Ticket
+
+
+class SavedRun(Struct, frozen=True):
+    """A run, read without the ticket's lock."""
+
+    plan: ImplementationPlan
+    state: ExecutionState
+    """Empty if nothing has been run."""
+    record: RunRecord
+
+    @classmethod
+    def load(cls, ticket: Ticket, redactor: Redactor) -> Self:
+        """Raises `BadInput` for a plan or a state that cannot be used."""
+        plan = ticket.read_plan()
+        state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
+        return cls(plan, state, RunRecord.of_ticket(ticket, redactor))

@@ -1,0 +1,173 @@
+"""Makes the lines that show changed code, from its signs and texts in order."""
+
+from collections.abc import Iterator
+
+from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tui.transcript.code import CodeWindow
+from cdd_agent.tui.transcript.diff import (
+    LINE_INKS,
+    SIGN_INKS,
+    WORD,
+    DiffLayout,
+    DiffLine,
+    number_text,
+)
+from cdd_agent.tui.transcript.lines import Gutter, TranscriptLine
+
+LONGEST_LINE = 1_000
+"""Characters of a line that are shown."""
+_MOST_COMPARED = 400
+"""Pairs of lines in a hunk that are compared to find which belong together."""
+_LONGEST_RUN = 400
+"""Removed and added lines that wait to be compared."""
+
+
+class DiffDrawer:
+    """Makes lines of hunks. Removed and added lines in a row wait for each other, so
+    that each can show which words changed.
+    """
+
+    def __init__(self, layout: DiffLayout, language: str, digits: int = 0) -> None:
+        """`digits` is the width of line numbers; 0 to show none."""
+        self._layout = layout
+        self.language = language
+        self._digits = digits
+        self._windows = [CodeWindow(language), CodeWindow(language)]
+        self._settled: list[TranscriptLine] = []
+        self._run: list[DiffLine] = []
+        """Removed and added lines, one after the other."""
+
+    def begin_hunk(self, section: str = "", *, digits: int = 0) -> None:
+        """End the hunk before."""
+        self.end_hunk()
+        self._digits = digits
+        self._windows = [CodeWindow(self.language), CodeWindow(self.language)]
+        if section:
+            self.separate(section)
+
+    def end_hunk(self) -> None:
+        self._end_run()
+        for window in self._windows:
+            window.closed = True
+
+    def separate(self, section: str = "") -> None:
+        """Show that lines are left out, and what is around the next ones."""
+        column = number_text("⋯", self._digits) or "⋯ "
+        self._add_remark(section, ((f"{column}  ", "line-number"),))
+
+    def note(self, text: str) -> None:
+        """Add a remark between lines of code."""
+        self._add_remark(text, ((" " * 4, ""),))
+
+    def _add_remark(self, text: str, gutter: Gutter) -> None:
+        self._end_run()
+        self._settled.append(
+            TranscriptLine(
+                text=sanitize_for_display(text[:LONGEST_LINE]),
+                ink="hunk",
+                gutter=gutter,
+                hang=gutter,
+                by_words=False,
+            )
+        )
+
+    def add(self, sign: str, text: str, old_number: int = 0, number: int = 0) -> None:
+        """Add a line of the old file (`-`), the new one (`+`) or both (a space). Their
+        numbers are in the old and the new file.
+        """
+        line = self._make_line(sign, text, old_number, number)
+        run_is_over = sign == "-" and bool(self._run) and self._run[-1].sign == "+"
+        if sign == " " or run_is_over or len(self._run) >= _LONGEST_RUN:
+            self._end_run()
+        if sign == " ":
+            self._settled.append(line)
+        else:
+            self._run.append(line)
+
+    def take_settled(self) -> list[TranscriptLine]:
+        """Return the new lines that can no longer change."""
+        lines, self._settled = self._settled, []
+        return lines
+
+    def tail(self) -> list[TranscriptLine]:
+        """Return the lines that wait for others."""
+        return list(self._run)
+
+    def _make_line(
+        self, sign: str, text: str, old_number: int, number: int
+    ) -> DiffLine:
+        shown = sanitize_for_display(text[:LONGEST_LINE].removesuffix("\r"))
+        if len(text) > LONGEST_LINE:
+            shown += f" … {len(text) - LONGEST_LINE:,} more characters"
+        for side in (0, 1):
+            if self._windows[side].closed:
+                self._windows[side] = CodeWindow(self.language)
+        old, new = self._windows
+        if sign != "+":
+            old.add(shown)
+        if sign != "-":
+            new.add(shown)
+        window = old if sign == "-" else new
+        line_number = old_number if sign == "-" else number
+        ink = LINE_INKS[sign]
+        column = number_text(line_number, self._digits)
+        return DiffLine(
+            text=shown,
+            ink=ink,
+            gutter=(
+                (column, f"{ink} line-number"),
+                (f"{sign} ", f"{ink} {SIGN_INKS[sign]}".strip()),
+            ),
+            hang=((" " * len(column) + "↳ ", f"{ink} line-number"),),
+            fill=(" ", ink),
+            by_words=False,
+            sign=sign,
+            number=line_number,
+            number_before=old_number,
+            digits=self._digits,
+            window=window,
+            place=len(window.texts) - 1,
+            layout=self._layout,
+        )
+
+    def _end_run(self) -> None:
+        """Find which removed and added lines belong together."""
+        pair_lines(self._run)
+        self._settled += self._run
+        self._run = []
+
+
+def pair_lines(run: list[DiffLine]) -> None:
+    """Connect removed lines with the added lines that replace them."""
+    removed = [line for line in run if line.sign == "-"]
+    added = [line for line in run if line.sign == "+"]
+    for old, new in zip(removed, added, strict=False):
+        old.beside, new.beside = new, old
+    is_large = len(removed) * len(added) > _MOST_COMPARED
+    if len(removed) == len(added) or is_large:
+        pairs = list(zip(removed, added, strict=False))
+    else:
+        pairs = list(_alike(removed, added))
+    for old, new in pairs:
+        old.was, new.was = new, old
+
+
+def _alike(
+    removed: list[DiffLine], added: list[DiffLine]
+) -> Iterator[tuple[DiffLine, DiffLine]]:
+    """For each removed line, the first added one that has most of its words, in
+    order.
+    """
+    first = 0
+    for old in removed:
+        for place in range(first, len(added)):
+            if is_alike(old.text, added[place].text):
+                yield old, added[place]
+                first = place + 1
+                break
+
+
+def is_alike(old: str, new: str) -> bool:
+    """True if two lines have most of their words in common."""
+    words, others = set(WORD.findall(old)), set(WORD.findall(new))
+    return 4 * len(words & others) > len(words) + len(others)
