@@ -1,5 +1,5 @@
-"""Drafts: text that is typed and not sent, on the disk while a shell runs. A killed one
-leaves it to the next.
+"""Drafts: text that was typed and not sent. It is on the disk while a shell runs, so
+that the next shell has it if this one is killed.
 """
 
 from __future__ import annotations
@@ -29,52 +29,50 @@ class Drafts:
         self._folder = root / ".cdd" / "runs" / "drafts"
         self._file = self._folder / f"{secrets.token_hex(8)}.json"
         self._lock: FileLock | None = None
-        self._kept: list[str] = []
+        self._saved: list[str] = []
         self._is_closed = False
 
-    def keep(self, lines: Sequence[str]) -> None:
-        """These are the drafts now."""
-        if (
-            self._is_closed
-            or list(lines) == self._kept
-            or not (self._root / ".cdd").is_dir()
-        ):
+    def save(self, lines: Sequence[str]) -> None:
+        """Replace the saved drafts."""
+        is_project = (self._root / ".cdd").is_dir()
+        if self._is_closed or list(lines) == self._saved or not is_project:
             return
         with suppress(OSError, CddError, NotImplementedError):
             if self._lock is None:
                 ignore_runs(self._root)
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._lock = _locked(self._file)
+                self._lock = _lock_file(self._file)
             # it need not survive more than this process: no fsync
-            beside = self._file.with_suffix(".tmp")
-            beside.touch(0o600)
-            beside.write_text(json.dumps(list(lines)), encoding="utf-8")
-            beside.replace(self._file)
-            self._kept = list(lines)
+            temporary = self._file.with_suffix(".tmp")
+            temporary.touch(0o600)
+            temporary.write_text(json.dumps(list(lines)), encoding="utf-8")
+            temporary.replace(self._file)
+            self._saved = list(lines)
 
-    def left_by_others(self) -> list[str]:
-        """The drafts of shells that were killed. They are the caller's from now on."""
-        left = list[str]()
+    def take_over(self) -> list[str]:
+        """Return the drafts of shells that were killed, and delete their files."""
+        lines: list[str] = []
         with suppress(OSError):
             for file in sorted(self._folder.glob("*.json")):
                 if file != self._file:
-                    left += _taken_over(file)
-        return left
+                    lines += _take_over_file(file)
+        return lines
 
-    def close(self, *, leave: bool = False) -> None:
-        """The shell ends, and nothing more is kept. `leave`: what was kept so far is
-        left to the next one.
+    def close(self, *, keep: bool = False) -> None:
+        """Save nothing more, and delete the file, unless the next shell shall `keep`
+        the drafts.
         """
         self._is_closed = True
-        if self._lock is not None:
-            with suppress(OSError):
-                if not (leave and self._kept):
-                    self._file.unlink(missing_ok=True)
-            _release(self._lock)
-            self._lock = None
+        if self._lock is None:
+            return
+        with suppress(OSError):
+            if not (keep and self._saved):
+                self._file.unlink(missing_ok=True)
+        _release(self._lock)
+        self._lock = None
 
 
-def _locked(file: Path) -> FileLock:
+def _lock_file(file: Path) -> FileLock:
     lock = FileLock(file.with_suffix(".lock"), timeout=0)
     lock.acquire()
     return lock
@@ -86,10 +84,11 @@ def _release(lock: FileLock) -> None:
         Path(lock.lock_file).unlink(missing_ok=True)
 
 
-def _taken_over(file: Path) -> list[str]:
+def _take_over_file(file: Path) -> list[str]:
     try:
-        lock = _locked(file)
-    except (Timeout, OSError, NotImplementedError):  # its shell lives
+        lock = _lock_file(file)
+    # its shell still runs
+    except (Timeout, OSError, NotImplementedError):
         return []
     try:
         lines = json.loads(file.read_text(encoding="utf-8"))
@@ -100,8 +99,6 @@ def _taken_over(file: Path) -> list[str]:
             file.unlink(missing_ok=True)
             file.with_suffix(".tmp").unlink(missing_ok=True)
         _release(lock)
-    return (
-        [line for line in lines if isinstance(line, str)]
-        if isinstance(lines, list)
-        else []
-    )
+    if not isinstance(lines, list):
+        return []
+    return [line for line in lines if isinstance(line, str)]

@@ -7,8 +7,8 @@ from pathlib import Path
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import append_line, ignore_runs
 
-_KEPT = 500
-"""Lines that are read again."""
+_MOST_LINES = 500
+"""Lines that are read from the file."""
 
 
 class PromptHistory:
@@ -20,79 +20,76 @@ class PromptHistory:
         self._root = root
         self._file = root / ".cdd" / "runs" / "history.jsonl"
         self._lines: list[str] | None = None
-        self._at = 0
+        self._position = 0
         self._drafts: dict[int, str] = {}
-        """The line that was being typed, and edits of earlier lines, by their place."""
+        """The line that was being typed, and edits of earlier lines, by position."""
 
     @property
-    def lasts(self) -> bool:
-        """True if it is saved for later sessions: in a project."""
+    def is_saved(self) -> bool:
+        """True in a project: later sessions have the lines, too."""
         return (self._root / ".cdd").is_dir()
 
     def add(self, line: str) -> None:
-        """Remember a line, unless it is empty or the last one again, and drafts that
-        were left on the way to it.
+        """Add a line and the drafts that were edited on the way to it. Empty lines and
+        repetitions of the last line are left out.
         """
-        lines = self._loaded()
-        for text in (
-            *(draft for draft in self._drafts.values() if draft != line),
-            line,
-        ):
+        lines = self._load()
+        drafts = [draft for draft in self._drafts.values() if draft != line]
+        for text in (*drafts, line):
             if text.strip() and lines[-1:] != [text]:
                 lines.append(text)
                 self._append(text)
         self._drafts.clear()
-        self._at = len(lines)
+        self._position = len(lines)
 
     def previous(self, current: str) -> str | None:
-        """The line before; None at the oldest. What is being typed is kept for the way
-        back.
-        """
-        return self._go(-1, current) if self._loaded() and self._at else None
+        """Return the line before, or None at the oldest. `current` is kept."""
+        if not self._load() or self._position == 0:
+            return None
+        return self._move(-1, current)
 
     def next(self, current: str) -> str | None:
-        """The line after, at last what was being typed; None when there is nothing
-        later.
+        """Return the line after, at last the one that was being typed. None if there is
+        no later line.
         """
-        return self._go(1, current) if self._at < len(self._loaded()) else None
+        if self._position >= len(self._load()):
+            return None
+        return self._move(1, current)
 
     def search(self, typed: str, most: int) -> list[str]:
-        """The lines that have all words of a text, each once, the latest first."""
+        """Return the lines that have all words of a text, each once, the latest
+        first.
+        """
         words = typed.casefold().split()
-        latest_first = dict.fromkeys(reversed(self._loaded()))
-        return [
-            line
-            for line in latest_first
-            if all(word in line.casefold() for word in words)
-        ][:most]
+        matches = []
+        for line in dict.fromkeys(reversed(self._load())):
+            if all(word in line.casefold() for word in words):
+                matches.append(line)
+        return matches[:most]
 
-    def _go(self, by: int, current: str) -> str:
-        lines = [*self._loaded(), ""]
-        if current != lines[self._at]:
-            self._drafts[self._at] = current
+    def _move(self, by: int, current: str) -> str:
+        lines = [*self._load(), ""]
+        if current != lines[self._position]:
+            self._drafts[self._position] = current
         else:
-            self._drafts.pop(self._at, None)
-        self._at += by
-        return self._drafts.get(self._at, lines[self._at])
+            self._drafts.pop(self._position, None)
+        self._position += by
+        return self._drafts.get(self._position, lines[self._position])
 
-    def _loaded(self) -> list[str]:
+    def _load(self) -> list[str]:
         if self._lines is None:
             self._lines = self._read()
-            self._at = len(self._lines)
+            self._position = len(self._lines)
         return self._lines
 
     def _read(self) -> list[str]:
-        """Lines that are not readable, or not ours, are passed over: history is a
-        convenience.
-        """
+        """Read the file. Unreadable rows are skipped: history is a convenience."""
         try:
-            rows = self._file.read_text(encoding="utf-8", errors="replace").split("\n")[
-                -_KEPT:
-            ]
+            text = self._file.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return []
         lines = []
-        for row in rows:
+        for row in text.split("\n")[-_MOST_LINES:]:
             try:
                 line = json.loads(row)
             except (ValueError, RecursionError):
@@ -102,8 +99,8 @@ class PromptHistory:
         return lines
 
     def _append(self, line: str) -> None:
-        """Only in a project, and only where its folder can be written."""
-        if not self.lasts:
+        """Save a line, if this is a project whose folder can be written."""
+        if not self.is_saved:
             return
         with suppress(OSError, CddError):
             ignore_runs(self._root)

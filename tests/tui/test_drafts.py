@@ -24,7 +24,7 @@ def killed(root: Path, *lines: str) -> None:
     """A shell that had these drafts when it was killed."""
     code = (
         "import os, sys, json, pathlib; from cdd_agent.tui.drafts import"
-        " Drafts;Drafts(pathlib.Path(sys.argv[1])).keep(json.loads(sys.argv[2]));"
+        " Drafts;Drafts(pathlib.Path(sys.argv[1])).save(json.loads(sys.argv[2]));"
         " os.kill(os.getpid(), 9)"
     )
     process = subprocess.run(
@@ -43,15 +43,15 @@ LINES = ("half a thought", "a\nb", "日本語", "\ud800 half a pair")
 def left_behind(root: Path, *lines: str) -> None:
     """A shell that had these drafts ended, and no one left it."""
     drafts = Drafts(root)
-    drafts.keep(lines)
-    drafts.close(leave=True)
+    drafts.save(lines)
+    drafts.close(keep=True)
 
 
 def test_a_shell_leaves_its_drafts_to_the_next_one_alone(project: Path) -> None:
     left_behind(project, *LINES)
     first, second = Drafts(project), Drafts(project)
-    assert first.left_by_others() == [*LINES]
-    assert second.left_by_others() == []
+    assert first.take_over() == [*LINES]
+    assert second.take_over() == []
     assert files(project) == []
 
 
@@ -59,25 +59,25 @@ def test_a_shell_leaves_its_drafts_to_the_next_one_alone(project: Path) -> None:
 def test_a_killed_shell_leaves_its_drafts_to_the_next_one_alone(project: Path) -> None:
     killed(project, *LINES)
     first, second = Drafts(project), Drafts(project)
-    assert first.left_by_others() == [*LINES]
-    assert second.left_by_others() == []
+    assert first.take_over() == [*LINES]
+    assert second.take_over() == []
     assert files(project) == []
 
 
 def test_the_drafts_of_a_running_shell_stay_its_own(project: Path) -> None:
     alive, other = Drafts(project), Drafts(project)
-    alive.keep(["mine"])
-    assert other.left_by_others() == []
+    alive.save(["mine"])
+    assert other.take_over() == []
     alive.close()
-    assert other.left_by_others() == []
+    assert other.take_over() == []
     assert files(project) == []
 
 
 def test_after_the_end_nothing_is_kept_any_more(project: Path) -> None:
     drafts = Drafts(project)
-    drafts.keep(["one"])
+    drafts.save(["one"])
     drafts.close()
-    drafts.keep(["two"])
+    drafts.save(["two"])
     assert files(project) == []
 
 
@@ -86,19 +86,19 @@ def test_a_damaged_file_is_ignored(project: Path) -> None:
         left_behind(project, "x")
         (file,) = (project / ".cdd/runs/drafts").glob("*.json")
         file.write_text(content)
-        assert Drafts(project).left_by_others() == [], content[:20]
+        assert Drafts(project).take_over() == [], content[:20]
         assert files(project) == [], content[:20]
 
 
 def test_outside_a_project_nothing_is_written(tmp_path: Path) -> None:
-    Drafts(tmp_path).keep(["x"])
+    Drafts(tmp_path).save(["x"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written_costs_only_the_memory(project: Path) -> None:
     (project / ".cdd" / "runs").touch()
-    Drafts(project).keep(["x"])
-    assert Drafts(project).left_by_others() == []
+    Drafts(project).save(["x"])
+    assert Drafts(project).take_over() == []
 
 
 async def test_a_draft_is_on_the_disk_soon_after_a_key_and_gone_when_it_is_sent(

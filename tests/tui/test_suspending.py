@@ -141,7 +141,8 @@ def test_a_failing_editor_is_reported_and_the_draft_stays(
         lambda: (
             told
             in " ".join(
-                line[40:].strip(" ▌") for line in person.screen.text.split("\n")
+                line.partition("▌")[2].strip()
+                for line in person.screen.text.split("\n")
             )
         )
     )

@@ -164,7 +164,7 @@ class Prompt(GuardedWidget, Vertical):
         self.set_timer(_SOON, self._take_over_drafts)
 
     def on_unmount(self) -> None:
-        self._saved_drafts.close(leave=True)  # closed already if the user quit
+        self._saved_drafts.close(keep=True)  # closed already if the user quit
 
     @property
     def text(self) -> str:
@@ -428,19 +428,20 @@ class Prompt(GuardedWidget, Vertical):
 
     def _keep(self) -> None:
         self._keeping = None
-        self._saved_drafts.keep(self._drafts)
+        self._saved_drafts.save(self._drafts)
 
     def _take_over_drafts(self) -> None:
         """Show the drafts of a shell that was killed as not sent; they are behind
         Up.
         """
-        if left := self._saved_drafts.left_by_others():
-            self.bring_back(left, is_typing=True)
+        lines = self._saved_drafts.take_over()
+        if lines:
+            self.bring_back(lines, is_typing=True)
 
     @property
     def loses_drafts(self) -> bool:
         """There is something that was typed and not sent, and no place for it."""
-        return bool(self._drafts) and not self._history.lasts
+        return bool(self._drafts) and not self._history.is_saved
 
     @property
     def _drafts(self) -> list[str]:
