@@ -93,8 +93,8 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
     if shell.return_code and not shell.is_ending:
         raise CddError(
             "Internal error in cdd: the shell ended",
-            hint="What you typed and each finished step are saved. Start cdd again,"
-            " and type /resume to continue.",
+            hint="What you typed and each finished step are saved. Continue with"
+            " `/resume`.",
         )
     for line in _farewell(shell, root):
         sys.stdout.write(f"{line}\n")
