@@ -37,7 +37,7 @@ from cdd_agent.wiring import Wiring
 
 
 class _Making(NamedTuple):
-    """How a plan is made."""
+    """The flags of `cdd plan SLUG`."""
 
     yes: bool
     """Write the plan even if it has errors."""

@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from cdd_agent.commands.help import commands_help, help_on, help_topics
-from cdd_agent.commands.settings import (
-    list_settings,
-    read_settings,
-    session_project,
-)
+from cdd_agent.commands.settings import list_settings, read_settings, session_project
 from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
