@@ -1,5 +1,5 @@
-"""What a line means while no agent is active: a word about a run that is not open, or
-text for chat.
+"""The meaning of a line while no agent is active: a word about a run that is not open,
+or text for chat.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_AGENT = "No agent is active: this is chat."
 
 
 class SessionInChat(Protocol):
-    """What these lines need of a session."""
+    """The part of a session that these lines need."""
 
     @property
     def emit(self) -> Emit: ...
