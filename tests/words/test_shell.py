@@ -37,9 +37,7 @@ steps (2.0 s)
 ▸ read login.py:1-40
 ▾ read lost.py                                                                                failed
 lost.py does not exist
-▾ edit login.py                                                                                +1 −1
-1 - def login(): ...
-1 + def login(user): ...
+▸ edit login.py                                                                                +1 −1
 ▾ $ ruff check .                                                                 exit code 1 · 0.3 s
 │ Found 1 error.
 created tests/test_login.py
