@@ -1,4 +1,4 @@
-"""What the inspector shows of a ticket's run: steps, criteria, timeline, strength.
+"""A ticket's run for the inspector: its steps, criteria, timeline and strength.
 
 Each part is read by itself, so that a damaged file hides only the part that needs it.
 """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cdd_agent.tui.inspector.source import RunSource
 
 SEND, PUT = "send", "put"
-"""What the screen is closed with: the line is sent, or put into the prompt."""
+"""Results of the screen: the line is sent, or put into the prompt."""
 
 
 class ActionScreen(Overlay):

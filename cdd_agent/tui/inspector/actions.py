@@ -1,4 +1,4 @@
-"""What the inspector offers to do with a step, and why it does not."""
+"""The actions on a step that the inspector offers, and the reasons why it does not."""
 
 from __future__ import annotations
 

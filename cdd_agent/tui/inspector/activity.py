@@ -1,4 +1,4 @@
-"""What a running step does now, in a few words, by the last event."""
+"""The activity of a running step in a few words, by its last event."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the inspector is given by the shell: a ticket's run, and what the shell can do
-with it.
-"""
+"""The run that the inspector shows, and the shell's part in acting on it."""
 
 from __future__ import annotations
 
@@ -31,11 +29,11 @@ class RunCommand(Struct, frozen=True):
 
     line: str
     note: str = ""
-    """What else the user must know about it."""
+    """A remark for the user; may be empty."""
 
 
 class InspectorResult(Struct, frozen=True):
-    """What the inspector is closed with."""
+    """The line with which the inspector is closed."""
 
     line: str
     is_sent: bool = False

@@ -52,7 +52,7 @@ class StepTab(GuardedWidget, Vertical):
         self._news: tuple[Block, ...] = ()
         """The outcome of editing the step."""
         self.activity = ""
-        """What the running step does now."""
+        """The current activity of the running step."""
         self._streamed = ""
         """The text of the reply under way, from when the step was opened on."""
 

@@ -48,11 +48,11 @@ class TimelineRows:
             effort = efforts.get(position, NO_EFFORT)
             number = inspection.number_of(part.folder)
             basis = (id(part), len(part.events), id(part.outcome), effort, number)
-            known = self._groups.get(position)
-            if known is None or known[0] != basis:
-                known = basis, _group(position, part, effort, number)
-                self._groups[position] = known
-            groups.append(known[1])
+            cached = self._groups.get(position)
+            if cached is None or cached[0] != basis:
+                cached = basis, _group(position, part, effort, number)
+                self._groups[position] = cached
+            groups.append(cached[1])
         groups += [_undone_group(step) for step in inspection.undone]
         return groups
 
