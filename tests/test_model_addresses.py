@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.commands.settings import save_setting
+from cdd_agent.commands.setting_changes import save_setting
 from cdd_agent.events.shell_events import ModelChosen
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer

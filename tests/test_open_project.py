@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.commands.model_choice import choose_model
-from cdd_agent.commands.settings import Origin, read_settings, save_setting
+from cdd_agent.commands.setting_changes import save_setting
+from cdd_agent.commands.settings import Origin, read_settings
 from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput

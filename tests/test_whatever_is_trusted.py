@@ -12,9 +12,9 @@ import pytest
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.open_project import Project, accept_once, open_project
+from cdd_agent.project_wiring import open_commands
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.wiring import open_commands
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row
 

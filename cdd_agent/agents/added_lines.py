@@ -1,7 +1,7 @@
 """Lines that Socrates' model gets as the user's, and that the user did not type."""
 
 BEGIN = (
-    "I have opened this ticket. Look around where it is about, then begin with your"
+    "I have opened this ticket. Look at the code that it is about, then begin with your"
     " first questions."
 )
 GO_DEEPER = (

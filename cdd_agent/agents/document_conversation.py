@@ -37,8 +37,8 @@ class ReplyForm(Struct, Generic[Reply], frozen=True):
 
 
 class DocumentConversation(Generic[Notes]):
-    """What the conversations of Socrates and the Planner share. A subclass adds its
-    prompt, the form of its replies, its notes, and what it writes.
+    """The common part of the conversations of Socrates and the Planner. A subclass
+    adds its prompt, the form of its replies, its notes, and what it writes.
     """
 
     def __init__(

@@ -1,16 +1,12 @@
 """The Executor in the shell: turns the user's lines into calls of the engine."""
 
 import asyncio
-import re
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
-from pathlib import Path
 
 from cdd_agent.agents.attachments import (
-    attach_files,
     report_missing,
-    room_for_files,
 )
 from cdd_agent.agents.line_guesses import (
     FOR_THE_MODEL,
@@ -24,14 +20,10 @@ from cdd_agent.agents.line_guesses import (
     starts_with_skip,
 )
 from cdd_agent.agents.meaning import GUIDANCE, LineKind, Meaning
-from cdd_agent.agents.questions import MOST_FILES, about_the_run
-from cdd_agent.agents.run_lines import all_steps_over
-from cdd_agent.agents.ticket_agent import TicketAgent, word
-from cdd_agent.context.finder import CodeFinder, in_words
-from cdd_agent.context.query import Query
-from cdd_agent.dialogue.code_search import search_in_thread
-from cdd_agent.dialogue.token_budget import Omitted
-from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.agents.questions import RunQuestions
+from cdd_agent.agents.run_agent import RunAgent
+from cdd_agent.agents.run_lines import RunLine, all_steps_over
+from cdd_agent.agents.ticket_agent import AgentWord, word
 from cdd_agent.engine.changed_since import add_changes
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.lock import TicketLock
@@ -40,22 +32,13 @@ from cdd_agent.engine.run import SavedWork
 from cdd_agent.engine.steering import Take
 from cdd_agent.engine.whereabouts import how_to_hand_back
 from cdd_agent.errors import CddError
-from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
-from cdd_agent.events.run_events import QuestionAnswered, QuestionAsked
+from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.shell_events import PersonSaid
 from cdd_agent.events.step_events import UndoPreview
 from cdd_agent.events.stream import Event
-from cdd_agent.llm.port import Message
-from cdd_agent.project.rules import project_rules
-from cdd_agent.tickets.plan import STEP_LABEL, NoSuchStep, PlanStep
+from cdd_agent.tickets.plan import NoSuchStep, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus
-from cdd_agent.tools.read_only import read_only_tools
 
-_LINE = re.compile(
-    rf"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<step>{STEP_LABEL.pattern}))?"
-    r"(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
-    re.IGNORECASE | re.DOTALL,
-)
 _LONGEST_SLIP = 4_000
 """Characters. What is longer was not typed by mistake, and is not read at every key."""
 _LONGEST_SHOWN = 50
@@ -71,15 +54,13 @@ _SAVED = {
     ),
 }
 """The user's options for an interrupted step."""
-_REMEMBERED = 12
-"""Questions and answers that the next question's prompt has."""
 
 
 def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
     return agent._step.number
 
 
-class ExecutorAgent(TicketAgent):
+class ExecutorAgent(RunAgent):
     """Runs a ticket's plan as the user says."""
 
     name = "executor"
@@ -109,21 +90,22 @@ class ExecutorAgent(TicketAgent):
         self,
         engine: Engine,
         slash: Collection[str],
-        kept: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        keep_lease: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
         *,
         is_visit: bool = False,
         own_tree: bool = False,
     ) -> None:
-        """Whatever changes the run is done within `kept`, which sees that it is this
-        copy's to change. `is_visit`: it says one thing to the run, and does not become
-        the active agent; `own_tree`: the run has one.
+        """Each change of the run happens within `keep_lease`, which makes sure that
+        this copy of the project may change it. `is_visit`: the agent gets one line, and
+        does not become the active one. `own_tree`: the run has a separate tree.
         """
-        self._engine, self.slash, self._kept = engine, slash, kept
+        self._engine = engine
+        self.slash = slash
+        self._keep_lease = keep_lease
         self.emit = engine.run.emit
         self._is_visit = is_visit
-        self._left = False
-        self._asked: tuple[Message, ...] = ()
-        self._left_out = Omitted()
+        self._has_left = False
+        self._questions = RunQuestions(engine)
         self._saved_work = SavedWork.NONE
         """The saved work of the next step after the last line."""
         self.ticket_slug = engine.run.ticket.slug
@@ -131,7 +113,7 @@ class ExecutorAgent(TicketAgent):
 
     @property
     def done(self) -> bool:
-        return self._left or self._engine.run.next_step is None
+        return self._has_left or self._engine.run.next_step is None
 
     @property
     def lock(self) -> TicketLock:
@@ -211,13 +193,9 @@ class ExecutorAgent(TicketAgent):
                 self._saved_work = self._engine.run.find_saved_work(step)
 
     def take_up_plan(self) -> None:
-        """Read the plan that the user has just edited. No step runs. Raises
-        `BadInput` for a plan that cannot run.
-        """
         self._engine.reread(is_known=True)
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """See `Engine.preview_undo`."""
         return await self._engine.preview_undo(number)
 
     def steer(self, meaning: Meaning, take: Take) -> bool:
@@ -230,7 +208,7 @@ class ExecutorAgent(TicketAgent):
         return self._engine.runner.steering.say(text, take)
 
     def closing(self) -> list[Event]:
-        if self._left:
+        if self._has_left:
             return []
         slug = self.ticket_slug
         text = f"All steps done. Review: `/diff {slug}`. Undo: `/undo {slug}`."
@@ -247,56 +225,68 @@ class ExecutorAgent(TicketAgent):
         return f"`/exec {self.ticket_slug}{' --worktree' * self._own_tree}`"
 
     def read_word(self, text: str) -> Meaning | None:
-        said = None if text.endswith("?") else _LINE.fullmatch(text)
-        known = self.WORDS.get(said["word"].lower()) if said else None
-        if said is None or known is None or (said["step"] and known.step is None):
+        line = RunLine.parse(text)
+        if line is None or text.endswith("?"):
             return None
-        name, run = known.names[0], self._engine.run
-        label = said["step"]
-        number = run.find_number(label) if label else None
-        if name == "skip":
-            typed: tuple[object, ...] = (
-                said["reason"] or "by the user",
-                bool(said["keep"]),
-            )
-        elif name == "retry" and not said["keep"]:
-            typed = (said["reason"] or "",)
-        elif said["keep"] or said["reason"]:
+        declaration = self.WORDS.get(line.typed)
+        if declaration is None or not _takes(declaration, line):
             return None
-        else:
-            typed = (number,) if known.step == "any" else ()
-        now = run.next_step
-        if known.step == "next" and label and (now is None or now.number != number):
-            is_next = f". The next step is {now.label}" if now else ""
-            return self.nothing_for(
-                f"Step {label} is not the next one{is_next}.", "Nothing was done."
-            )
-        if label and number is None:
-            error = NoSuchStep(label, run.plan)
+        number = self._engine.run.find_number(line.step) if line.step else None
+        problem = self._find_problem(declaration, line, number)
+        if problem is not None:
+            return problem
+        match declaration.names[0]:
+            case "skip":
+                reason = line.reason or "by the user"
+                return self.meaning_of(declaration, reason, line.keeps)
+            case "retry":
+                return self.meaning_of(declaration, line.reason)
+            case "undo" | "diff":
+                return self.meaning_of(declaration, number)
+            case _:
+                return self.meaning_of(declaration)
+
+    def _find_problem(
+        self, declaration: AgentWord, line: RunLine, number: int | None
+    ) -> Meaning | None:
+        """Return an answer if a word is about a step that it cannot be about. `number`
+        is the step that the line names; None if there is none.
+        """
+        run = self._engine.run
+        upcoming = run.next_step
+        is_upcoming = upcoming is not None and upcoming.number == number
+        if declaration.step == "next" and line.step and not is_upcoming:
+            text = f"Step {line.step} is not the next one."
+            if upcoming is not None:
+                text = f"{text[:-1]}. The next step is {upcoming.label}."
+            return self.nothing_for(text, "Nothing was done.")
+        if line.step and number is None:
+            error = NoSuchStep(line.step, run.plan)
             return self.nothing_for(f"{error}. {error.hint}", "Nothing was done.")
-        if name in ("retry", "skip") and now is None:
+        if declaration.names[0] in ("retry", "skip") and upcoming is None:
             return self.nothing_for("All steps are done.")
-        return self.meaning_of(known, *typed)
+        return None
 
     def _continue_hint(self) -> str:
-        now = self._engine.run.next_step
+        upcoming = self._engine.run.next_step
         if self._has_failed:
             return "Enter does nothing: the step failed. Type retry to run it again"
-        if now is None:
+        if upcoming is None:
             return "Enter: run the new steps of the plan"
         is_under_way = (
-            self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
+            self._engine.run.state.step(upcoming.number).status
+            is StepStatus.IN_PROGRESS
         )
         if is_under_way:
             return "Enter: run the step after this one"
         if self._saved_work is SavedWork.REPLY:
             return (
-                f"Enter: apply the saved reply of step {now.label} again · retry:"
+                f"Enter: apply the saved reply of step {upcoming.label} again · retry:"
                 " new reply"
             )
         if self._saved_work is SavedWork.ROUNDS:
-            return f"Enter: resume step {now.label} · retry: new reply"
-        return f"Enter: run step {now.label}, {now.title}"
+            return f"Enter: resume step {upcoming.label} · retry: new reply"
+        return f"Enter: run step {upcoming.label}, {upcoming.title}"
 
     @word(
         *("continue", "c", "next", "n", ""),
@@ -350,7 +340,7 @@ class ExecutorAgent(TicketAgent):
         step="next",
     )
     async def _skip(self, reason: str, keep: bool) -> None:
-        async with self._kept():
+        async with self._keep_lease():
             await self._engine.skip(self._step, reason, keep=keep)
         self.emit(await self._after_a_step())
 
@@ -381,7 +371,7 @@ class ExecutorAgent(TicketAgent):
     async def _all(self) -> None:
         if not self._has_failed:
             self._engine.reread()
-            async with self._kept():
+            async with self._keep_lease():
                 await self._engine.run_all()
         if self._has_failed:
             self.emit(self._what_next())
@@ -395,7 +385,7 @@ class ExecutorAgent(TicketAgent):
         step="any",
     )
     async def _undo(self, step: int | None) -> None:
-        async with self._kept():
+        async with self._keep_lease():
             await self._engine.undo(step)
         if self._engine.run.next_step is not None:
             self.emit(self._what_next())
@@ -406,7 +396,7 @@ class ExecutorAgent(TicketAgent):
         hint="Enter: redo the steps that were undone last",
     )
     async def _redo(self) -> None:
-        async with self._kept():
+        async with self._keep_lease():
             await self._engine.redo()
         if self._engine.run.next_step is not None:
             self.emit(self._what_next())
@@ -443,7 +433,7 @@ class ExecutorAgent(TicketAgent):
         hint="Enter: return to chat; the run is saved",
     )
     async def _leave(self) -> None:
-        self._left = True
+        self._has_left = True
         self.tell(
             Notice(
                 f"Left {self.ticket_slug}. Type {self._exec} to resume.",
@@ -456,15 +446,15 @@ class ExecutorAgent(TicketAgent):
         """A sentence is guidance. What may be anything else starts no step before the
         person was asked.
         """
-        now = self._engine.run.next_step
-        if now is None:
+        upcoming = self._engine.run.next_step
+        if upcoming is None:
             return ""
         if text.endswith("?"):
             is_one_word = len(split_words(text[:_LONGEST_SLIP])) == 1
             return self._slip_of(text) if is_one_word else ""
         if starts_with_skip(text):
             return self._slip_of(text) or (
-                f"To skip step {now.label}, type `skip` or `skip because …`."
+                f"To skip step {upcoming.label}, type `skip` or `skip because …`."
             )
         return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
 
@@ -496,56 +486,64 @@ class ExecutorAgent(TicketAgent):
         return super().doubt(text) or super().doubt(cut_reason(text))
 
     def read_text(self, text: str) -> Meaning:
-        now = self._engine.run.next_step
-        if now is None:
+        upcoming = self._engine.run.next_step
+        if upcoming is None:
             return self.nothing_for("All steps are done.")
         if text.endswith("?"):
             return Meaning(
                 LineKind.TEXT,
                 "question",
                 "Enter: ask the model; no step runs",
-                partial(self._answer, now, text),
+                partial(self._questions.answer, upcoming, text),
             )
         is_under_way = (
-            self._engine.run.state.step(now.number).status is StepStatus.IN_PROGRESS
+            self._engine.run.state.step(upcoming.number).status
+            is StepStatus.IN_PROGRESS
         )
         then = (
             "sent between two calls of its model, or else queued"
             if is_under_way
             else "and run it"
         )
-        act = partial(self._guide, now, text)
+        act = partial(self._guide, upcoming, text)
         return Meaning(
             LineKind.TEXT,
             GUIDANCE,
-            f"Enter: add instructions to step {now.label}, {then}",
+            f"Enter: add instructions to step {upcoming.label}, {then}",
             act,
-            about=now.number,
+            about=upcoming.number,
         )
 
     @property
     def to_the_model(self) -> str:
-        now = self._engine.run.next_step
-        return f"send it to step {now.label} anyway" if now else "send it to a step"
+        upcoming = self._engine.run.next_step
+        return (
+            f"send it to step {upcoming.label} anyway"
+            if upcoming
+            else "send it to a step"
+        )
 
-    async def _guide(self, meant: PlanStep, guidance: str) -> None:
+    async def _guide(self, step: PlanStep, guidance: str) -> None:
         """Run the step that the guidance was said for, if that is the next one also in
         a plan that was edited since.
         """
         self._engine.reread()
-        now = self._engine.run.next_step
-        if now is not None and (now.number, now.title) == (meant.number, meant.title):
+        upcoming = self._engine.run.next_step
+        if upcoming is not None and (upcoming.number, upcoming.title) == (
+            step.number,
+            step.title,
+        ):
             # The step's prompt shows the files that the guidance mentions.
             root = self._engine.runner.root
             self.tell(*await asyncio.to_thread(report_missing, root, guidance))
             await self._run(guidance)
             return
         text = (
-            f"Your instructions were for step {meant.label}, {meant.title}, which is"
+            f"Your instructions were for step {step.label}, {step.title}, which is"
             " not the next step any more. No step ran."
         )
         self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
-        if now is None:
+        if upcoming is None:
             await self._engine.report_end()
         else:
             self.emit(self._what_next())
@@ -556,56 +554,9 @@ class ExecutorAgent(TicketAgent):
         if step is None:  # the plan was shortened
             await self._engine.report_end()
             return
-        async with self._kept():
+        async with self._keep_lease():
             await self._engine.run_step(step, guidance=guidance, asks_anew=asks_anew)
         self.emit(await self._after_a_step())
-
-    async def _answer(self, step: PlanStep, question: str) -> None:
-        """By the run's own model, so within its budget; questions and answers of this
-        visit are remembered.
-        """
-        self.emit(QuestionAsked(step.number, question))
-        run, runner = self._engine.run, self._engine.runner
-        model = runner.model()
-        sent = await asyncio.to_thread(
-            attach_files, runner.root, question, room_for_files(model)
-        )
-        self.tell(*sent.notices)
-        redactor = run.record.redactor
-        asked = redactor.redacted(Message("user", sent.text, pictures=sent.pictures))
-        dialogue = Dialogue(
-            model,
-            read_only_tools(runner.root),
-            runner.tool_calls,
-            emit=self.emit,
-        )
-        places = ""
-        if (code := runner.code) is not None:
-            look = partial(_places, runner.root, code, redactor.redact(question))
-            places = await search_in_thread(
-                look, self.emit, "Looking for code about your question …"
-            )
-        spoken = (*self._asked, asked)
-        prompt = about_the_run(
-            runner.root, run.spec, run.plan, run.state, dialogue, spoken, places
-        )
-        for notice in self._left_out.new_notices(prompt.left_out):
-            self.emit(notice)
-        self.emit(prompt.made)
-        try:
-            turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
-            self._asked = (*self._asked, asked, Message("assistant", turn.text or "…"))[
-                -_REMEMBERED:
-            ]
-            if turn.problem:
-                self.emit(
-                    Notice(turn.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE)
-                )
-        except CddError:
-            self.emit(QuestionAnswered(step.number))
-            raise
-        run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
-        self.emit(QuestionAnswered(step.number))
 
     @property
     def _last_ended(self) -> int | None:
@@ -630,9 +581,6 @@ class ExecutorAgent(TicketAgent):
         return f"step {self._engine.run.plan.label_of(number)}"
 
     async def report_all_done(self) -> None:
-        """Answer a line for a run without a next step: with what else can be done, or
-        what speaks against it.
-        """
         with self._engine.recording():
             run = self._engine.run
             await run.find_missing_work()
@@ -680,12 +628,20 @@ class ExecutorAgent(TicketAgent):
         return Notice(text, kind=NoticeKind.WHAT_NEXT)
 
 
+def _takes(declaration: AgentWord, line: RunLine) -> bool:
+    """True if a word takes the step, `keep` and the reason of a line."""
+    if line.step and declaration.step is None:
+        return False
+    match declaration.names[0]:
+        case "skip":
+            return True
+        case "retry":
+            return not line.keeps
+        case _:
+            return not line.has_ending
+
+
 def _suggest_shell_command(text: str) -> str:
     if len(text) > _LONGEST_SHOWN or "\n" in text:
         return "Shell command? Put `!` in front of it."
     return f"Shell command? Type `!{text}`."
-
-
-def _places(root: Path, code: CodeFinder, question: str) -> str:
-    query = Query(question, without=project_rules(root).paths)
-    return in_words(root, code.rank(query, most=MOST_FILES))

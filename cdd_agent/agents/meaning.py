@@ -1,4 +1,4 @@
-"""What a line of the user means, known before it is sent."""
+"""The meaning of a line, known before it is sent."""
 
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -10,7 +10,7 @@ GUIDANCE = "guidance"
 
 
 class LineKind(Enum):
-    """What a line is."""
+    """The kinds of lines."""
 
     SLASH = "slash command"
     SHELL = "shell command"
@@ -39,7 +39,7 @@ class Meaning(Struct, frozen=True, eq=False):
     before Enter.
     """
     line: str = ""
-    """The line, as it was typed."""
+    """The line, unchanged."""
     agent: object = None
     """The agent that receives the line; None for chat and commands."""
     runs_beside: bool = False

@@ -385,7 +385,8 @@ class Planning(DocumentConversation[PlanningNotes]):
             Answer("\n".join(lines)),
             Notice(
                 "Answer in your own words, or type `close` to return to chat;"
-                " your planning session is saved."
+                " your planning session is saved.",
+                kind=NoticeKind.WHAT_NEXT,
             ),
         ]
 

@@ -1,14 +1,25 @@
-"""The prompt of a question about a run: the ticket, its plan, and how far the run
-is.
-"""
+"""Questions about a run. The prompt has the ticket, its plan, and the progress."""
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from cdd_agent.agents.attachments import attach_files, room_for_files
 from cdd_agent.agents.prompt_files import load_prompt
+from cdd_agent.context.finder import CodeFinder, in_words
+from cdd_agent.context.query import Query
+from cdd_agent.dialogue.code_search import search_in_thread
 from cdd_agent.dialogue.fitted_prompt import FittedPrompt, PromptPart, fit
+from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Dialogue
+from cdd_agent.engine.engine import Engine
+from cdd_agent.engine.retelling import LONGEST_TEXT
+from cdd_agent.errors import CddError
+from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
+from cdd_agent.events.run_events import QuestionAnswered, QuestionAsked
 from cdd_agent.llm.port import Message
+from cdd_agent.project.rules import project_rules
 from cdd_agent.sanitize import fenced
 from cdd_agent.tickets.outcome_words import remark_on
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
@@ -16,14 +27,88 @@ from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.tools.read_only import read_only_tools
 
 PLAN_TEXT = "the plan's text"
 """Its name where a prompt had no room for it."""
 PLACES = "Places in the code that the question may be about"
-MOST_FILES = 6
-"""With places."""
+_MOST_FILES = 6
+"""Maximum number of files with places."""
 _LONGEST_ERROR = 4_000
-"""Characters of what a failed step said."""
+"""Characters of a failed step's error."""
+_REMEMBERED = 12
+"""Questions and answers that the next question's prompt has."""
+
+
+class RunQuestions:
+    """Answers questions with the run's model, so within its budget. It remembers the
+    questions and answers of this visit.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._emit = engine.run.emit
+        self._messages: tuple[Message, ...] = ()
+        self._omitted = Omitted()
+
+    async def answer(self, step: PlanStep, question: str) -> None:
+        """Let the model answer. `step` is the next one. Raises `CddError`."""
+        self._emit(QuestionAsked(step.number, question))
+        run = self._engine.run
+        root = self._engine.runner.root
+        model = self._engine.runner.model()
+        room = room_for_files(model)
+        sent = await asyncio.to_thread(attach_files, root, question, room)
+        for notice in sent.notices:
+            self._emit(notice)
+        redactor = run.record.redactor
+        asked = redactor.redacted(Message("user", sent.text, pictures=sent.pictures))
+        places = await self._find_places(redactor.redact(question))
+        dialogue = Dialogue(
+            model,
+            read_only_tools(root),
+            self._engine.runner.tool_calls,
+            emit=self._emit,
+        )
+        prompt = about_the_run(
+            root=root,
+            spec=run.spec,
+            plan=run.plan,
+            state=run.state,
+            dialogue=dialogue,
+            asked=(*self._messages, asked),
+            places=places,
+        )
+        for notice in self._omitted.new_notices(prompt.left_out):
+            self._emit(notice)
+        self._emit(prompt.made)
+        try:
+            turn = await prompt.dialogue.turn(prompt.messages, step=step.number)
+        except CddError:
+            self._emit(QuestionAnswered(step.number))
+            raise
+        answer = Message("assistant", turn.text or "…")
+        self._messages = (*self._messages, asked, answer)[-_REMEMBERED:]
+        if turn.problem:
+            notice = Notice(turn.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE)
+            self._emit(notice)
+        run.recorder.note(Answer(turn.text[:LONGEST_TEXT]))
+        self._emit(QuestionAnswered(step.number))
+
+    async def _find_places(self, question: str) -> str:
+        """Return places in the code that the question may be about."""
+        code = self._engine.runner.code
+        if code is None:
+            return ""
+        look = partial(_find_places, self._engine.runner.root, code, question)
+        return await search_in_thread(
+            look, self._emit, "Looking for code about your question …"
+        )
+
+
+def _find_places(root: Path, code: CodeFinder, question: str) -> str:
+    query = Query(question, without=project_rules(root).paths)
+    return in_words(root, code.rank(query, most=_MOST_FILES))
 
 
 def about_the_run(
@@ -35,8 +120,8 @@ def about_the_run(
     asked: Sequence[Message],
     places: str = "",
 ) -> FittedPrompt:
-    """The request for a question, the last of those `asked`: with how far the run is,
-    `places` in the code, and what else there is room for.
+    """Return the prompt for the last of the messages `asked`: with the run's progress,
+    `places` in the code, and the rest as far as there is room.
 
     Raises `BadInput` for a prompt of the project's own that cannot be used.
     """
@@ -65,17 +150,21 @@ def about_the_run(
 
 
 def _step(step: PlanStep, state: ExecutionState) -> str:
-    now = state.step(step.number)
-    how = now.status.value
-    if now.status is StepStatus.COMPLETED:
-        how += f", {remark_on(now.outcome, now.evidence) or 'its tests have passed'}"
-    lines = [f"- Step {step.label} ({step.title}): {how}"]
+    execution = state.step(step.number)
+    progress = execution.status.value
+    if execution.status is StepStatus.COMPLETED:
+        remark = remark_on(execution.outcome, execution.evidence)
+        progress += f", {remark or 'its tests have passed'}"
+    lines = [f"- Step {step.label} ({step.title}): {progress}"]
     touched = (
-        ("created", now.files_created),
-        ("changed", now.files_modified),
-        ("deleted", now.files_deleted),
+        ("created", execution.files_created),
+        ("changed", execution.files_modified),
+        ("deleted", execution.files_deleted),
     )
-    lines += [f"  - {what} {path}" for what, paths in touched for path in paths]
-    lines += [f"  - reason: {now.reason}"] if now.reason else []
-    lines += [f"  - it failed with: {now.error[:_LONGEST_ERROR]}"] if now.error else []
+    for verb, paths in touched:
+        lines += [f"  - {verb} {path}" for path in paths]
+    if execution.reason:
+        lines.append(f"  - reason: {execution.reason}")
+    if execution.error:
+        lines.append(f"  - it failed with: {execution.error[:_LONGEST_ERROR]}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Lines that mean something to the Executor, for a session in which none is open."""
+"""Lines about a run and its steps, also in a session in which no Executor is open."""
 
 import re
 
@@ -9,16 +9,17 @@ from cdd_agent.tickets.plan import STEP_LABEL
 
 NO_RUN = "No run is open."
 
-_LINE = re.compile(
-    r"(?:(?P<word>continue|c|next|n|all|status|st|undo|redo|diff|retry|r|skip|s)"
-    rf"(?:\s+(?:step\s+)?(?P<step>{STEP_LABEL.pattern}))?"
-    rf"|(?P<repeated>retry|r|skip|s)(?:\s+(?:step\s+)?{STEP_LABEL.pattern})?"
-    r"(?:\s+keep)?(?:\s+because\s+.+)?)",
+_STEP_LINE = re.compile(
+    rf"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<label>{STEP_LABEL.pattern}))?"
+    r"(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
     re.IGNORECASE | re.DOTALL,
 )
-_SHORT = {"c": "continue", "n": "continue", "next": "continue", "st": "status"} | {
-    "r": "retry",
-    "s": "skip",
+_USUAL_WORDS = {
+    **{word: word for word in ("all", "undo", "redo", "diff")},
+    **dict.fromkeys(("continue", "c", "next", "n"), "continue"),
+    **dict.fromkeys(("status", "st"), "status"),
+    **dict.fromkeys(("retry", "r"), "retry"),
+    **dict.fromkeys(("skip", "s"), "skip"),
 }
 _FROM_LOG = ("undo", "redo", "diff")
 _NEWEST = {
@@ -31,23 +32,42 @@ _ABOUT_A_RUN = (*_FROM_LOG, "status", "retry", "skip")
 
 
 class RunLine(Struct, frozen=True):
-    """A line for a run."""
+    """A line for a run: `WORD [step LABEL] [keep] [because REASON]`."""
 
     typed: str
     """The first word of the line, in lower case."""
     step: str = ""
-    has_reason: bool = False
-    """`keep` or `because …` follows."""
+    """The label of a step."""
+    keeps: bool = False
+    reason: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "RunLine | None":
+        """Return a line of this form with any word; None for another line."""
+        found = _STEP_LINE.fullmatch(text)
+        if found is None:
+            return None
+        return cls(
+            found["word"].lower(),
+            found["label"] or "",
+            found["keep"] is not None,
+            found["reason"] or "",
+        )
+
+    @property
+    def has_ending(self) -> bool:
+        """True if `keep` or `because …` follows."""
+        return self.keeps or bool(self.reason)
 
     @property
     def word(self) -> str:
         """The usual name of the word."""
-        return _SHORT.get(self.typed, self.typed)
+        return _USUAL_WORDS.get(self.typed, self.typed)
 
     @property
     def is_conversation(self) -> bool:
         """True if a user may also say this to a model: `all`, `n` for no."""
-        return self.has_reason or self.typed not in _ABOUT_A_RUN
+        return self.has_ending or self.typed not in _ABOUT_A_RUN
 
     @property
     def is_from_log(self) -> bool:
@@ -75,7 +95,7 @@ class RunLine(Struct, frozen=True):
 
 
 def all_steps_over(slug: str, *, has_own_tree: bool) -> Notice:
-    """The answer to a line for a run whose steps are all over."""
+    """Return the answer to a line for a run whose steps are all over."""
     text = (
         f"All steps are done, so no step ran. Review: `/diff {slug}`. Undo:"
         f" `/undo {slug}`."
@@ -86,8 +106,8 @@ def all_steps_over(slug: str, *, has_own_tree: bool) -> Notice:
 
 
 def no_run_open(said: RunLine, slug: str | None, *, is_first: bool = False) -> Notice:
-    """The answer to a line for a run where none is open. `is_first`: nothing was said
-    in this session yet.
+    """Return the answer to a line for a run where none is open. `is_first`: nothing
+    was said in this session yet.
     """
     if said.is_from_log or said.word == "status":
         command = " ".join(filter(None, (f"/{said.word}", slug or "SLUG", said.step)))
@@ -101,9 +121,9 @@ def no_run_open(said: RunLine, slug: str | None, *, is_first: bool = False) -> N
 
 def read_run_line(text: str) -> RunLine | None:
     """Return the line as one for a run, or None for any other text."""
-    found = _LINE.fullmatch(text.strip())
-    if found is None:
+    line = RunLine.parse(text.strip())
+    if line is None or line.typed not in _USUAL_WORDS:
         return None
-    if found["word"]:
-        return RunLine(found["word"].lower(), found["step"] or "")
-    return RunLine(found["repeated"].lower(), has_reason=True)
+    if line.has_ending and line.word not in ("retry", "skip"):
+        return None
+    return line

@@ -213,6 +213,8 @@ class SessionUndo(Struct, frozen=True):
         changes = await asyncio.to_thread(self.history.read)
         older = newest_standing(changes)
         text = f"There is nothing to {word} in this session."
+        if self.scope.is_whole_project:
+            text = f"There is nothing to {word}."
         if older is not None:
             verb = "Undo" if word == "undo" else "Show"
             text += (

@@ -83,11 +83,11 @@ class TurnMessages(Struct, frozen=True):
     """The messages of a conversation when a turn asks the model."""
 
     history: tuple[Message, ...]
-    """Those of finished turns."""
+    """The messages of finished turns."""
     under_way: tuple[Message, ...]
-    """Those of this turn; the first one is the user's."""
+    """The messages of this turn; the first one is the user's."""
     by_user: tuple[Message, ...]
-    """Those of this turn that are the user's."""
+    """The user's messages of this turn."""
 
 
 def make_prompt(

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 QUESTION_MARKS = "?？؟"
 
 
-class Turn(Struct, frozen=True):
+class SpecTurn(Struct, frozen=True):
     """A finished turn."""
 
     before: Draft
@@ -214,7 +214,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
 
     # A turn
 
-    async def take_turn(self, line: str | None, *, is_answer: bool) -> Turn:
+    async def take_turn(self, line: str | None, *, is_answer: bool) -> SpecTurn:
         """Send a line to the model, or without one the messages that have no answer,
         and change the draft as it replies. `is_answer`: the user wrote the line.
 
@@ -236,7 +236,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         draft = before.with_proposal(answer.value, self.redactor, is_answer=is_answer)
         unasked = list_unasked(answer.text, answer.value.questions)
         self._conclude(draft, unasked)
-        return Turn(
+        return SpecTurn(
             before=before,
             unasked=unasked,
             problems=answer.problems,

@@ -28,7 +28,7 @@ _MOST_QUESTIONS = 3
 """Questions that a user can answer in one turn."""
 
 
-class OpenQuestion(Struct, frozen=True):
+class SpecQuestion(Struct, frozen=True):
     """An open question to the user."""
 
     id: str
@@ -64,7 +64,7 @@ class Draft(Struct, frozen=True):
     scope: ItemList
     texts: Mapping[str, str] = field(default_factory=dict)
     """The texts that are not written yet, by field."""
-    questions: tuple[OpenQuestion, ...] = ()
+    questions: tuple[SpecQuestion, ...] = ()
     """The open questions."""
     last_question: int = 0
     """The number in the last id that was given to a question."""
@@ -232,7 +232,7 @@ class Draft(Struct, frozen=True):
             if text and plain_words(text) not in known:
                 number += 1
                 known.add(plain_words(text))
-                questions.append(OpenQuestion(f"q{number}", text))
+                questions.append(SpecQuestion(f"q{number}", text))
         facts = tuple(filter(None, map(clean, proposal.facts)))
         return replace(
             self,
@@ -348,7 +348,7 @@ class Draft(Struct, frozen=True):
 
 
 def describe_open_points(
-    unchecked: Iterable[str], questions: Iterable[OpenQuestion]
+    unchecked: Iterable[str], questions: Iterable[SpecQuestion]
 ) -> tuple[str, ...]:
     """Return what is open in a spec, a line each."""
     return (

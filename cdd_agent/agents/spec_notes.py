@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.agents.added_lines import ADDED_LINES
-from cdd_agent.agents.spec_draft import Draft, OpenQuestion, describe_open_points
+from cdd_agent.agents.spec_draft import Draft, SpecQuestion, describe_open_points
 from cdd_agent.agents.spec_items import Item
 from cdd_agent.cost import Cost
 from cdd_agent.dialogue.structured import FENCE
@@ -43,7 +43,7 @@ class SpecNotes(
     last_criterion: int
     scope: tuple[Item, ...]
     last_scope_item: int
-    questions: tuple[OpenQuestion, ...]
+    questions: tuple[SpecQuestion, ...]
     last_question: int
     dropped_questions: tuple[str, ...]
     facts: tuple[str, ...]

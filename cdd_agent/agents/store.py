@@ -97,17 +97,14 @@ class AgentFile(Struct, Generic[Form]):
         refuses.
         """
         record.prepare()
-        kept = cls(
-            record,
-            name,
-            TicketLock.take(record.folder, record.slug, datetime.now(UTC).isoformat()),
-        )
+        now = datetime.now(UTC).isoformat()
+        opened = cls(record, name, TicketLock.take(record.folder, record.slug, now))
         try:
-            kept._read(read, start_over=start_over)
+            opened._read(read, start_over=start_over)
         except BaseException:
-            kept.close()
+            opened.close()
             raise
-        return kept
+        return opened
 
     @property
     def redactor(self) -> Redactor:
@@ -364,17 +361,17 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 def _read_row(file: Path) -> _Row:
     try:
-        found = file.stat()
+        status = file.stat()
         records = [_parse_record(line) for line in read_tail(file, _LISTED)]
     except (OSError, CddError):
         return _Row(_LONG_AGO, _LONG_AGO)
-    touched = datetime.fromtimestamp(found.st_mtime, UTC)
+    touched = datetime.fromtimestamp(status.st_mtime, UTC)
     messages = _join_records(records)
     last = ""
     for message in messages:
         if message.role in ("user", "assistant"):
             last = shortened(without_files(message.content)) or last
-    if found.st_size > _LISTED:
+    if status.st_size > _LISTED:
         return _Row(touched, touched, last=last)
     first = records[0] if records else None
     lines = sum(message.is_typed for message in messages)

@@ -1,5 +1,5 @@
-"""How an agent on a ticket reads a line: the words that it understands are declared at
-the methods that carry them out.
+"""The way in which an agent on a ticket reads a line. The words that it understands are
+declared at the methods that carry them out.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -19,7 +19,7 @@ _MOST_QUOTED = 50
 """Characters of the user's line that an answer repeats."""
 
 
-class Word(Struct, frozen=True):
+class AgentWord(Struct, frozen=True):
     """A line that an agent understands itself. Its functions get the agent and what was
     typed behind the name.
     """
@@ -49,7 +49,7 @@ def word(
     step: Literal["next", "any"] | None = None,
 ) -> Callable[[Act], Act]:
     """Declare the method that carries out `names`. `does` and `typed` are the row of
-    the help; the other arguments are as in `Meaning` and `Word`.
+    the help; the other arguments are as in `Meaning` and `AgentWord`.
     """
     shown_names = typed
     if not typed:
@@ -60,7 +60,7 @@ def word(
         return hint
 
     def declare(act: Act) -> Act:
-        vars(act)["word"] = Word(
+        vars(act)["word"] = AgentWord(
             names=names,
             act=act,
             hint=hint if callable(hint) else fixed_hint,
@@ -85,17 +85,18 @@ class TicketAgent:
     NEAR: ClassVar[float]
     """The least similarity of a mistyped word, from 0 to 1."""
     HELP: ClassVar[str]
-    WORDS: ClassVar[dict[str, Word]]
+    WORDS: ClassVar[dict[str, AgentWord]]
     """The agent's words, by name."""
     slash: Collection[str]
     """The names of the shell's commands."""
     emit: Emit
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         declared = []
         for member in vars(cls).values():
             declaration = getattr(member, "word", None)
-            if isinstance(declaration, Word):
+            if isinstance(declaration, AgentWord):
                 declared.append(declaration)
         # A base class of agents has none.
         if not declared:
@@ -143,7 +144,7 @@ class TicketAgent:
         """The effect of text for the model, as the end of a sentence."""
         raise NotImplementedError
 
-    def meaning_of(self, declaration: Word, *typed: object) -> Meaning:
+    def meaning_of(self, declaration: AgentWord, *typed: object) -> Meaning:
         """Return the meaning of a word with what was `typed` behind it."""
         return Meaning(
             LineKind.WORD,

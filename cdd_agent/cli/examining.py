@@ -37,6 +37,7 @@ from cdd_agent.llm.local_servers import (
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.model_wiring import added_adapter, direct_endpoint, make_model
 from cdd_agent.network.certificates import certificate_sources
 from cdd_agent.network.proxies import proxy_for
 from cdd_agent.open_project import Decide, Project, accept_once, leave_out, open_project
@@ -53,7 +54,6 @@ from cdd_agent.verification.detection import survey
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.runners.added import left_out as left_out_runners
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import added_adapter, direct_endpoint, make_model
 
 SERVER_TIMEOUT = 5.0
 """Seconds for the list of models of a remote server."""

@@ -1,4 +1,4 @@
-"""The flags that every command takes, as they were typed."""
+"""The flags that every command takes, and a command that is ready to run."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -67,7 +67,7 @@ def command_notes(front: TerminalFront) -> str:
     examples = dedent(front.examples).strip()
     parts = ["examples:\n" + indent(examples, "  ")]
     if front.notes:
-        # Notes with lines of their own, such as a sample of a file, keep them.
+        # Notes of several lines, such as a sample of a file, keep their lines.
         is_prose = "\n" not in front.notes
         parts.append(fill(front.notes, width) if is_prose else front.notes)
     if front.exit_codes:

@@ -27,16 +27,17 @@ from cdd_agent.events.ticket_events import PlanChecked
 from cdd_agent.frontend import Nobody
 from cdd_agent.open_project import Project
 from cdd_agent.printer import Printer, TextPrinter
+from cdd_agent.project_wiring import open_commands, open_desk
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.plan_check import find_misfits, only_errors
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import Wiring, open_commands, open_desk
+from cdd_agent.wiring import Wiring
 
 
 class _Making(NamedTuple):
-    """How a plan is made."""
+    """The flags of `cdd plan SLUG`."""
 
     yes: bool
     """Write the plan even if it has errors."""

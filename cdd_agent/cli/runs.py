@@ -38,10 +38,11 @@ from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.open_project import Project, accept_once, in_tree, open_project
 from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.redaction import Redactor
+from cdd_agent.run_wiring import keeping_lease, prepare_model
 from cdd_agent.settings.writing import only_model
 from cdd_agent.tickets.plan import NoSuchStep
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import Wiring, keeping_lease, prepare_model
+from cdd_agent.wiring import Wiring
 
 
 def execute(invocation: Invocation, **typed: Any) -> int:

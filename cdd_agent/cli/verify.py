@@ -10,7 +10,8 @@ from cdd_agent.cli.without_screen import printer_for
 from cdd_agent.cli.working import Output, whoever_answers
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.verify_events import VerifyFinished
-from cdd_agent.wiring import measure_ticket, open_commands, verify_ticket
+from cdd_agent.project_wiring import open_commands
+from cdd_agent.run_wiring import measure_ticket, verify_ticket
 
 
 def verify(

@@ -55,6 +55,7 @@ from cdd_agent.open_project import Project
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment
 from cdd_agent.redaction import Redactor
+from cdd_agent.run_wiring import prepare_model
 from cdd_agent.settings.config import Config
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
@@ -64,7 +65,7 @@ from cdd_agent.travel.reference import RunReference
 from cdd_agent.travel.travelling import utc_now
 from cdd_agent.typed_values import read
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import Wiring, prepare_model
+from cdd_agent.wiring import Wiring
 
 ENVIRONMENT = "CDD_WORKER_ENVIRONMENT"
 """The variable that names a folder whose `.venv` and `node_modules` the projects' tests

@@ -33,7 +33,7 @@ class CommandFailed(CddError):
 
 
 class AddedCommands:
-    """The commands of installed packages, as far as they are loaded."""
+    """The commands of installed packages that are loaded so far."""
 
     def __init__(self) -> None:
         self.extensions = Extensions("cdd_agent.commands", "command")

@@ -1,7 +1,7 @@
 """`/approval`: show or change the approval mode."""
 
 from cdd_agent.approval_mode import MEANINGS, MODES, describe_limits
-from cdd_agent.commands.settings import save_setting
+from cdd_agent.commands.setting_changes import save_setting
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.session import Session

@@ -19,7 +19,7 @@ async def undo(
         await session.undoing.list()
     elif not which:
         await session.undoing.undo(is_confirmed=yes)
-    elif CHANGE_NAME.fullmatch(which[0]):
+    elif _is_change(which):
         await session.undoing.undo_named(which[0])
     elif len(which) == 1 and not STEP_LABEL.fullmatch(which[0]):
         ticket = session.project.tickets.find(which[0], by_part=True)
@@ -31,7 +31,7 @@ async def undo(
 async def redo(session: Session, *which: str) -> None:
     if not which:
         await session.undoing.redo()
-    elif CHANGE_NAME.fullmatch(which[0]):
+    elif _is_change(which):
         await session.undoing.redo_named(which[0])
     else:
         await _tell_run(session, "redo", which)
@@ -40,10 +40,21 @@ async def redo(session: Session, *which: str) -> None:
 async def diff(session: Session, *which: str) -> None:
     if not which:
         await session.undoing.diff()
-    elif CHANGE_NAME.fullmatch(which[0]):
+    elif _is_change(which):
         await session.undoing.diff_named(which[0])
     else:
         await _tell_run(session, "diff", which)
+
+
+def _is_change(which: Sequence[str]) -> bool:
+    """True if the arguments name a change outside of tickets. Raises `BadInput` if a
+    step follows.
+    """
+    if not CHANGE_NAME.fullmatch(which[0]):
+        return False
+    if len(which) > 1:
+        raise BadInput(f"{which[0]} has no steps; nothing was done")
+    return True
 
 
 async def _tell_run(

@@ -53,7 +53,7 @@ class Kind(Enum):
 
 
 class Times(Enum):
-    """How often an argument may be given, in the words of `argparse`."""
+    """The number of values of an argument, in the words of `argparse`."""
 
     ONCE = None
     OPTIONAL = "?"
@@ -153,7 +153,7 @@ class TerminalFront(NamedTuple):
     """The shell is opened, with the slash command as its first line."""
     notes: str = ""
     exit_codes: tuple[tuple[int, str], ...] = ()
-    """The exit codes with a meaning of their own."""
+    """The exit codes that mean something specific to this command."""
     exclusive: tuple[str, ...] = ()
     """Flags of which only one may be given."""
     usage: str | None = None

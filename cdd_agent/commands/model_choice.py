@@ -116,7 +116,7 @@ async def _save(session: Session, choice: _Choice, role: Role | None) -> None:
 
 
 def _warn_of_next_start(session: Session, choice: _Choice, role: Role | None) -> str:
-    """Return why the next start will not use the model as it is used now."""
+    """Return why the next start will use another model or other settings."""
     stored = _settings_of(stored_config(session.project), role)
     if (stored.model, stored.api_base) != (choice.model, choice.api_base):
         return "CDD_MODEL or CDD_API_BASE in the environment overrides the file."

@@ -150,7 +150,9 @@ def _refusal(error: BadInput) -> str:
         case SeveralTickets():
             reason = error.short_reason
         case _:
-            reason = error.in_a_line
+            # A narrow window drops the last part.
+            parts = (error.message.rstrip("."), error.hint)
+            reason = " · ".join(part for part in parts if part)
     return f"Enter does nothing · {reason}"
 
 

@@ -1,6 +1,4 @@
-"""A slash command as it was typed: its arguments and flags, checked against the
-declaration.
-"""
+"""A typed slash command: its arguments and flags, checked against the declaration."""
 
 from __future__ import annotations
 

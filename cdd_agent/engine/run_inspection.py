@@ -96,28 +96,24 @@ class RunInspection(Struct, frozen=True):
 
     def with_event(self, event: Event) -> RunInspection:
         """Return the inspection after an event of the run."""
-        if isinstance(event, StepStarted):
-            return self._with_step(
-                event.step,
-                status=StepStatus.IN_PROGRESS,
-                attempts=event.attempt,
-                evidence=None,
-                error=None,
-                seconds=None,
-            )
         if isinstance(event, StepFinished):
-            summary = event.summary
-            fields = {
-                name: getattr(summary, name) for name in summary.__struct_fields__
-            }
-            return self._with_step(event.number, **fields)
-        return self
-
-    def _with_step(self, number: int, **changes: object) -> RunInspection:
-        step = self.step(number)
+            return self._with_step(event.summary)
+        if not isinstance(event, StepStarted):
+            return self
+        step = self.step(event.step)
         if step is None:
             return self
-        changed = replace(step, **changes)
+        started = replace(
+            step,
+            status=StepStatus.IN_PROGRESS,
+            attempts=event.attempt,
+            evidence=None,
+            error=None,
+            seconds=None,
+        )
+        return self._with_step(started)
+
+    def _with_step(self, changed: StepSummary) -> RunInspection:
         return replace(
             self, steps=_swap(self.steps, changed), criteria=self._swap_all(changed)
         )
@@ -186,6 +182,8 @@ class RunReader(Struct, frozen=True):
         inspection = replace(inspection, has_plan=True)
         try:
             run = SavedRun.load(self.run_ticket, self.redactor)
+            if not run.plan.steps:
+                run.plan.check()
         except CddError as error:
             return replace(inspection, plan_problem=InspectionProblem.from_error(error))
         undone = run.state.undone[-1].steps if run.state.undone else ()

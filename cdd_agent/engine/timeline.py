@@ -137,6 +137,11 @@ class Timeline:
         self._tally.add(entry, position)
         return is_shown
 
+    def asked_model(self, folder: int) -> str:
+        """Return the model that is asked for a step now; empty if none is."""
+        _, model = self._calls.get(folder, (None, ""))
+        return model
+
     def efforts(self) -> dict[int, RunEffort]:
         """Return the effort of each part, by its position from 1."""
         return dict(self._tally.efforts())

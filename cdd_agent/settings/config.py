@@ -589,6 +589,14 @@ def declared_settings() -> Iterator[DeclaredSetting]:
     return _declared(Config(), "")
 
 
+def find_group(name: str) -> SettingGroup | None:
+    """Return the group of a setting; None for a section."""
+    for setting in declared_settings():
+        if setting.name == name and setting.description is not None:
+            return setting.description.group
+    return None
+
+
 def _declared(section: Section, prefix: str) -> Iterator[DeclaredSetting]:
     for declared in structs.fields(section):
         name, default = f"{prefix}{declared.name}", getattr(section, declared.name)

@@ -26,12 +26,16 @@ _COUNTS = {
     StepChangeKind.MOVED: "moved",
     StepChangeKind.REMOVED: "removed",
 }
+_PROSE = ("title", "description", "overview", "notes", "risks")
+"""Fields that are shortened. Commands and files are shown in full, because the user
+approves them.
+"""
 _MOST_EDITS = 4
-"""Edits of one field that are shown."""
+"""Edits of a prose field that are shown."""
 _LONGEST_EDIT = 80
-"""Characters of each side of an edit that are shown."""
+"""Characters of each side of such an edit that are shown."""
 _LONGEST_TEXT = 400
-"""Characters of a new text that are shown."""
+"""Characters of the description of a new step that are shown."""
 
 
 @words_of.register
@@ -107,26 +111,28 @@ def _step_change(step: StepChange) -> list[str]:
         remark = f" ({verb}, {place})"
     lines = [f"  {STEP_SIGNS[step.kind]} {step.label}. {step.title}{remark}"]
     for field in step.fields:
+        text = _field_change(field)
         if step.kind is StepChangeKind.NEW:
-            values = [edit.new for edit in field.edits]
-            text = _shorten(", ".join(values), _LONGEST_TEXT)
-            lines.append(f"      {field.name}: {text}")
-        else:
-            lines.append(f"      {_field_change(field)}")
+            values = ", ".join(edit.new for edit in field.edits)
+            longest = _LONGEST_TEXT if field.name in _PROSE else None
+            text = f"{field.name}: {_one_line(values, longest)}"
+        lines.append(f"      {text}")
     return lines
 
 
 def _field_change(field: FieldChange) -> str:
-    shown = [_edit(edit) for edit in field.edits[:_MOST_EDITS]]
-    more = len(field.edits) - _MOST_EDITS
-    if more > 0:
-        shown.append(f"{more} more")
+    edits, longest = field.edits, None
+    if field.name in _PROSE:
+        edits, longest = field.edits[:_MOST_EDITS], _LONGEST_EDIT
+    shown = [_edit(edit, longest) for edit in edits]
+    if len(edits) < len(field.edits):
+        shown.append(f"{len(field.edits) - len(edits)} more")
     return f"{field.name}: {'; '.join(shown)}"
 
 
-def _edit(edit: ValueEdit) -> str:
-    old = _shorten(edit.old, _LONGEST_EDIT)
-    new = _shorten(edit.new, _LONGEST_EDIT)
+def _edit(edit: ValueEdit, longest: int | None) -> str:
+    old = _one_line(edit.old, longest)
+    new = _one_line(edit.new, longest)
     if not old:
         return f"+ {new}"
     if not new:
@@ -134,10 +140,12 @@ def _edit(edit: ValueEdit) -> str:
     return f"{old} → {new}"
 
 
-def _shorten(text: str, longest: int) -> str:
+def _one_line(text: str, longest: int | None) -> str:
     """Return a text on one line, with … where it was cut."""
     line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+    if longest is None or len(line) <= longest:
+        return line
+    return f"{line[: longest - 1]}…"
 
 
 def _step_list(steps: Sequence[ProposedStep]) -> Lines:

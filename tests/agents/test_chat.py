@@ -32,10 +32,11 @@ from cdd_agent.llm.port import (
     ToolCall,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.model_wiring import NoModel
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
 from cdd_agent.tools.base import parse_answer
-from cdd_agent.wiring import NoModel, Wiring
+from cdd_agent.wiring import Wiring
 from tests.agents.asking import TEMPLATE, asks
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says

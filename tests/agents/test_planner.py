@@ -25,6 +25,8 @@ from cdd_agent.llm.port import (
     ToolCall,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.model_wiring import NoModel
+from cdd_agent.project_wiring import open_commands
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_draft import add_ids
@@ -32,7 +34,7 @@ from cdd_agent.tickets.plan_editor import PlanTextLost
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
-from cdd_agent.wiring import NoModel, Wiring, open_commands
+from cdd_agent.wiring import Wiring
 from cdd_agent.wording.describe import describe
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says

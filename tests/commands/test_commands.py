@@ -271,6 +271,19 @@ def test_the_reason_of_an_ambiguous_ticket_fits_60_columns(sandbox: Sandbox) -> 
     assert len(hint) <= 60
 
 
+def test_a_narrow_window_drops_the_correction_before_the_reason(
+    sandbox: Sandbox,
+) -> None:
+    session = sandbox.session()
+    for line, hint in (
+        ("/exec x --c", "/exec has no flag '--c' · Usage: /exec SLUG [--start-over]"),
+        ("/doctor", "There is no command /doctor · Run it in a terminal"),
+        ("/exec a b c", "Usage: /exec SLUG [--start-over]"),
+    ):
+        shown = read_line(session, line).hint
+        assert shown.startswith(f"Enter does nothing · {hint}"), shown
+
+
 def test_completion_offers_commands_then_slugs(sandbox: Sandbox) -> None:
     session = sandbox.write(Step("a.txt")).session()
     assert completions(session, "/e") == ["/exec", "/exit"]

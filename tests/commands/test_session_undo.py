@@ -537,9 +537,19 @@ async def test_a_diff_without_a_name_shows_the_newest_change(project: Sandbox) -
     assert OutsideDiff in kinds(await say(session, "/diff change-1"))
 
 
-async def test_a_step_number_without_a_ticket_is_refused(project: Sandbox) -> None:
-    with pytest.raises(BadInput):
-        await say(project.session(), "/undo 1")
+async def test_a_step_without_a_ticket_and_an_unknown_change_are_refused(
+    project: Sandbox,
+) -> None:
+    for line in ("/undo 1", "/undo change-1", "/redo change-1", "/diff change-1"):
+        with pytest.raises(BadInput):
+            await say(project.session(), line)
+    session = opened(project, ["a turn of chat"])
+    await make(project, session, "a turn of chat")
+    after = state(project.root)
+    for word in ("undo", "redo", "diff"):
+        with pytest.raises(BadInput):
+            await say(session, f"/{word} change-1 2")
+    assert state(project.root) == after
 
 
 # Interruptions and other processes

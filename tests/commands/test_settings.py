@@ -6,20 +6,22 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from cdd_agent.commands.settings import (
-    Origin,
+from cdd_agent.commands.setting_changes import (
     Place,
-    Setting,
-    check_value,
     find_inherited,
-    find_setting,
-    list_settings,
-    read_settings,
     reset_setting,
     save_places,
     save_setting,
     usual_place,
 )
+from cdd_agent.commands.settings import (
+    Origin,
+    Setting,
+    find_setting,
+    list_settings,
+    read_settings,
+)
+from cdd_agent.commands.typed_settings import check_value
 from cdd_agent.errors import BadInput
 from cdd_agent.session import Session
 from cdd_agent.settings.config import PROJECT_FILE, Config
@@ -371,3 +373,19 @@ async def test_a_setting_of_the_shell_leaves_the_models_alone(
     assert used == []
     await save_setting(session, "jobs", "2", Place.SESSION)
     assert len(used) == 1
+
+
+def test_without_a_home_a_setting_that_needs_trust_stays_in_the_session(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("cdd_agent.commands.setting_changes", "cdd_agent.commands.settings"):
+        monkeypatch.setattr(f"{module}.user_file", lambda: None)
+    monkeypatch.setattr("cdd_agent.trust_store.state_folder", lambda: None)
+    settings = {one.name: one for one in read_settings(sandbox.project)}
+    offered = {
+        name: [place.place for place in save_places(one)]
+        for name, one in settings.items()
+    }
+    assert offered["test_command"] == [Place.SESSION]
+    assert offered["effort"] == [Place.SESSION, Place.PROJECT]
+    assert usual_place(settings["theme"]) is Place.PROJECT

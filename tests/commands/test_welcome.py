@@ -122,7 +122,7 @@ async def test_an_interrupted_run_comes_first_with_how_far_it_is(
         for line in (f"/exec {SLUG}", *lines):
             await collect(handle(session, line))
         session.leave()
-        beginning = find_beginning(sandbox.project, session.left_open(), "")
+        beginning = find_beginning(sandbox.project, session.find_unfinished(), "")
         line = f"/resume {SLUG}" if progress else ""
         assert continued(beginning) == (progress, line, bool(progress))
         first = CONTINUE if progress else NEW

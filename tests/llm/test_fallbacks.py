@@ -36,8 +36,8 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.model_wiring import add_fallbacks, equip_model, make_model
 from cdd_agent.settings.config import Budget, Config, ModelSettings
-from cdd_agent.wiring import equipped, make_model, with_fallbacks
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import FakeTime
 from tests.support.tables import each_row
@@ -66,7 +66,7 @@ class Asked:
         self.time, self.tally = FakeTime(), Tally()
         first, *others = models
         chain = WithFallbacks(first, others)
-        self.model = equipped(chain, Config(), self.tally, clock=self.time.clock)
+        self.model = equip_model(chain, Config(), self.tally, clock=self.time.clock)
         self.events: list[ModelEvent | Done] = []
 
     async def answer(self) -> str:
@@ -214,10 +214,10 @@ async def test_each_model_has_its_own_address_and_price(
             ),
         )
         tally, events = Tally(), list[ModelEvent | Done]()
-        chain = with_fallbacks(
+        chain = add_fallbacks(
             make_model(config, tmp_path, watched=False), config, tmp_path, watched=False
         )
-        model = equipped(chain, config, tally)
+        model = equip_model(chain, config, tally)
         assert await answer_of(model, events) == "Hello there."
     assert second.requests[0].body["temperature"] == 0.5
     price = known_model("openai/gpt-4o-mini").price
@@ -232,7 +232,7 @@ async def test_all_models_share_one_budget() -> None:
         named("b", ["two " * 3000, "three"]),
     )
     config = Config(budget=Budget(tokens=12_000))
-    model = equipped(WithFallbacks(first, [second]), config, Tally())
+    model = equip_model(WithFallbacks(first, [second]), config, Tally())
     await answer_of(model, [])
     await answer_of(model, [])
     with pytest.raises(BudgetExhausted):

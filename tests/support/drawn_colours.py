@@ -20,7 +20,7 @@ _TEXT = re.compile(
 )
 _WIDTH, _HEIGHT = 12.2, 24.4
 """Of a cell in the picture."""
-_LINES = " \n\xa0│─┼╭╮╰╯━╌╍▏▌▊▎▁▂▃▄▅▆▇█▔▕┃├└↳"
+_LINES = " \n\xa0│─┼╭╮╰╯━╸╺╌╍▏▌▊▎▁▂▃▄▅▆▇█▔▕┃├└↳"
 """Characters that are no text: frames, rules, bars."""
 
 

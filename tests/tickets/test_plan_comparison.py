@@ -269,6 +269,20 @@ def test_descriptions_are_compared_by_words(
     assert [(edit.old, edit.new) for edit in change.edits] == edits
 
 
+def test_long_prose_is_cut_and_what_the_user_approves_is_not() -> None:
+    check = f"pytest {'x' * 500} && rm everything"
+    before = plan(STORE, notes="Mine.")
+    new = replace(NEW, checks=(check,), description="word " * 300)
+    after = plan(replace(STORE, checks=(check,), description="word " * 300), new)
+    comparison = compare_plans(before, after)
+    proposal = PlanProposed.from_plan("feature-x", after, "", (), comparison)
+    told = [text for text, _ in describe(proposal)]
+    checks = [line for line in told if "check:" in line]
+    assert len(checks) == 2
+    assert all(line.endswith(f"{check}`") for line in checks)
+    assert max(len(line) for line in told if line not in checks) < 450
+
+
 def test_the_changes_have_the_same_words_everywhere() -> None:
     after = plan(
         STORE,

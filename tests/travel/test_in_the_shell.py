@@ -15,9 +15,9 @@ from cdd_agent.events.step_events import StepDiff, StepStarted
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.run_wiring import open_travel
 from cdd_agent.session import Session
 from cdd_agent.tickets.status import StepStatus
-from cdd_agent.wiring import open_travel
 from tests.support.listening import collect, stop_at, tell, told_to
 from tests.support.projects import SLUG, Sandbox, noticed
 from tests.support.time_of_loops import leap
@@ -100,7 +100,7 @@ async def test_a_run_in_its_own_tree_from_its_beginning_to_its_landing(
     with pytest.raises(RunElsewhere):
         await say(session, f"/exec {SLUG}")
     assert session.agent is None
-    told = await say(session, f"/diff {SLUG} 1", f"/undo {SLUG}")
+    told = await say(session, f"/diff {SLUG} 1", f"/undo {SLUG} 1")
     assert any("a.txt" in event.diff for event in told if isinstance(event, StepDiff))
     assert files(mine.root) == before
     told = await say(mine.replies(*GOOD).session(), f"/exec {SLUG} --worktree", "all")

@@ -173,7 +173,7 @@ async def test_socrates(sandbox: Sandbox) -> None:
     )
     assert (
         begun
-        == "I have opened this ticket. Look around where it is about, then begin with your first questions."
+        == "I have opened this ticket. Look at the code that it is about, then begin with your first questions."
     )
     assert last == SOCRATES
 

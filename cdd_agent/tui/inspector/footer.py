@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.inspector.actions import KEYS, offered_actions
 from cdd_agent.tui.inspector.source import InspectorTab
 
@@ -30,7 +31,8 @@ def step_keys(step: StepSummary, attempts: int, *, is_running: bool) -> str:
         parts.append("[ ] attempt")
     for action in offered_actions(step, is_running=is_running):
         parts.append(f"{KEYS[action]} {action.value}")
-    if not step.status.is_over:
+    is_at_work = is_running and step.status is StepStatus.IN_PROGRESS
+    if not step.status.is_over and not is_at_work:
         parts.append("e edit")
     return _join(parts)
 

@@ -33,6 +33,7 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.strength_events import StrengthFinished
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.inspector.action_screen import PUT, ActionScreen
 from cdd_agent.tui.inspector.actions import (
@@ -298,7 +299,17 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
             self._step_tab.show_problem(BlockKind.ERROR, text)
             return
         self._step_tab.show(details)
+        self._show_first_activity()
         self._show_keys()
+
+    def _show_first_activity(self) -> None:
+        """Show what a step does that was running before it was opened."""
+        step = self.step
+        if step is None or self._step_tab.activity or not self._is_running:
+            return
+        if step.status is StepStatus.IN_PROGRESS:
+            model = self._timeline.asked_model(step.folder or step.number)
+            self._step_tab.show_activity(f"asking {model}" if model else "at work")
 
     def show_run(self) -> None:
         """Show the inspection and the timeline in all tabs."""

@@ -51,7 +51,7 @@ class StepTab(GuardedWidget, Vertical):
         self._folds: dict[str, Fold] = {}
         self._news: tuple[Block, ...] = ()
         """The outcome of editing the step."""
-        self._activity = ""
+        self.activity = ""
         """What the running step does now."""
         self._streamed = ""
         """The text of the reply under way, from when the step was opened on."""
@@ -86,7 +86,7 @@ class StepTab(GuardedWidget, Vertical):
         self._details = details
         if not is_same:
             self._news, self._folds = (), {}
-            self._activity = self._streamed = ""
+            self.activity = self._streamed = ""
         if not is_same or was_last:
             self._place = max(len(details.attempts) - 1, 0)
         self._write(keeps_place=is_same)
@@ -104,13 +104,13 @@ class StepTab(GuardedWidget, Vertical):
             return
         self._details = replace(self._details, view=view)
         if view.status is not StepStatus.IN_PROGRESS:
-            self._activity = self._streamed = ""
+            self.activity = self._streamed = ""
         self._write_heading()
 
     def show_activity(self, activity: str) -> None:
         """Show what the running step does now."""
-        if activity != self._activity:
-            self._activity = activity
+        if activity != self.activity:
+            self.activity = activity
             self._write_heading()
 
     def stream(self, text: str) -> None:
@@ -159,7 +159,7 @@ class StepTab(GuardedWidget, Vertical):
         if details is None:
             return
         facts = step_facts(
-            details.view, self._place + 1, len(details.attempts), self._activity
+            details.view, self._place + 1, len(details.attempts), self.activity
         )
         self.query_one("#step-heading", Static).update(
             Content.assemble(

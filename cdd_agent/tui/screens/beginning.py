@@ -28,7 +28,7 @@ async def show_beginning(app: Shell) -> None:
         return
     problem, left_open = await asyncio.gather(
         find_model_problem(session.project.config),
-        asyncio.to_thread(session.left_open),
+        asyncio.to_thread(session.find_unfinished),
     )
     beginning = await asyncio.to_thread(
         find_beginning, session.project, left_open, problem

@@ -6,7 +6,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.settings import Place, find_setting, save_setting
+from cdd_agent.commands.setting_changes import Place, save_setting
+from cdd_agent.commands.settings import find_setting
 from cdd_agent.settings.reading import user_file
 from cdd_agent.tui.screens.beginning import set_up_model
 from cdd_agent.tui.screens.board import BoardScreen

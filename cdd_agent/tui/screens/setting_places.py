@@ -9,14 +9,14 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from cdd_agent.commands.settings import (
+from cdd_agent.commands.setting_changes import (
     Place,
-    Setting,
     reset_setting,
     save_places,
     save_setting,
     usual_place,
 )
+from cdd_agent.commands.settings import Setting
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.overlay import Overlay

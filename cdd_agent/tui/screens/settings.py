@@ -10,12 +10,8 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, Static
 
-from cdd_agent.commands.settings import (
-    Setting,
-    find_inherited,
-    read_settings,
-    session_project,
-)
+from cdd_agent.commands.setting_changes import find_inherited
+from cdd_agent.commands.settings import Setting, read_settings, session_project
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.chooser import Chooser, Row

@@ -16,7 +16,7 @@ class ThemeList(ChoiceList):
     user cancels.
     """
 
-    KEYS = "↑↓: look · Enter: next · Esc: cancel"
+    KEYS = "Enter: next · Esc: cancel"
 
     def __init__(self, current: str, fitting: str) -> None:
         """`fitting` is the theme that `auto` means now."""

@@ -226,7 +226,7 @@ async def test_a_plan_that_cannot_be_read_any_more_is_reported(
     async with person_at(one_done, f"/exec {SLUG}") as person:
         Path(one_done.ticket / "plan.md").write_text("# nothing\n")
         await person.press("f2", "enter")
-        await person.until(lambda: "has no step" in person.screen)
+        await person.until(lambda: "no steps: a plan needs" in person.screen)
         for tab in ("2", "4"):
             await person.press(tab)
             assert "plan.md" in person.screen
