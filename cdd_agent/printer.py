@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from functools import cached_property
+from functools import cached_property, singledispatchmethod
 from typing import Protocol, TextIO
 
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, SessionRestored, is_beside_the_turn, to_json
+from cdd_agent.llm.port import Usage
 from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording.describe import describe
@@ -65,7 +66,7 @@ _DIFFTONES = {
     "-": "red",
 }
 _TOGETHER = 1.0
-"""Seconds of thoughts that are told in one line of JSON."""
+"""Seconds of thoughts that are one line of JSON."""
 _RESTORED = 12
 """Events of an earlier session."""
 _OUTPUT_LINES = 40
@@ -73,8 +74,7 @@ _LONGEST_LINE = 10_000
 _KEPT = 100_000
 """Characters of a check's output, of which the last lines are shown when it fails."""
 _SAID_TO_BE_TERMINALS = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
-"""Variables by which a person tells rich that something else is one, or that this one
-is none.
+"""Variables by which the user declares that something is a terminal, or is none.
 """
 
 
@@ -83,7 +83,7 @@ class Printer(Protocol):
 
     @property
     def is_seen(self) -> bool:
-        """A person reads along at a terminal."""
+        """True if the user reads at a terminal."""
         ...
 
     def show(self, event: Event) -> None: ...
@@ -100,37 +100,37 @@ class JsonPrinter:
 
     def __init__(self) -> None:
         self._thoughts: list[ThinkingDelta] = []
-        """Those that wait."""
+        """Thoughts that wait for their second to end."""
 
     def show(self, event: Event) -> None:
         if not isinstance(event, ThinkingDelta):
-            self._tell_thoughts()
-            self._tell(event)
+            self._write_thoughts()
+            self._write(event)
             return
         if self._thoughts and (
             event.step != self._thoughts[0].step
             or event.seconds - self._thoughts[0].seconds >= _TOGETHER
         ):
-            self._tell_thoughts()
+            self._write_thoughts()
         self._thoughts.append(event)
 
-    def _tell_thoughts(self) -> None:
+    def _write_thoughts(self) -> None:
         thoughts, self._thoughts = self._thoughts, []
         if thoughts:
-            self._tell(
+            self._write(
                 replace(
                     thoughts[-1], text="".join(thought.text for thought in thoughts)
                 )
             )
 
-    def _tell(self, event: Event) -> None:
+    def _write(self, event: Event) -> None:
         if isinstance(event, Notice):
             event = replace(event, text=Face.TERMINAL.name_commands(event.text))
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
     def close(self) -> None:
-        self._tell_thoughts()
+        self._write_thoughts()
         sys.stdout.flush()
 
 
@@ -147,7 +147,7 @@ class TextPrinter:
         self._live = self._console.status("") if is_live and self.is_seen else None
         self._reply: list[str] = []
         self._delay = 0.0
-        """The longest that a wait that was told can still take, in seconds."""
+        """Seconds that the wait which was printed last can still take."""
         self._output = ""
         self._unfinished = ""
         self._side = SideSteps()
@@ -170,90 +170,117 @@ class TextPrinter:
             self._live.stop()
 
     def show(self, event: Event) -> None:
-        if self._side.holds_back(event):
-            return
-        match event:
-            case ReplyStarted(model=model, saved=saved):
-                self._reply = []
-                self._line(
-                    "using the saved reply" if saved else f"asking {model}", Tone.QUIET
-                )
-                self._wait("Using the saved reply" if saved else f"Waiting for {model}")
-            case ThinkingDelta():
-                self._wait("Thinking …")
-            case ReplyDelta(text=text):
-                self._reply.append(text)
-                self._wait(
-                    f"Receiving the reply: {sum(map(len, self._reply)):,} characters"
-                )
-            case ReplyDelayed(seconds=seconds, reason=reason):
-                text = f"Asking again in {seconds:.0f} s: {reason}"
-                # another wait; its seconds would be many lines
-                if self._live is None and seconds > self._delay:
-                    self._line(text, Tone.QUIET)
-                self._delay = seconds - 1
-                self._wait(text)
-            case ReplyRestarted(was_thought=was_thought):
-                self._reply = []
-                if not was_thought:
-                    self._line("asking again", Tone.QUIET)
-            case ReplyFinished(usage=usage):
-                self._rest()
-                if usage:
-                    about = "~" if usage.estimated else ""
-                    cached = (
-                        f" ({usage.cached_tokens:,} cached)"
-                        if usage.cached_tokens
-                        else ""
-                    )
-                    words = f"reply: {about}{usage.prompt_tokens:,} tokens in{cached}"
-                    words += f", {about}{usage.completion_tokens:,} out"
-                    self._line(
-                        words + (f", {about}${usage.usd:.4f}" if usage.usd else ""),
-                        Tone.QUIET,
-                    )
-            case BaselineStarted(command=command):
-                self._wait(f"Running {command} before the first change")
-            case TestsStarted(command=command):
-                self._output = ""
-                self._wait(f"Running {command}")
-            case CommandOutput(text=text):
-                self._output = (self._output + text)[-_KEPT:]
-            case ActionOutput(text=text):
-                self._stream(text)
-            case ActionFinished():
-                self._stream("", ended=True)
-                self._describe(event)
-            case TestsFinished():
-                self._rest()
-                failed = (
-                    self._output.splitlines()[-_OUTPUT_LINES:]
-                    if event.verification is None
-                    else []
-                )
-                for line in failed:
-                    self._line(f"│ {line}", Tone.QUIET)
-                self._describe(event)
-            case StepFinished(
-                status=StepStatus.COMPLETED,
-                files_created=(),
-                files_modified=(),
-                files_deleted=(),
-            ):
-                # an answer in words is all there is
-                self._line("".join(self._reply).strip(), Tone.PLAIN)
-                self._describe(event)
-            case ToolStarted():
-                self._wait(tool_use(event))
-            case CheckpointStarted():
-                self._wait("Taking a checkpoint")
-            case StepDiff(diff=diff) | OutsideDiff(diff=diff) if diff:
-                self._diff(diff)
-            case AgentChanged():
-                pass
-            case _:
-                self._rest()
-                self._describe(event)
+        if not self._side.holds_back(event):
+            self._print(event)
+
+    @singledispatchmethod
+    def _print(self, event: Event) -> None:
+        """Print an event: in words, unless its type has a method of its own."""
+        self._rest()
+        self._describe(event)
+
+    @_print.register
+    def _print_start_of_reply(self, event: ReplyStarted) -> None:
+        self._reply = []
+        if event.saved:
+            self._line("using the saved reply", Tone.QUIET)
+            self._wait("Using the saved reply")
+        else:
+            self._line(f"asking {event.model}", Tone.QUIET)
+            self._wait(f"Waiting for {event.model}")
+
+    @_print.register
+    def _print_thinking(self, event: ThinkingDelta) -> None:
+        del event
+        self._wait("Thinking …")
+
+    @_print.register
+    def _print_piece_of_reply(self, event: ReplyDelta) -> None:
+        self._reply.append(event.text)
+        count = sum(map(len, self._reply))
+        self._wait(f"Receiving the reply: {count:,} characters")
+
+    @_print.register
+    def _print_delay(self, event: ReplyDelayed) -> None:
+        text = f"Asking again in {event.seconds:.0f} s: {event.reason}"
+        # a new wait; the seconds of one wait would be many lines
+        if self._live is None and event.seconds > self._delay:
+            self._line(text, Tone.QUIET)
+        self._delay = event.seconds - 1
+        self._wait(text)
+
+    @_print.register
+    def _print_restart(self, event: ReplyRestarted) -> None:
+        self._reply = []
+        if not event.was_thought:
+            self._line("asking again", Tone.QUIET)
+
+    @_print.register
+    def _print_end_of_reply(self, event: ReplyFinished) -> None:
+        self._rest()
+        if event.usage:
+            self._line(_usage_words(event.usage), Tone.QUIET)
+
+    @_print.register
+    def _print_start_of_baseline(self, event: BaselineStarted) -> None:
+        self._wait(f"Running {event.command} before the first change")
+
+    @_print.register
+    def _print_start_of_check(self, event: TestsStarted) -> None:
+        self._output = ""
+        self._wait(f"Running {event.command}")
+
+    @_print.register
+    def _print_output(self, event: CommandOutput) -> None:
+        self._output = (self._output + event.text)[-_KEPT:]
+
+    @_print.register
+    def _print_output_of_action(self, event: ActionOutput) -> None:
+        self._stream(event.text)
+
+    @_print.register
+    def _print_end_of_action(self, event: ActionFinished) -> None:
+        self._stream("", ended=True)
+        self._describe(event)
+
+    @_print.register
+    def _print_end_of_check(self, event: TestsFinished) -> None:
+        self._rest()
+        if event.verification is None:
+            for line in self._output.splitlines()[-_OUTPUT_LINES:]:
+                self._line(f"│ {line}", Tone.QUIET)
+        self._describe(event)
+
+    @_print.register
+    def _print_end_of_step(self, event: StepFinished) -> None:
+        has_files = event.files_created or event.files_modified or event.files_deleted
+        if event.status is StepStatus.COMPLETED and not has_files:
+            # an answer in words is all there is
+            self._line("".join(self._reply).strip(), Tone.PLAIN)
+        else:
+            self._rest()
+        self._describe(event)
+
+    @_print.register
+    def _print_start_of_tool(self, event: ToolStarted) -> None:
+        self._wait(tool_use(event))
+
+    @_print.register
+    def _print_start_of_checkpoint(self, event: CheckpointStarted) -> None:
+        del event
+        self._wait("Taking a checkpoint")
+
+    @_print.register
+    def _print_diff(self, event: StepDiff | OutsideDiff) -> None:
+        if event.diff:
+            self._diff(event.diff)
+        else:
+            self._rest()
+            self._describe(event)
+
+    @_print.register
+    def _ignore_agent(self, event: AgentChanged) -> None:
+        """The prompt shows the agent."""
 
     def _stream(self, text: str, *, ended: bool = False) -> None:
         """Output as it comes, in whole lines; one that has no end yet waits for it,
@@ -269,7 +296,7 @@ class TextPrinter:
             )
 
     def _diff(self, diff: str) -> None:
-        """In colours at a terminal; into a file or a pipe as it is, so that it can be
+        """Print a diff: in colours at a terminal, else unchanged, so that it can be
         applied.
         """
         console = _console()
@@ -310,6 +337,18 @@ class TextPrinter:
             self._live.stop()
 
 
+def _usage_words(usage: Usage) -> str:
+    """Return the tokens and the price of a reply."""
+    about = "~" if usage.estimated else ""
+    words = f"reply: {about}{usage.prompt_tokens:,} tokens in"
+    if usage.cached_tokens:
+        words += f" ({usage.cached_tokens:,} cached)"
+    words += f", {about}{usage.completion_tokens:,} out"
+    if usage.usd:
+        words += f", {about}${usage.usd:.4f}"
+    return words
+
+
 def _console(*, to_stderr: bool = False) -> Console:
     return Console(
         stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
@@ -321,7 +360,7 @@ def _print(console: Console, text: str, style: str = "", end: str = "\n") -> Non
 
 
 class PlainPrinter(TextPrinter):
-    """Lines for a person who types in between: replies and output in full, each line
+    """Lines for a user who types in between: replies and output in full, each line
     once, none of them redrawn.
     """
 
@@ -364,16 +403,18 @@ class PlainPrinter(TextPrinter):
                 super().show(event)
 
     def _restore(self, session: SessionRestored) -> None:
-        """The last of it: who wants to see more has it in files."""
+        """Print the last events of an earlier session."""
         in_full = PersonSaid, ReplyDelta, CommandOutput
-        told = [
+        entries = [
             e
             for e in session.events
             if isinstance(e, in_full)
             or (not isinstance(e, StepDiff | OutsideDiff) and describe(e))
         ]
-        shown = told[-_RESTORED:]  # `/diff` shows what was changed
-        more = " (the last part)" if session.left_out or len(shown) < len(told) else ""
+        shown = entries[-_RESTORED:]  # `/diff` shows what was changed
+        more = (
+            " (the last part)" if session.left_out or len(shown) < len(entries) else ""
+        )
         self._line(f"Earlier in {session.key}{more}:", Tone.QUIET)
         for event in shown:
             match event:
@@ -394,7 +435,7 @@ class PlainPrinter(TextPrinter):
             self._line(rest, Tone.PLAIN)
 
     def say(self, text: str) -> None:
-        """Words to the person, beside what the session tells."""
+        """Print words that are no event."""
         self._line(self.face.name_commands(text), Tone.PLAIN)
 
     def prompt(self, text: str) -> None:

@@ -159,7 +159,7 @@ def test_each_removed_line_is_compared_with_the_added_line_most_like_it() -> Non
     )
     (file,) = of(source)
     lines = [line for line in file.lines if isinstance(line, DiffLine)]
-    assert [line.was.text if line.was else None for line in lines] == [
+    assert [line.counterpart.text if line.counterpart else None for line in lines] == [
         "value = compute(second)",
         None,
         "value = compute(first)",

@@ -63,9 +63,9 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
     place: int
     """In the window."""
     layout: DiffLayout
-    beside: "DiffLine | None" = None
+    partner: "DiffLine | None" = None
     """The line on the other side, side by side."""
-    was: "DiffLine | None" = None
+    counterpart: "DiffLine | None" = None
     """The line that became this one, or that this one became."""
     _lines: Sequence[TranscriptLine] | None = None
     """Those that its rows are of; None: itself."""
@@ -88,19 +88,21 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
                 LineRow(self, start, end)
                 for start, end in wrap(self.text, self.room(width), by_words=False)
             ]
-        if self.sign == "+" and self.beside is not None:
+        if self.sign == "+" and self.partner is not None:
             self._lines = ()
             return []
         old = None if self.sign == "+" else self
-        new = self.beside if self.sign == "-" else self
+        new = self.partner if self.sign == "-" else self
         self._lines = list(_side_by_side(old, new, (width - 1) // 2))
         return [LineRow(line, 0, len(line.text)) for line in self._lines]
 
     def inks(self) -> Sequence[Mark]:
         code = self.window.inks(self.place)
-        if self.was is None or self.sign == " ":
+        if self.counterpart is None or self.sign == " ":
             return code
-        old, new = (self, self.was) if self.sign == "-" else (self.was, self)
+        old, new = (
+            (self, self.counterpart) if self.sign == "-" else (self.counterpart, self)
+        )
         before, after = changed_words(old.text, new.text)
         return _on_top(
             code,

@@ -142,14 +142,14 @@ def pair_lines(run: list[DiffLine]) -> None:
     removed = [line for line in run if line.sign == "-"]
     added = [line for line in run if line.sign == "+"]
     for old, new in zip(removed, added, strict=False):
-        old.beside, new.beside = new, old
+        old.partner, new.partner = new, old
     is_large = len(removed) * len(added) > _MOST_COMPARED
     if len(removed) == len(added) or is_large:
         pairs = list(zip(removed, added, strict=False))
     else:
         pairs = list(_alike(removed, added))
     for old, new in pairs:
-        old.was, new.was = new, old
+        old.counterpart, new.counterpart = new, old
 
 
 def _alike(
