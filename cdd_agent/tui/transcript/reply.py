@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.reply.scanned_parts import (
     EditEnded,
     EditStarted,
@@ -10,7 +9,6 @@ from cdd_agent.changes.reply.scanned_parts import (
     ReplyPart,
     ReplyWords,
 )
-from cdd_agent.changes.reply.scanner import ReplyScanner
 from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.edits import EditDrawer
@@ -33,6 +31,12 @@ class ReplyLines:
 
     def __init__(self, layout: DiffLayout, root: Path | None = None) -> None:
         """`root` is the folder of the project, whose files the reply may name."""
+        # late: the first screen shows sooner
+        from cdd_agent.changes.formats.project_names import (  # noqa: PLC0415
+            ProjectNames,
+        )
+        from cdd_agent.changes.reply.scanner import ReplyScanner  # noqa: PLC0415
+
         self._layout = layout
         self._scanner = ReplyScanner(ProjectNames(root))
         self._markdown = MarkdownLines()
