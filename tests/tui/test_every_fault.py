@@ -333,6 +333,30 @@ async def on_screens(person: Person, left: set[str]) -> None:
             await home(person)
 
 
+IN_THE_INSPECTOR = (
+    ("1", "left_square_bracket", "n", "p", "ctrl+up", "left", "e"),
+    ("2", "home", "down", "pagedown", "left", "right", "enter"),
+    ("3", "end", "pageup", "pagedown", "right", "left", "u"),
+    ("4", "m", "escape", "enter", "tab"),
+    ("1", "r", "escape", "s", "escape", "tab", "f2", "f2"),
+)
+
+
+async def in_the_inspector(person: Person, left: set[str]) -> None:
+    kinds = ("Inspector", "StepTab", "ListTab", "CriteriaTab", "RowList", "Action")
+    if not any(name.startswith(kinds) for name in left):
+        return
+    for pressed in IN_THE_INSPECTOR:
+        await keys(person, "f7")
+        await is_open(person)
+        await keys(person, *pressed)
+        await person.pilot.pause()
+        await person.pilot.resize_terminal(60, 20)
+        await person.pilot.resize_terminal(100, 30)
+        await click(person, 20, 6)
+        await home(person)
+
+
 async def on_the_welcome(person: Person, left: set[str]) -> None:
     del left
     shell, welcome = person.app.home, person.app.home.welcome
@@ -458,7 +482,13 @@ async def in_the_question_about_trust(person: Person, left: set[str]) -> None:
         await home(person)
 
 
-AROUND = (in_a_run, on_screens, in_questions, in_the_question_about_trust)
+AROUND = (
+    in_a_run,
+    in_the_inspector,
+    on_screens,
+    in_questions,
+    in_the_question_about_trust,
+)
 TOUR = (
     *AROUND,
     on_the_welcome,
