@@ -34,12 +34,14 @@ from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.open_project import TrustQuestion
 from cdd_agent.trust import ProjectSetting
 from cdd_agent.tui.answering import KeyClock
+from cdd_agent.tui.inspector.screen import InspectorScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.terminal_input.driver_messages import (
     BackgroundReported,
     PageAttached,
 )
+from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -334,11 +336,14 @@ async def on_screens(person: Person, left: set[str]) -> None:
 
 
 IN_THE_INSPECTOR = (
-    ("1", "left_square_bracket", "n", "p", "ctrl+up", "left", "e"),
+    ("1", "left_square_bracket", "n", "p", "ctrl+up", "left", "n", "e"),
     ("2", "home", "down", "pagedown", "left", "right", "enter"),
-    ("3", "end", "pageup", "pagedown", "right", "left", "u"),
-    ("4", "m", "escape", "enter", "tab"),
-    ("1", "r", "escape", "s", "escape", "tab", "f2", "f2"),
+    ("3", "end", "pageup", "pagedown", "right", "enter"),
+    ("3", "end", "u", "tab"),
+    ("3", "end", "u", "enter", "enter"),
+    ("4", "m", "escape"),
+    ("1", "r", "s", "escape"),
+    ("tab", "shift+tab", "f2", "f2"),
 )
 
 
@@ -349,12 +354,35 @@ async def in_the_inspector(person: Person, left: set[str]) -> None:
     for pressed in IN_THE_INSPECTOR:
         await keys(person, "f7")
         await is_open(person)
-        await keys(person, *pressed)
-        await person.pilot.pause()
+        await has_read_the_run(person)
+        if isinstance(person.app.screen, InspectorScreen):
+            person.app.screen.read_again()
+            await has_read_the_run(person)
+            person.app.screen.show_edited_plan(1, (BlockKind.NOTE, "Saved."))
+            await has_read_the_run(person)
+        for key in pressed:
+            person.time.pass_by(1)
+            await person.press(key)
+            await has_read_the_run(person)
+        for row in (6, 7, 8):
+            await click(person, 20, row)
         await person.pilot.resize_terminal(60, 20)
         await person.pilot.resize_terminal(100, 30)
-        await click(person, 20, 6)
         await home(person)
+        await person.until(lambda: not person.is_waiting)
+    await person.say(f"/exec {SLUG}")
+
+
+async def has_read_the_run(person: Person) -> None:
+    await person.until(
+        lambda: (
+            not [
+                worker
+                for worker in person.app.workers
+                if worker.node is person.app.screen and not worker.is_finished
+            ]
+        )
+    )
 
 
 async def on_the_welcome(person: Person, left: set[str]) -> None:
