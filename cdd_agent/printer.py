@@ -1,8 +1,5 @@
-"""Events without a screen: readable lines for people, or one JSON object a line for
-scripts.
-
-rich is imported for a terminal only: lines into a file or a pipe need no more than
-writing.
+"""Printers of events, for faces without a screen: lines of text, or one JSON object a
+line.
 """
 
 from __future__ import annotations
@@ -42,7 +39,6 @@ from cdd_agent.events.step_events import (
 )
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, SessionRestored, is_beside_the_turn, to_json
-from cdd_agent.llm.port import Usage
 from cdd_agent.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.wording.describe import describe
@@ -57,33 +53,36 @@ TONES = {
     Tone.WARNING: ("! ", "yellow"),
     Tone.ERROR: ("✗ ", "red"),
 }
-_DIFFTONES = {
-    "+++": "bold",
-    "---": "bold",
-    "diff ": "bold",
-    "@@": "cyan",
-    "+": "green",
-    "-": "red",
-}
-_TOGETHER = 1.0
-"""Seconds of thoughts that are one line of JSON."""
-_RESTORED = 12
-"""Events of an earlier session."""
+"""The sign and the style of each tone."""
+_DIFF_STYLES = (
+    ("+++", "bold"),
+    ("---", "bold"),
+    ("diff ", "bold"),
+    ("@@", "cyan"),
+    ("+", "green"),
+    ("-", "red"),
+)
+"""Styles of the lines of a diff by their beginning. The first that fits is used."""
+_THOUGHT_SECONDS = 1.0
+"""Seconds of thoughts that are joined in one line of JSON."""
+_RESTORED_EVENTS = 12
+"""The number of events that are shown of an earlier session."""
 _OUTPUT_LINES = 40
+"""The number of last lines that are shown of an output."""
 _LONGEST_LINE = 10_000
-_KEPT = 100_000
-"""Characters of a check's output, of which the last lines are shown when it fails."""
-_SAID_TO_BE_TERMINALS = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
-"""Variables by which the user declares that something is a terminal, or is none.
-"""
+"""Characters after which an unfinished line of output is printed."""
+_LONGEST_OUTPUT = 100_000
+"""Characters of a check's output that are kept, to show its end if the check fails."""
+_TERMINAL_VARIABLES = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
+"""Variables by which the user decides for rich whether the output is a terminal."""
 
 
 class Printer(Protocol):
     """A consumer of events."""
 
     @property
-    def is_seen(self) -> bool:
-        """True if the user reads at a terminal."""
+    def is_on_terminal(self) -> bool:
+        """True if the text appears on a terminal."""
         ...
 
     def show(self, event: Event) -> None: ...
@@ -92,70 +91,74 @@ class Printer(Protocol):
 
 
 class JsonPrinter:
-    """One event a line on standard output, each as soon as it happens; thoughts by the
-    second, not by the piece.
+    """Prints one event a line on standard output, at once. Thoughts are joined for a
+    second.
     """
 
-    is_seen = False
+    is_on_terminal = False
 
     def __init__(self) -> None:
         self._thoughts: list[ThinkingDelta] = []
-        """Thoughts that wait for their second to end."""
+        """Thoughts that are not printed yet."""
 
     def show(self, event: Event) -> None:
         if not isinstance(event, ThinkingDelta):
-            self._write_thoughts()
-            self._write(event)
+            self._print_thoughts()
+            self._print_event(event)
             return
-        if self._thoughts and (
-            event.step != self._thoughts[0].step
-            or event.seconds - self._thoughts[0].seconds >= _TOGETHER
-        ):
-            self._write_thoughts()
+        if self._thoughts:
+            first = self._thoughts[0]
+            is_late = event.seconds - first.seconds >= _THOUGHT_SECONDS
+            if is_late or event.step != first.step:
+                self._print_thoughts()
         self._thoughts.append(event)
 
-    def _write_thoughts(self) -> None:
+    def _print_thoughts(self) -> None:
         thoughts, self._thoughts = self._thoughts, []
         if thoughts:
-            self._write(
-                replace(
-                    thoughts[-1], text="".join(thought.text for thought in thoughts)
-                )
-            )
+            text = "".join(thought.text for thought in thoughts)
+            self._print_event(replace(thoughts[-1], text=text))
 
-    def _write(self, event: Event) -> None:
+    def _print_event(self, event: Event) -> None:
         if isinstance(event, Notice):
             event = replace(event, text=Face.TERMINAL.name_commands(event.text))
         sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
     def close(self) -> None:
-        self._write_thoughts()
+        self._print_thoughts()
         sys.stdout.flush()
 
 
 class TextPrinter:
-    """Lines for people on standard output. On a terminal, the wait for a reply is shown
-    as it grows.
+    """Prints events as lines of text. On a terminal, one line shows the progress of a
+    reply.
     """
 
     face = Face.TERMINAL
 
     def __init__(self, *, to_stderr: bool = False, is_live: bool = True) -> None:
-        """`is_live`: on a terminal, one line shows what is waited for."""
+        """`is_live`: on a terminal, one line shows what cdd waits for."""
         self._to_stderr = to_stderr
-        self._live = self._console.status("") if is_live and self.is_seen else None
+        self._live = None
+        if is_live and self.is_on_terminal:
+            self._live = self._console.status("")
         self._reply: list[str] = []
         self._delay = 0.0
-        """Seconds that the wait which was printed last can still take."""
+        """Seconds that the announced wait for the model can still take. A longer one is
+        a new wait.
+        """
         self._output = ""
+        """The end of the running check's output."""
         self._unfinished = ""
+        """The last line of an output, while it has no end."""
         self._side = SideSteps()
 
     @cached_property
-    def is_seen(self) -> bool:
-        is_one = self._file.isatty() or not _SAID_TO_BE_TERMINALS.isdisjoint(os.environ)
-        return is_one and self._console.is_terminal
+    def is_on_terminal(self) -> bool:
+        has_variable = not _TERMINAL_VARIABLES.isdisjoint(os.environ)
+        may_be_one = self._file.isatty() or has_variable
+        return may_be_one and self._console.is_terminal
 
     @property
     def _file(self) -> TextIO:
@@ -163,285 +166,296 @@ class TextPrinter:
 
     @cached_property
     def _console(self) -> Console:
-        return _console(to_stderr=self._to_stderr)
+        return _open_console(to_stderr=self._to_stderr)
 
     def close(self) -> None:
-        if self._live:
-            self._live.stop()
+        self._stop_waiting()
 
     def show(self, event: Event) -> None:
         if not self._side.holds_back(event):
-            self._print(event)
+            self._print_event(event)
 
     @singledispatchmethod
-    def _print(self, event: Event) -> None:
-        """Print an event: in words, unless its type has a method of its own."""
-        self._rest()
+    def _print_event(self, event: Event) -> None:
+        self._stop_waiting()
         self._describe(event)
 
-    @_print.register
+    @_print_event.register
     def _print_start_of_reply(self, event: ReplyStarted) -> None:
         self._reply = []
         if event.saved:
-            self._line("using the saved reply", Tone.QUIET)
+            self._print_line("using the saved reply", Tone.QUIET)
             self._wait("Using the saved reply")
         else:
-            self._line(f"asking {event.model}", Tone.QUIET)
+            self._print_line(f"asking {event.model}", Tone.QUIET)
             self._wait(f"Waiting for {event.model}")
 
-    @_print.register
+    @_print_event.register
     def _print_thinking(self, event: ThinkingDelta) -> None:
         del event
         self._wait("Thinking …")
 
-    @_print.register
-    def _print_piece_of_reply(self, event: ReplyDelta) -> None:
+    @_print_event.register
+    def _print_progress_of_reply(self, event: ReplyDelta) -> None:
         self._reply.append(event.text)
-        count = sum(map(len, self._reply))
+        count = sum(len(piece) for piece in self._reply)
         self._wait(f"Receiving the reply: {count:,} characters")
 
-    @_print.register
+    @_print_event.register
     def _print_delay(self, event: ReplyDelayed) -> None:
         text = f"Asking again in {event.seconds:.0f} s: {event.reason}"
-        # a new wait; the seconds of one wait would be many lines
+        # An event for each second of a wait would be many lines.
         if self._live is None and event.seconds > self._delay:
-            self._line(text, Tone.QUIET)
+            self._print_line(text, Tone.QUIET)
         self._delay = event.seconds - 1
         self._wait(text)
 
-    @_print.register
-    def _print_restart(self, event: ReplyRestarted) -> None:
+    @_print_event.register
+    def _print_restart_of_reply(self, event: ReplyRestarted) -> None:
         self._reply = []
         if not event.was_thought:
-            self._line("asking again", Tone.QUIET)
+            self._print_line("asking again", Tone.QUIET)
 
-    @_print.register
-    def _print_end_of_reply(self, event: ReplyFinished) -> None:
-        self._rest()
-        if event.usage:
-            self._line(_usage_words(event.usage), Tone.QUIET)
+    @_print_event.register
+    def _print_usage(self, event: ReplyFinished) -> None:
+        self._stop_waiting()
+        usage = event.usage
+        if not usage:
+            return
+        about = "~" if usage.estimated else ""
+        text = f"reply: {about}{usage.prompt_tokens:,} tokens in"
+        if usage.cached_tokens:
+            text += f" ({usage.cached_tokens:,} cached)"
+        text += f", {about}{usage.completion_tokens:,} out"
+        if usage.usd:
+            text += f", {about}${usage.usd:.4f}"
+        self._print_line(text, Tone.QUIET)
 
-    @_print.register
+    @_print_event.register
     def _print_start_of_baseline(self, event: BaselineStarted) -> None:
         self._wait(f"Running {event.command} before the first change")
 
-    @_print.register
+    @_print_event.register
     def _print_start_of_check(self, event: TestsStarted) -> None:
         self._output = ""
         self._wait(f"Running {event.command}")
 
-    @_print.register
-    def _print_output(self, event: CommandOutput) -> None:
-        self._output = (self._output + event.text)[-_KEPT:]
+    @_print_event.register
+    def _keep_output_of_check(self, event: CommandOutput) -> None:
+        self._output = (self._output + event.text)[-_LONGEST_OUTPUT:]
 
-    @_print.register
-    def _print_output_of_action(self, event: ActionOutput) -> None:
-        self._stream(event.text)
-
-    @_print.register
-    def _print_end_of_action(self, event: ActionFinished) -> None:
-        self._stream("", ended=True)
-        self._describe(event)
-
-    @_print.register
+    @_print_event.register
     def _print_end_of_check(self, event: TestsFinished) -> None:
-        self._rest()
+        self._stop_waiting()
+        # Without a verification, the output is all that explains the failure.
         if event.verification is None:
             for line in self._output.splitlines()[-_OUTPUT_LINES:]:
-                self._line(f"│ {line}", Tone.QUIET)
+                self._print_line(f"│ {line}", Tone.QUIET)
         self._describe(event)
 
-    @_print.register
+    @_print_event.register
+    def _print_output_of_action(self, event: ActionOutput) -> None:
+        self._print_output(event.text)
+
+    @_print_event.register
+    def _print_end_of_action(self, event: ActionFinished) -> None:
+        self._print_output("", ended=True)
+        self._describe(event)
+
+    @_print_event.register
     def _print_end_of_step(self, event: StepFinished) -> None:
         has_files = event.files_created or event.files_modified or event.files_deleted
         if event.status is StepStatus.COMPLETED and not has_files:
-            # an answer in words is all there is
-            self._line("".join(self._reply).strip(), Tone.PLAIN)
+            # The reply is the only result of the step.
+            self._print_line("".join(self._reply).strip(), Tone.PLAIN)
         else:
-            self._rest()
+            self._stop_waiting()
         self._describe(event)
 
-    @_print.register
-    def _print_start_of_tool(self, event: ToolStarted) -> None:
+    @_print_event.register
+    def _print_tool(self, event: ToolStarted) -> None:
         self._wait(tool_use(event))
 
-    @_print.register
-    def _print_start_of_checkpoint(self, event: CheckpointStarted) -> None:
+    @_print_event.register
+    def _print_checkpoint(self, event: CheckpointStarted) -> None:
         del event
         self._wait("Taking a checkpoint")
 
-    @_print.register
+    @_print_event.register
     def _print_diff(self, event: StepDiff | OutsideDiff) -> None:
-        if event.diff:
-            self._diff(event.diff)
-        else:
-            self._rest()
+        """Print a diff in colours on a terminal. In a file or a pipe it is unchanged,
+        so that it can be applied.
+        """
+        if not event.diff:
+            self._stop_waiting()
             self._describe(event)
+            return
+        console = _open_console()
+        if not console.is_terminal:
+            sys.stdout.write(event.diff)
+            return
+        for line in event.diff.splitlines():
+            _print_styled(console, sanitize_for_display(line), _style_of_diff(line))
 
-    @_print.register
-    def _ignore_agent(self, event: AgentChanged) -> None:
-        """The prompt shows the agent."""
+    @_print_event.register
+    def _ignore(self, event: AgentChanged) -> None:
+        """Print nothing: the agent's own events follow."""
 
-    def _stream(self, text: str, *, ended: bool = False) -> None:
-        """Output as it comes, in whole lines; one that has no end yet waits for it,
-        unless it is very long.
+    def _print_output(self, text: str, *, ended: bool = False) -> None:
+        """Print output as it comes, in whole lines. A very long line is printed before
+        its end.
         """
         *lines, rest = (self._unfinished + text).split("\n")
         if rest and (ended or len(rest) > _LONGEST_LINE):
-            lines, rest = [*lines, rest], ""
+            lines.append(rest)
+            rest = ""
         self._unfinished = rest
         if lines:
-            self._line(
-                "\n".join(f"│ {remove_escapes(line)}" for line in lines), Tone.QUIET
-            )
-
-    def _diff(self, diff: str) -> None:
-        """Print a diff: in colours at a terminal, else unchanged, so that it can be
-        applied.
-        """
-        console = _console()
-        if not console.is_terminal:
-            sys.stdout.write(diff)
-            return
-        for line in diff.splitlines():
-            style = next(
-                (
-                    style
-                    for start, style in _DIFFTONES.items()
-                    if line.startswith(start)
-                ),
-                "",
-            )
-            _print(console, sanitize_for_display(line), style)
+            text = "\n".join(f"│ {remove_escapes(line)}" for line in lines)
+            self._print_line(text, Tone.QUIET)
 
     def _describe(self, event: Event) -> None:
         prefix = self._side.prefix(event)
         for text, tone in describe(event, self.face):
-            self._line(prefix + text, tone)
+            self._print_line(prefix + text, tone)
 
-    def _line(self, text: str, tone: Tone) -> None:
+    def _print_line(self, text: str, tone: Tone) -> None:
         glyph, style = TONES[tone]
-        shown = glyph + "\n".join(map(sanitize_for_display, text.split("\n")))
-        if self.is_seen:
-            _print(self._console, shown, style)
-        else:  # plain text needs no laying out, and output can be long
-            self._file.write(shown + "\n")
+        shown_text = glyph + "\n".join(map(sanitize_for_display, text.split("\n")))
+        if self.is_on_terminal:
+            _print_styled(self._console, shown_text, style)
+        else:
+            # Output can be long, and plain text needs no layout.
+            self._file.write(shown_text + "\n")
 
     def _wait(self, text: str) -> None:
         if self._live:
             self._live.update(Text(sanitize_for_display(text)))
             self._live.start()
 
-    def _rest(self) -> None:
+    def _stop_waiting(self) -> None:
         if self._live:
             self._live.stop()
 
 
-def _usage_words(usage: Usage) -> str:
-    """Return the tokens and the price of a reply."""
-    about = "~" if usage.estimated else ""
-    words = f"reply: {about}{usage.prompt_tokens:,} tokens in"
-    if usage.cached_tokens:
-        words += f" ({usage.cached_tokens:,} cached)"
-    words += f", {about}{usage.completion_tokens:,} out"
-    if usage.usd:
-        words += f", {about}${usage.usd:.4f}"
-    return words
-
-
-def _console(*, to_stderr: bool = False) -> Console:
-    return Console(
-        stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
-    )
-
-
-def _print(console: Console, text: str, style: str = "", end: str = "\n") -> None:
-    console.print(Text(text, style), end=end)
-
-
 class PlainPrinter(TextPrinter):
-    """Lines for a user who types in between: replies and output in full, each line
-    once, none of them redrawn.
+    """Prints events for a user who types in between. Replies and output are printed in
+    full; no line is redrawn.
     """
 
     face = Face.SHELL
 
     def __init__(self) -> None:
         super().__init__(is_live=False)
-        self._begun = ""
-        """A line of a reply that has no end yet."""
+        self._line_of_reply = ""
+        """The last line of a reply, while it has no end."""
 
     def show(self, event: Event) -> None:
-        match event:
-            case _ if self._side.holds_back(event):
-                pass
-            case _ if is_beside_the_turn():
-                super().show(event)  # a line that has no end yet stands whole below it
-            case ReplyDelta(text=text):
-                *lines, self._begun = (self._begun + text).split("\n")
-                for line in lines:
-                    self._line(line, Tone.PLAIN)
-            case ReplyFinished() | ReplyRestarted():
-                self._end_reply()
-                super().show(event)
-            case BaselineStarted(command=command) | TestsStarted(command=command):
-                super().show(event)
-                self._line(f"running {command}", Tone.QUIET)
-            case CommandOutput(step=None, text=text):
-                self._stream(text)
-            case OwnCommandFinished():
-                self._stream("", ended=True)
-                self._describe(event)
-            case PersonAnswered():
-                pass  # they have just typed it
-            case SessionRestored():
-                self._restore(event)
-            case StepFinished():
-                self._describe(event)
-            case _:
-                self._end_reply()
-                super().show(event)
+        if self._side.holds_back(event):
+            return
+        if is_beside_the_turn():
+            # An unfinished line of the reply is printed whole, below these lines.
+            self._print_event(event)
+        else:
+            self._print_in_full(event)
 
-    def _restore(self, session: SessionRestored) -> None:
+    @singledispatchmethod
+    def _print_in_full(self, event: Event) -> None:
+        self._end_reply()
+        self._print_event(event)
+
+    @_print_in_full.register
+    def _print_reply(self, event: ReplyDelta) -> None:
+        *lines, self._line_of_reply = (self._line_of_reply + event.text).split("\n")
+        for line in lines:
+            self._print_line(line, Tone.PLAIN)
+
+    @_print_in_full.register
+    def _print_command_of_check(self, event: BaselineStarted | TestsStarted) -> None:
+        self._print_event(event)
+        self._print_line(f"running {event.command}", Tone.QUIET)
+
+    @_print_in_full.register
+    def _print_output_of_command(self, event: CommandOutput) -> None:
+        if event.step is None:
+            self._print_output(event.text)
+        else:
+            self._end_reply()
+            self._print_event(event)
+
+    @_print_in_full.register
+    def _print_end_of_command(self, event: OwnCommandFinished) -> None:
+        self._print_output("", ended=True)
+        self._describe(event)
+
+    @_print_in_full.register
+    def _skip_answer(self, event: PersonAnswered) -> None:
+        """Print nothing: the user has just typed it."""
+
+    @_print_in_full.register
+    def _print_result_of_step(self, event: StepFinished) -> None:
+        self._describe(event)
+
+    @_print_in_full.register
+    def _print_restored_session(self, event: SessionRestored) -> None:
         """Print the last events of an earlier session."""
-        in_full = PersonSaid, ReplyDelta, CommandOutput
-        entries = [
-            e
-            for e in session.events
-            if isinstance(e, in_full)
-            or (not isinstance(e, StepDiff | OutsideDiff) and describe(e))
-        ]
-        shown = entries[-_RESTORED:]  # `/diff` shows what was changed
-        more = (
-            " (the last part)" if session.left_out or len(shown) < len(entries) else ""
-        )
-        self._line(f"Earlier in {session.key}{more}:", Tone.QUIET)
-        for event in shown:
-            match event:
-                case PersonSaid(text=text):
-                    self._line(f"> {text}", Tone.PLAIN)
-                case ReplyDelta(text=text) | CommandOutput(text=text):
-                    lines = text.strip().splitlines()
-                    self._line(
-                        "\n".join(f"│ {line}" for line in lines[-_OUTPUT_LINES:]),
-                        Tone.QUIET,
-                    )
-                case _:
-                    self._describe(event)
+        events = [earlier for earlier in event.events if _has_words(earlier)]
+        last = events[-_RESTORED_EVENTS:]
+        more = ""
+        if event.left_out or len(last) < len(events):
+            more = " (the last part)"
+        self._print_line(f"Earlier in {event.key}{more}:", Tone.QUIET)
+        for earlier in last:
+            self._print_restored_event(earlier)
+
+    def _print_restored_event(self, event: Event) -> None:
+        if isinstance(event, PersonSaid):
+            self._print_line(f"> {event.text}", Tone.PLAIN)
+        elif isinstance(event, ReplyDelta | CommandOutput):
+            lines = event.text.strip().splitlines()[-_OUTPUT_LINES:]
+            self._print_line("\n".join(f"│ {line}" for line in lines), Tone.QUIET)
+        else:
+            self._describe(event)
 
     def _end_reply(self) -> None:
-        rest, self._begun = self._begun, ""
+        rest, self._line_of_reply = self._line_of_reply, ""
         if rest.strip():
-            self._line(rest, Tone.PLAIN)
+            self._print_line(rest, Tone.PLAIN)
 
     def say(self, text: str) -> None:
-        """Print words that are no event."""
-        self._line(self.face.name_commands(text), Tone.PLAIN)
+        """Print words that are not an event of the session."""
+        self._print_line(self.face.name_commands(text), Tone.PLAIN)
 
     def prompt(self, text: str) -> None:
-        """Show the words before the line that people type now."""
-        if self.is_seen:
-            _print(self._console, sanitize_for_display(text), "bold", end="")
+        """Print the words in front of the line that the user types."""
+        text = sanitize_for_display(text)
+        if self.is_on_terminal:
+            _print_styled(self._console, text, "bold", end="")
         else:
-            self._file.write(sanitize_for_display(text))
+            self._file.write(text)
         self._file.flush()
+
+
+def _has_words(event: Event) -> bool:
+    """True if an event of an earlier session is shown. `/diff` shows its diffs."""
+    if isinstance(event, StepDiff | OutsideDiff):
+        return False
+    is_quoted = isinstance(event, PersonSaid | ReplyDelta | CommandOutput)
+    return is_quoted or bool(describe(event))
+
+
+def _style_of_diff(line: str) -> str:
+    for beginning, style in _DIFF_STYLES:
+        if line.startswith(beginning):
+            return style
+    return ""
+
+
+def _open_console(*, to_stderr: bool = False) -> Console:
+    return Console(
+        stderr=to_stderr, highlight=False, markup=False, emoji=False, soft_wrap=True
+    )
+
+
+def _print_styled(console: Console, text: str, style: str, end: str = "\n") -> None:
+    console.print(Text(text, style), end=end)

@@ -104,7 +104,7 @@ class ChatAgent:
         said = self._redactor.redacted(
             Message("user", sent.text, pictures=sent.pictures, is_typed=True)
         )
-        turn = _Turn(said, (said,), Limits())
+        turn = _ChatTurn(said, (said,), Limits())
         work = self._tools().work
         work.what, work.conversation = CHAT + _shortened(line), self._conversation.name
         try:
@@ -151,7 +151,7 @@ class ChatAgent:
         """See `GeneralAgent.describe`."""
         return describe_older_part(self._conversation.messages)
 
-    async def _rounds(self, model: Model, turn: "_Turn") -> None:
+    async def _rounds(self, model: Model, turn: "_ChatTurn") -> None:
         """Ask the model until its last reply, or until the conversation must be
         compacted.
         """
@@ -212,7 +212,7 @@ class ChatAgent:
         if ended.problem:
             emit(Notice(ended.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
 
-    def _tell_changes(self, tools: ChatTools, turn: "_Turn") -> None:
+    def _tell_changes(self, tools: ChatTools, turn: "_ChatTurn") -> None:
         """Report the changes since the last call."""
         while tools.written:
             changes = tools.written.pop(0)
@@ -230,7 +230,7 @@ class ChatAgent:
             )
 
     async def _make_shorter(
-        self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False
+        self, prompt: "_ChatPrompt", turn: "_ChatTurn", *, must: bool = False
     ) -> None:
         """Compact the conversation. If the model cannot be asked, nothing changes, or
         if it `must` get shorter, the `ModelError` is raised.
@@ -252,19 +252,19 @@ class ChatAgent:
         self._conversation.replace(shorter)
 
     def _can_be_shorter(
-        self, prompt: "_ChatPrompt", turn: "_Turn", *, must: bool = False
+        self, prompt: "_ChatPrompt", turn: "_ChatTurn", *, must: bool = False
     ) -> bool:
         return turn.may_be_shorter and can_compact(
             self._conversation.messages, turn.said, prompt.room, must=must
         )
 
-    def _needs_room(self, prompt: "_ChatPrompt", turn: "_Turn") -> bool:
+    def _needs_room(self, prompt: "_ChatPrompt", turn: "_ChatTurn") -> bool:
         """True if the conversation is too long, and compaction helps."""
         messages = (prompt.system, *self._conversation.messages, *turn.new)
         is_full = prompt.dialogue.size(messages) > prompt.room.full
         return is_full and self._can_be_shorter(prompt, turn)
 
-    def _prompt(self, dialogue: Dialogue, turn: "_Turn") -> "_ChatPrompt":
+    def _prompt(self, dialogue: Dialogue, turn: "_ChatTurn") -> "_ChatPrompt":
         """Build the instructions and choose the tools. A quarter of the window stays
         free for the conversation.
         """
@@ -314,7 +314,7 @@ class _ChatPrompt(Struct, frozen=True):
     """The tokens of each part."""
 
 
-class _Turn(Struct):
+class _ChatTurn(Struct):
     """The state of one turn."""
 
     said: Message

@@ -344,7 +344,7 @@ def _read_goes_on(file: Path) -> str:
     return ""
 
 
-class _Row(Struct, frozen=True):
+class _SavedConversation(Struct, frozen=True):
     """A conversation in a list. Of a large file only the end is read."""
 
     began: datetime
@@ -359,12 +359,12 @@ class _Row(Struct, frozen=True):
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
-def _read_row(file: Path) -> _Row:
+def _read_row(file: Path) -> _SavedConversation:
     try:
         status = file.stat()
         records = [_parse_record(line) for line in read_tail(file, _LISTED)]
     except (OSError, CddError):
-        return _Row(_LONG_AGO, _LONG_AGO)
+        return _SavedConversation(_LONG_AGO, _LONG_AGO)
     touched = datetime.fromtimestamp(status.st_mtime, UTC)
     messages = _join_records(records)
     last = ""
@@ -372,12 +372,14 @@ def _read_row(file: Path) -> _Row:
         if message.role in ("user", "assistant"):
             last = shortened(without_files(message.content)) or last
     if status.st_size > _LISTED:
-        return _Row(touched, touched, last=last)
+        return _SavedConversation(touched, touched, last=last)
     first = records[0] if records else None
     lines = sum(message.is_typed for message in messages)
     if first is None:
-        return _Row(touched, touched, lines, last)
-    return _Row(first.time or touched, touched, lines, last, first.goes_on)
+        return _SavedConversation(touched, touched, lines, last)
+    return _SavedConversation(
+        first.time or touched, touched, lines, last, first.goes_on
+    )
 
 
 def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:

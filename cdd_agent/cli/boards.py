@@ -38,7 +38,7 @@ class BoardFace(Protocol):
     """Shows a board while it changes, and words beside it."""
 
     @property
-    def is_seen(self) -> bool: ...
+    def is_on_terminal(self) -> bool: ...
 
     def begin(self, board: Board) -> None: ...
 
@@ -79,26 +79,28 @@ class BoardLines(TextPrinter):
         return self._console
 
     def begin(self, board: Board) -> None:
-        self._line(summary(board, time.time(), self.limit), Tone.HEADING)
+        self._print_line(summary(board, time.time(), self.limit), Tone.HEADING)
 
     def changed(self, board: Board, row: Row, event: Mapping[str, Any] | None) -> None:
         name, tally = row.job.name, row.tally
         progress = f"{tally.over}/{tally.total}" if tally.total else ""
         if event is None and row.state is RunState.RUNNING:
-            self._line(f"{name}: begins, on the branch {row.job.branch}", Tone.QUIET)
+            self._print_line(
+                f"{name}: begins, on the branch {row.job.branch}", Tone.QUIET
+            )
         elif event is None and row.state.is_over:
             took = ", ".join(filter(None, (progress, spent(row.cost), money(row.cost))))
             good = row.state is RunState.DONE
             words = " ".join(
                 filter(None, (f"{name}: {row.state.value} ({took})", doing(row)))
             )
-            self._line(words, Tone.GOOD if good else Tone.WARNING)
+            self._print_line(words, Tone.GOOD if good else Tone.WARNING)
         elif event and event["event"] == "step_finished":
             step = convert(event, StepFinished)
             if step.status.is_over:
                 remark = step_remark(step)
                 how = f"{step.status}, {remark}" if remark else step.status.value
-                self._line(f"{name}: {progress} {step.title}: {how}", Tone.PLAIN)
+                self._print_line(f"{name}: {progress} {step.title}: {how}", Tone.PLAIN)
 
     def end(self, board: Board, exit_code: int) -> None:
         del exit_code
@@ -106,7 +108,7 @@ class BoardLines(TextPrinter):
             if self._console.is_terminal:
                 self._console.print(_styled(line))
             else:
-                self._line(line[0], Tone.PLAIN)
+                self._print_line(line[0], Tone.PLAIN)
 
 
 class LiveBoard(BoardLines):
@@ -155,8 +157,6 @@ class JsonBoard(JsonPrinter):
     """The runs' events as `cdd exec --json` prints them, each with its `ticket`; and
     how the runs begin and end.
     """
-
-    is_seen = False
 
     def begin(self, board: Board) -> None:
         self._print(line_to_json(runs_started(board, time.time())))

@@ -6,7 +6,7 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.runs import run_plan
 from cdd_agent.cli.shell import DEMO_NOTE, run_demo_in_shell
 from cdd_agent.cli.without_screen import printer_for
-from cdd_agent.cli.working import Output, whoever_answers
+from cdd_agent.cli.working import Output, frontend_for
 from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
 from cdd_agent.errors import BadInput
 from cdd_agent.fleet.order import RunOrder
@@ -29,4 +29,4 @@ def demo(invocation: Invocation, *, headless: bool, as_json: bool) -> int:
         project = open_project(folder, {"approval": "auto"}, decide=accept_once)
         output = Output(printer_for(as_json))
         order = RunOrder(folder, SLUG)
-        return run_plan(project, order, output, whoever_answers(output.printer))
+        return run_plan(project, order, output, frontend_for(output.printer))

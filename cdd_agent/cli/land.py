@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import printer_for
-from cdd_agent.cli.working import Output, whoever_answers
+from cdd_agent.cli.working import Output, frontend_for
 from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.local_runs import folder_of
@@ -29,7 +29,7 @@ def land(
     project = open_for_work(invocation, settings, as_json=as_json)
     ticket = project.tickets.find(slug)
     output = Output(printer_for(as_json))
-    frontend = whoever_answers(output.printer)
+    frontend = frontend_for(output.printer)
 
     async def work() -> None:
         own = await open_own_tree(project, ticket)

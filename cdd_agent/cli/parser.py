@@ -25,9 +25,9 @@ from cdd_agent.commands.declaration import (
     MODEL_FLAGS,
     Command,
     Front,
-    Kind,
     Parameter,
     Times,
+    ValueKind,
     option,
     read_reference,
     switch,
@@ -36,7 +36,7 @@ from cdd_agent.completion import find_matches
 from cdd_agent.version import VERSION
 
 _COMMON_FLAGS = (
-    option("-C --project", "DIR", "work in this folder", Kind.PATH),
+    option("-C --project", "DIR", "work in this folder", ValueKind.PATH),
     switch("--debug", "show tracebacks"),
     switch(
         "--trust", "accept the project's settings that need your trust, for this run"
@@ -182,11 +182,11 @@ def _read_count(typed: str) -> int:
     return int(typed)
 
 
-_READERS: Mapping[Kind, Callable[[str], object]] = {
-    Kind.TICKET: read_reference,
-    Kind.PATH: Path,
-    Kind.NUMBER: int,
-    Kind.COUNT: _read_count,
+_READERS: Mapping[ValueKind, Callable[[str], object]] = {
+    ValueKind.TICKET: read_reference,
+    ValueKind.PATH: Path,
+    ValueKind.NUMBER: int,
+    ValueKind.COUNT: _read_count,
 }
 """Functions that read the values of a kind. All other values are text."""
 

@@ -20,7 +20,7 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.outside import undo_command
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import print_json
-from cdd_agent.cli.working import Output, whoever_is_there
+from cdd_agent.cli.working import Output, frontend_at_terminal
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.engine.outside_work import RecordedCommands
@@ -73,7 +73,7 @@ def run(
             ExecutionReport.from_logs(project.root, [result], datetime.now(UTC), 0.0)
         )
         return error.exit_code
-    frontend = whoever_is_there(printer)
+    frontend = frontend_at_terminal(printer)
     if plan != "-" and (pipe := find_pipe()) is not None:
         frontend = AnswersFromPipe(pipe, frontend)
     output = Output(printer)

@@ -25,7 +25,7 @@ from cdd_agent.cli.orders import ExecOptions, read_order
 from cdd_agent.cli.outside import go_through_outside, is_about_outside, list_all
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_for_reading, printer_for
-from cdd_agent.cli.working import Output, preparing_model, whoever_answers
+from cdd_agent.cli.working import Output, frontend_for, preparing_model
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
@@ -60,7 +60,7 @@ def execute(invocation: Invocation, **typed: Any) -> int:
         return _execute_driven(order, Output(DrivenPrinter()))
     output = Output(printer_for(order.as_json))
     project = open_for_work(invocation, order.settings, as_json=order.as_json)
-    return run_plan(project, order, output, whoever_answers(output.printer))
+    return run_plan(project, order, output, frontend_for(output.printer))
 
 
 def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
@@ -198,7 +198,7 @@ def _work_on_run(
     ticket = in_its_tree(project.tickets.find(slug))
     if ticket.root != project.root:
         project = in_tree(project, ticket.root)
-    frontend = whoever_answers(output.printer)
+    frontend = frontend_for(output.printer)
     wiring = Wiring(project, frontend, output.emit, watched=False)
     engine = wiring.engine(ticket, runs_steps=False, is_look=is_look)
 

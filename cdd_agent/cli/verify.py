@@ -7,7 +7,7 @@ from __future__ import annotations
 from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import printer_for
-from cdd_agent.cli.working import Output, whoever_answers
+from cdd_agent.cli.working import Output, frontend_for
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.project_wiring import open_commands
@@ -33,7 +33,7 @@ def verify(
     project = open_for_work(invocation, limits, as_json=as_json)
     ticket = project.tickets.find(slug)
     output = Output(printer_for(as_json))
-    commands = open_commands(project, whoever_answers(output.printer))
+    commands = open_commands(project, frontend_for(output.printer))
     if strength:
         output.carry_out(measure_ticket(project, ticket, commands, output.emit))
         return ExitCode.DONE

@@ -37,21 +37,26 @@ def preparing_model() -> Iterator[None]:
         timer.cancel()
 
 
-def whoever_answers(printer: Printer) -> Frontend:
-    """No one next to lines of JSON, else the user at the terminal, if there is one."""
+def frontend_for(printer: Printer) -> Frontend:
+    """Return who answers questions: no one if JSON is printed, else the user at the
+    terminal, if there is one.
+    """
     if isinstance(printer, JsonPrinter):
         return Nobody()
-    return whoever_is_there(printer)
+    return frontend_at_terminal(printer)
 
 
-def whoever_is_there(printer: Printer) -> Frontend:
+def frontend_at_terminal(printer: Printer) -> Frontend:
+    """Return the user at the terminal, or no one without a terminal."""
     keyboard = find_keyboard()
-    return Nobody() if keyboard is None else Terminal(keyboard, follows=printer.is_seen)
+    if keyboard is None:
+        return Nobody()
+    return Terminal(keyboard, follows=printer.is_on_terminal)
 
 
 class Output:
-    """Prints a piece of work. Where that cannot be, as the reader has left or the disk
-    is full, the work is stopped; it is not the work that fails.
+    """Prints the events of a piece of work. If the output is closed or the disk is
+    full, the work is stopped.
     """
 
     def __init__(self, printer: Printer) -> None:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
-from cdd_agent.commands.declaration import Command, Kind, Parameter, load_address
+from cdd_agent.commands.declaration import Command, Parameter, ValueKind, load_address
 from cdd_agent.commands.registry import commands
 from cdd_agent.completion import Completion, CompletionKind, find_matches
 from cdd_agent.llm.known_models import known_model, models_of
@@ -109,19 +109,21 @@ def _complete_value(
     stem, _, typed = line.rpartition(" ")
     given = stem.split()[1:]
     kinds = {each.kind for each in command.arguments}
-    if Kind.PIN in kinds:
+    if ValueKind.PIN in kinds:
         session.files.freshen(ask_again)
         return complete_choice(session.files, line)
-    if Kind.MODEL in kinds and (not given or (len(given) == 1 and given[0] in ROLES)):
+    if ValueKind.MODEL in kinds and (
+        not given or (len(given) == 1 and given[0] in ROLES)
+    ):
         return _complete_model(session, f"{stem} ", typed)
     if given:
         return []
-    if Kind.SESSION in kinds:
+    if ValueKind.SESSION in kinds:
         offers = _complete_ticket(session, f"{stem} ", typed)
         if "list".startswith(typed) and typed != "list":
             offers.insert(0, Completion(f"{stem} list", "list", "the earlier sessions"))
         return offers
-    if Kind.TICKET in kinds:
+    if ValueKind.TICKET in kinds:
         return _complete_ticket(session, f"{stem} ", typed)
     return []
 

@@ -33,7 +33,7 @@ class Front(Enum):
     TERMINAL = "terminal"
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The meaning of a value. It decides how the value is read and completed."""
 
     TEXT = "text"
@@ -66,7 +66,7 @@ class Parameter(NamedTuple):
 
     names: str
     note: str
-    kind: Kind = Kind.TEXT
+    kind: ValueKind = ValueKind.TEXT
     metavar: str = ""
     """The word for the value in usage lines; by default the name in capitals."""
     times: Times = Times.ONCE
@@ -86,7 +86,7 @@ class Parameter(NamedTuple):
 
     @property
     def is_switch(self) -> bool:
-        return self.kind is Kind.SWITCH
+        return self.kind is ValueKind.SWITCH
 
     @property
     def is_required(self) -> bool:
@@ -217,7 +217,7 @@ def argument(
     name: str,
     metavar: str,
     note: str,
-    kind: Kind = Kind.TEXT,
+    kind: ValueKind = ValueKind.TEXT,
     times: Times = Times.ONCE,
     *,
     offers: str = "",
@@ -230,14 +230,14 @@ def switch(
     names: str, note: str, *, key: str = "", only: Front | None = None
 ) -> Parameter:
     """Declare a flag without a value."""
-    return Parameter(names, note, Kind.SWITCH, default=False, key=key, only=only)
+    return Parameter(names, note, ValueKind.SWITCH, default=False, key=key, only=only)
 
 
 def option(
     names: str,
     metavar: str,
     note: str,
-    kind: Kind = Kind.TEXT,
+    kind: ValueKind = ValueKind.TEXT,
     *,
     choices: tuple[str, ...] = (),
     default: object = None,
@@ -269,7 +269,7 @@ def read_reference(typed: str) -> str:
 
 
 TICKET_NOTE = "a ticket: its slug, unique words of it, or its path"
-TICKET = argument("slug", "SLUG", TICKET_NOTE, Kind.TICKET)
+TICKET = argument("slug", "SLUG", TICKET_NOTE, ValueKind.TICKET)
 OPTIONAL_TICKET = TICKET._replace(times=Times.OPTIONAL)
 TICKET_IN_TERMINAL = TICKET._replace(only=Front.TERMINAL)
 OPTIONAL_TICKET_IN_SHELL = OPTIONAL_TICKET._replace(only=Front.SHELL)
@@ -288,7 +288,7 @@ MAX_ATTEMPTS = option(
     "--max-attempts",
     "N",
     "attempts for each step, including the first",
-    Kind.NUMBER,
+    ValueKind.NUMBER,
 )
 REPEAT_TO_CONTINUE = "Nothing is lost. Run the same command again to continue."
 

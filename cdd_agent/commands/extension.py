@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
-from cdd_agent.commands.declaration import Kind, Parameter, Times, argument, switch
+from cdd_agent.commands.declaration import Parameter, Times, ValueKind, argument, switch
 
-__all__ = ["CommandExtension", "Kind", "Parameter", "Times", "argument", "switch"]
+__all__ = ["CommandExtension", "Parameter", "Times", "ValueKind", "argument", "switch"]
 
 
 class CommandExtension:

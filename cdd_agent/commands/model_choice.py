@@ -42,7 +42,7 @@ _NO_SERVERS = (
 )
 
 
-class _Choice(NamedTuple):
+class _ChosenModel(NamedTuple):
     """A model that was chosen, and the settings with it."""
 
     model: str
@@ -74,29 +74,31 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
         session.emit(ModelChosen(choice.model, choice.api_base, role=role))
 
 
-async def _choose(session: Session, role: Role | None, named: Sequence[str]) -> _Choice:
+async def _choose(
+    session: Session, role: Role | None, named: Sequence[str]
+) -> _ChosenModel:
     config = session.project.config
     if role is None or tuple(named) != (_PROJECT,):
         model, api_base = await _find_model(session, role, *named)
         chosen = with_model(config, model, api_base, "/model", role)
-        return _Choice(model, api_base, chosen)
+        return _ChosenModel(model, api_base, chosen)
     chosen = without_own_model(config, role)
     settings = of_role(chosen, role)
     if settings.model is None:
         raise BadInput(
             f"{NO_MODEL}, so {role} has none to return to", hint=_ABOUT_MODELS
         )
-    return _Choice(settings.model, settings.api_base, chosen)
+    return _ChosenModel(settings.model, settings.api_base, chosen)
 
 
-def _is_known(choice: _Choice) -> bool:
+def _is_known(choice: _ChosenModel) -> bool:
     """False if litellm, whose import is slow, must be asked about the provider."""
     if has_provider(choice.model) or choice.model.startswith(("script:", "replay:")):
         return True
     return endpoint_of(choice.model, choice.api_base) is not None
 
 
-async def _save(session: Session, choice: _Choice, role: Role | None) -> None:
+async def _save(session: Session, choice: _ChosenModel, role: Role | None) -> None:
     """Use a model, and keep it in the project's settings."""
     path = session.project.root / PROJECT_FILE
     if not path.exists():
@@ -115,7 +117,9 @@ async def _save(session: Session, choice: _Choice, role: Role | None) -> None:
         session.emit(Notice(warning, Tone.WARNING))
 
 
-def _warn_of_next_start(session: Session, choice: _Choice, role: Role | None) -> str:
+def _warn_of_next_start(
+    session: Session, choice: _ChosenModel, role: Role | None
+) -> str:
     """Return why the next start will use another model or other settings."""
     stored = _settings_of(stored_config(session.project), role)
     if (stored.model, stored.api_base) != (choice.model, choice.api_base):

@@ -1,7 +1,7 @@
 """The reference of all commands, as Markdown."""
 
 from cdd_agent.commands.catalogue import CATALOGUE, in_groups
-from cdd_agent.commands.declaration import Command, Front, Kind, Parameter
+from cdd_agent.commands.declaration import Command, Front, Parameter, ValueKind
 
 
 def render_reference() -> str:
@@ -50,6 +50,6 @@ def _render_names(parameter: Parameter) -> str:
         names = f"`{parameter.value_name}`".replace("|", "` or `")
     elif parameter.choices:
         names += f" `{'` or `'.join(parameter.choices)}`"
-    elif parameter.kind is not Kind.SWITCH:
+    elif parameter.kind is not ValueKind.SWITCH:
         names += f" `{parameter.value_name}`"
     return names

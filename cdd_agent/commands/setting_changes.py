@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from cdd_agent.commands.initialise import initialise
 from cdd_agent.commands.settings import (
-    Origin,
     Setting,
+    SettingOrigin,
     SettingSources,
     find_setting,
     session_project,
@@ -47,7 +47,7 @@ _ONLY_IN_FILES = ("tickets_dir",)
 """Settings that are read once, at the start."""
 
 
-class Place(StrEnum):
+class SettingPlace(StrEnum):
     """The places where a setting can be saved."""
 
     SESSION = "this session"
@@ -58,7 +58,7 @@ class Place(StrEnum):
 class SavePlace(Struct, frozen=True):
     """A place that a setting can be saved in."""
 
-    place: Place
+    place: SettingPlace
     path: str = ""
     note: str = ""
 
@@ -67,41 +67,41 @@ def save_places(setting: Setting) -> list[SavePlace]:
     """Return the places in which a setting can be saved."""
     places = []
     if setting.name not in _ONLY_IN_FILES:
-        places.append(SavePlace(Place.SESSION))
+        places.append(SavePlace(SettingPlace.SESSION))
     rule = TRUST_RULES[setting.name]
     needs_trust = isinstance(rule, NeedsTrust)
     if not needs_trust or TrustStore.open().file is not None:
         note = ""
         if isinstance(rule, NeedsTrust):
             note = f"others who use the project must trust it: {rule.why}"
-        places.append(SavePlace(Place.PROJECT, PROJECT_FILE.as_posix(), note))
+        places.append(SavePlace(SettingPlace.PROJECT, PROJECT_FILE.as_posix(), note))
     path = user_file()
     if path is not None:
         note = "project files that set it go first"
-        places.append(SavePlace(Place.USER, show_path(path), note))
+        places.append(SavePlace(SettingPlace.USER, show_path(path), note))
     return places
 
 
-def usual_place(setting: Setting) -> Place:
+def usual_place(setting: Setting) -> SettingPlace:
     """Return the place that the value came from; of a built-in value, the user's file
     for the looks of the shell, and the project's for everything else.
     """
     match setting.origin:
-        case Origin.USER:
-            return Place.USER
-        case Origin.SESSION | Origin.COMMAND_LINE:
-            return Place.SESSION
-        case Origin.PROJECT | Origin.UNTRUSTED:
-            return Place.PROJECT
+        case SettingOrigin.USER:
+            return SettingPlace.USER
+        case SettingOrigin.SESSION | SettingOrigin.COMMAND_LINE:
+            return SettingPlace.SESSION
+        case SettingOrigin.PROJECT | SettingOrigin.UNTRUSTED:
+            return SettingPlace.PROJECT
     is_personal = setting.description.group is SettingGroup.SHELL
-    return Place.USER if is_personal and user_file() else Place.PROJECT
+    return SettingPlace.USER if is_personal and user_file() else SettingPlace.PROJECT
 
 
 async def save_setting(
     session: Session,
     name: str,
     typed: str,
-    place: Place = Place.PROJECT,
+    place: SettingPlace = SettingPlace.PROJECT,
     seen: Setting | None = None,
 ) -> str:
     """Save a setting, and use it from now on. Return a remark for the user, or nothing.
@@ -117,16 +117,16 @@ async def save_setting(
     config, changes = _changed(now, name, read_typed(name, typed))
     if name == "tickets_dir":
         confine(session.project.root, config.tickets_dir)
-    if place is Place.SESSION:
+    if place is SettingPlace.SESSION:
         await _use(session, name, config)
         return ""
     path = _file_of(place, session.project)
-    if place is Place.PROJECT and not path.exists():
+    if place is SettingPlace.PROJECT and not path.exists():
         for notice in initialise(session.project):
             session.emit(notice)
     text = changed_text(_read_writable(path), str(path), changes)
     await _use_and_write(session, name, config, path, text)
-    if place is Place.PROJECT:
+    if place is SettingPlace.PROJECT:
         # of a section, the other keys in the file are not the user's choice
         names = {name, *(changes.keys() & {"api_base"})}
         session.project = trust_written(session.project, text, names)
@@ -146,16 +146,17 @@ async def reset_setting(session: Session, setting: Setting) -> str:
     inherited = find_inherited(session, setting)
     value = _inherited_value(session, setting)
     config = with_setting(session.project.config, setting.name, value)
-    place = {Origin.USER: Place.USER, Origin.SESSION: Place.SESSION}.get(
-        setting.origin, Place.PROJECT
-    )
-    if setting.origin in (Origin.SESSION, Origin.COMMAND_LINE):
+    place = {
+        SettingOrigin.USER: SettingPlace.USER,
+        SettingOrigin.SESSION: SettingPlace.SESSION,
+    }.get(setting.origin, SettingPlace.PROJECT)
+    if setting.origin in (SettingOrigin.SESSION, SettingOrigin.COMMAND_LINE):
         await _use(session, setting.name, config)
     else:
         path = _file_of(place, session.project)
         text = without_setting(_read_writable(path), str(path), setting.name)
         await _use_and_write(session, setting.name, config, path, text)
-    if setting.origin is Origin.UNTRUSTED:
+    if setting.origin is SettingOrigin.UNTRUSTED:
         session.project = trust_written(session.project, "", {setting.name})
     return inherited
 
@@ -165,9 +166,9 @@ def find_inherited(session: Session, setting: Setting) -> str:
     `BadInput` if a setting cannot be reset.
     """
     match setting.origin:
-        case Origin.BUILT_IN:
+        case SettingOrigin.BUILT_IN:
             raise BadInput(f"{setting.description.title} has its built-in value")
-        case Origin.ENVIRONMENT:
+        case SettingOrigin.ENVIRONMENT:
             variable = setting.source.detail
             raise BadInput(
                 f"{variable} is set in the environment",
@@ -197,8 +198,8 @@ def _expect_unchanged(session: Session, seen: Setting) -> None:
         )
 
 
-def _file_of(place: Place, project: Project) -> Path:
-    if place is Place.PROJECT:
+def _file_of(place: SettingPlace, project: Project) -> Path:
+    if place is SettingPlace.PROJECT:
         return project.root / PROJECT_FILE
     path = user_file()
     if path is None:
@@ -273,14 +274,14 @@ def _changed(now: Config, name: str, value: object) -> tuple[Config, dict[str, A
     return with_settings(now, ModelSettings(model=changed.model)), changes
 
 
-def _name_override(project: Project, name: str, place: Place) -> str:
+def _name_override(project: Project, name: str, place: SettingPlace) -> str:
     """Return a warning if another source goes before the file at the next start."""
     source = SettingSources.read(project).stored_source(name)
-    if source.origin is Origin.ENVIRONMENT:
+    if source.origin is SettingOrigin.ENVIRONMENT:
         return (
             f"{source.detail} is set in the environment and overrides the file at the"
             " next start."
         )
-    if place is Place.USER and source.origin is Origin.PROJECT:
+    if place is SettingPlace.USER and source.origin is SettingOrigin.PROJECT:
         return f"{source.detail} overrides it at the next start."
     return ""

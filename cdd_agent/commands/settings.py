@@ -39,7 +39,7 @@ _HIDDEN = "set, not shown"
 _EMPTY = ("", "[]", "{}")
 
 
-class Origin(StrEnum):
+class SettingOrigin(StrEnum):
     """The places where the value of a setting comes from."""
 
     BUILT_IN = "built in"
@@ -52,10 +52,10 @@ class Origin(StrEnum):
     SESSION = "this session"
 
 
-class Source(Struct, frozen=True):
+class SettingSource(Struct, frozen=True):
     """The origin of a value, and the file, variable or flag that has it."""
 
-    origin: Origin
+    origin: SettingOrigin
     detail: str = ""
 
     def __str__(self) -> str:
@@ -70,11 +70,11 @@ class Setting(Struct, frozen=True):
     description: SettingDescription
     value: str
     """The value as a user types it. A value that may be secret is not shown."""
-    source: Source
+    source: SettingSource
     can_be_changed: bool = True
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> SettingOrigin:
         return self.source.origin
 
     @property
@@ -157,38 +157,42 @@ class SettingSources(Struct, frozen=True):
         can_be_changed = name not in _SECRET and shown == text
         return Setting(name, description, shown, self.source(name), can_be_changed)
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> SettingSource:
         """Return the source of the current value."""
         value = find_value(self.project.config, name)
         if value == find_value(self.stored, name):
             return self.stored_source(name)
         flag = self.project.flags.get(name)
         if flag is not None and as_typed(flag) == as_typed(value):
-            return Source(Origin.COMMAND_LINE, f"--{name.replace('_', '-')}")
-        return Source(Origin.SESSION)
+            return SettingSource(
+                SettingOrigin.COMMAND_LINE, f"--{name.replace('_', '-')}"
+            )
+        return SettingSource(SettingOrigin.SESSION)
 
-    def stored_source(self, name: str) -> Source:
+    def stored_source(self, name: str) -> SettingSource:
         """Return the source of the value without the session's."""
         variable = find_variable(name)
         if variable:
-            return Source(Origin.ENVIRONMENT, variable)
+            return SettingSource(SettingOrigin.ENVIRONMENT, variable)
         left_out = [f"{one.name}." for one in self.project.trust.left_out]
         if any(one.startswith(f"{name}.") for one in left_out):
-            return Source(Origin.UNTRUSTED, PROJECT_FILE.as_posix())
+            return SettingSource(SettingOrigin.UNTRUSTED, PROJECT_FILE.as_posix())
         if name in self.layers.project.names:
             line = self.layers.project.line(*name.split("."))
-            return Source(Origin.PROJECT, f"{PROJECT_FILE.as_posix()}:{line}")
+            return SettingSource(
+                SettingOrigin.PROJECT, f"{PROJECT_FILE.as_posix()}:{line}"
+            )
         if name in given_names(self.layers.user):
-            return Source(Origin.USER, show_path(user_file()))
-        return Source(Origin.BUILT_IN)
+            return SettingSource(SettingOrigin.USER, show_path(user_file()))
+        return SettingSource(SettingOrigin.BUILT_IN)
 
-    def without(self, origin: Origin, name: str) -> SettingSources:
+    def without(self, origin: SettingOrigin, name: str) -> SettingSources:
         """Return the sources after a reset of a setting."""
         keys = [tuple(name.split("."))]
         layers = self.layers
-        if origin in (Origin.PROJECT, Origin.UNTRUSTED):
+        if origin in (SettingOrigin.PROJECT, SettingOrigin.UNTRUSTED):
             layers = layers.without(keys)
-        elif origin is Origin.USER:
+        elif origin is SettingOrigin.USER:
             layers = replace(layers, user=without_settings(layers.user, keys))
         trust = self.project.trust
         left_out = [one for one in trust.left_out if one.name != name]

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdd_agent.commands.declaration import Command, Kind, Parameter, load_address
+from cdd_agent.commands.declaration import Command, Parameter, ValueKind, load_address
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import STEP_LABEL
 
@@ -52,10 +52,10 @@ class SlashCall(NamedTuple):
         Raises `BadInput`.
         """
         kinds = [each.kind for each in self.command.arguments]
-        if not self.arguments or kinds[0] is not Kind.TICKET:
+        if not self.arguments or kinds[0] is not ValueKind.TICKET:
             return None
         first = self.arguments[0]
-        if Kind.STEP in kinds and STEP_LABEL.fullmatch(first):
+        if ValueKind.STEP in kinds and STEP_LABEL.fullmatch(first):
             return None
         return tickets.find(first, by_part=True)
 

@@ -10,7 +10,7 @@ import re
 from enum import Enum
 
 from cdd_agent.commands.catalogue import CATALOGUE, terminal_commands
-from cdd_agent.commands.declaration import Command, Kind
+from cdd_agent.commands.declaration import Command, ValueKind
 
 _IN_SHELL = " in the shell"
 _IN_TERMINAL = " in a terminal"
@@ -73,4 +73,4 @@ def _takes_step(command: Command) -> bool:
     """True if the slash command takes the number of a step, which is `--step` in a
     terminal.
     """
-    return any(each.kind is Kind.STEP for each in command.arguments)
+    return any(each.kind is ValueKind.STEP for each in command.arguments)

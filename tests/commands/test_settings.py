@@ -7,7 +7,7 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.commands.setting_changes import (
-    Place,
+    SettingPlace,
     find_inherited,
     reset_setting,
     save_places,
@@ -15,8 +15,8 @@ from cdd_agent.commands.setting_changes import (
     usual_place,
 )
 from cdd_agent.commands.settings import (
-    Origin,
     Setting,
+    SettingOrigin,
     find_setting,
     list_settings,
     read_settings,
@@ -100,20 +100,20 @@ def test_each_setting_names_the_source_of_its_value(
         one.name: (one.value, one.origin, one.source.detail)
         for one in read_settings(sandbox.project)
     }
-    assert shown["approval"] == ("ask", Origin.PROJECT, ".cdd/config.yaml:2")
-    assert shown["budget.usd"] == ("2", Origin.PROJECT, ".cdd/config.yaml:4")
-    assert shown["budget.tokens"] == ("null", Origin.BUILT_IN, "")
-    assert shown["test_timeout"][:2] == ("20", Origin.USER)
+    assert shown["approval"] == ("ask", SettingOrigin.PROJECT, ".cdd/config.yaml:2")
+    assert shown["budget.usd"] == ("2", SettingOrigin.PROJECT, ".cdd/config.yaml:4")
+    assert shown["budget.tokens"] == ("null", SettingOrigin.BUILT_IN, "")
+    assert shown["test_timeout"][:2] == ("20", SettingOrigin.USER)
     assert shown["test_timeout"][2].endswith("config.yaml")
-    assert shown["effort"] == ("low", Origin.ENVIRONMENT, "CDD_EFFORT")
-    assert shown["max_attempts"] == ("7", Origin.COMMAND_LINE, "--max-attempts")
+    assert shown["effort"] == ("low", SettingOrigin.ENVIRONMENT, "CDD_EFFORT")
+    assert shown["max_attempts"] == ("7", SettingOrigin.COMMAND_LINE, "--max-attempts")
 
 
 @pytest.mark.usefixtures("config")
 async def test_a_value_of_the_session_says_so(sandbox: Sandbox) -> None:
     session = sandbox.session()
-    await save_setting(session, "jobs", "3", Place.SESSION)
-    assert setting(session, "jobs").origin is Origin.SESSION
+    await save_setting(session, "jobs", "3", SettingPlace.SESSION)
+    assert setting(session, "jobs").origin is SettingOrigin.SESSION
     assert session.project.config.jobs == 3
     assert load_config(sandbox.root, {}).jobs == 1
 
@@ -141,7 +141,7 @@ async def test_a_typed_value_is_read_by_the_type_of_its_setting(
     sandbox: Sandbox, name: str, typed: str, value: object
 ) -> None:
     session = sandbox.session()
-    for place in (Place.SESSION, Place.PROJECT, Place.USER):
+    for place in (SettingPlace.SESSION, SettingPlace.PROJECT, SettingPlace.USER):
         await save_setting(session, name, typed, place)
         current: object = session.project.config
         for key in name.split("."):
@@ -169,7 +169,7 @@ WRONG = [
 
 
 @each_row(("name", "typed", "reason"), WRONG)
-@pytest.mark.parametrize("place", [Place.PROJECT, Place.USER])
+@pytest.mark.parametrize("place", [SettingPlace.PROJECT, SettingPlace.USER])
 async def test_a_wrong_value_is_refused_and_changes_nothing(
     sandbox: Sandbox,
     config: Path,
@@ -177,7 +177,7 @@ async def test_a_wrong_value_is_refused_and_changes_nothing(
     name: str,
     typed: str,
     reason: str,
-    place: Place,
+    place: SettingPlace,
 ) -> None:
     session = sandbox.session()
     former = session.project.config
@@ -193,8 +193,8 @@ async def test_saving_keeps_the_comments_of_each_file(
     sandbox: Sandbox, config: Path, user_config: Path
 ) -> None:
     session = sandbox.session()
-    await save_setting(session, "approval", "auto", Place.PROJECT)
-    await save_setting(session, "theme", "nord", Place.USER)
+    await save_setting(session, "approval", "auto", SettingPlace.PROJECT)
+    await save_setting(session, "theme", "nord", SettingPlace.USER)
     assert config.read_text() == FILE.replace("ask ", '"auto" ')
     assert user_config.read_text() == '# Mine.\ntest_timeout: 20\ntheme: "nord"\n'
 
@@ -202,7 +202,7 @@ async def test_saving_keeps_the_comments_of_each_file(
 async def test_the_users_file_is_created_with_its_folder(sandbox: Sandbox) -> None:
     file = user_file()
     assert file is not None
-    await save_setting(sandbox.session(), "theme", "nord", Place.USER)
+    await save_setting(sandbox.session(), "theme", "nord", SettingPlace.USER)
     assert yaml.safe_load(file.read_text()) == {"theme": "nord"}
 
 
@@ -211,11 +211,11 @@ async def test_a_file_that_is_overridden_later_is_reported(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = sandbox.session()
-    remark = await save_setting(session, "approval", "auto", Place.USER)
+    remark = await save_setting(session, "approval", "auto", SettingPlace.USER)
     assert ".cdd/config.yaml" in remark
     assert "overrides" in remark
     monkeypatch.setenv("CDD_JOBS", "2")
-    remark = await save_setting(session, "jobs", "3", Place.PROJECT)
+    remark = await save_setting(session, "jobs", "3", SettingPlace.PROJECT)
     assert "CDD_JOBS" in remark
 
 
@@ -238,7 +238,7 @@ async def test_a_folder_that_cannot_be_written_restores_the_former_value(
     user_config.parent.write_text("a file")
     session = sandbox.session()
     with pytest.raises(BadInput):
-        await save_setting(session, "theme", "nord", Place.USER)
+        await save_setting(session, "theme", "nord", SettingPlace.USER)
     assert session.project.config.theme == "auto"
 
 
@@ -260,7 +260,7 @@ async def test_a_value_that_changed_since_it_was_shown_is_not_overwritten(
     seen = setting(session, "budget.usd")
     config.write_text(FILE.replace("usd: 2", "usd: 5"))
     with pytest.raises(BadInput, match="has changed"):
-        await save_setting(session, "budget.usd", "3", Place.PROJECT, seen)
+        await save_setting(session, "budget.usd", "3", SettingPlace.PROJECT, seen)
     assert "usd: 5" in config.read_text()
 
 
@@ -270,7 +270,7 @@ async def test_other_changes_of_the_file_are_kept(
     session = sandbox.session()
     seen = setting(session, "approval")
     config.write_text(f"{FILE}# new\ncommit: step\n")
-    await save_setting(session, "approval", "edits", Place.PROJECT, seen)
+    await save_setting(session, "approval", "edits", SettingPlace.PROJECT, seen)
     assert "# new\ncommit: step\n" in config.read_text()
 
 
@@ -302,7 +302,7 @@ async def test_a_reset_of_a_session_value_returns_to_the_files(
 ) -> None:
     sandbox.flags = {"max_attempts": 7}
     session = sandbox.session()
-    await save_setting(session, "budget.usd", "9", Place.SESSION)
+    await save_setting(session, "budget.usd", "9", SettingPlace.SESSION)
     outcome = await reset_setting(session, setting(session, "budget.usd"))
     assert outcome == "2 (project file .cdd/config.yaml:4)"
     assert session.project.config.budget.usd == 2
@@ -327,12 +327,12 @@ def test_the_usual_place_is_where_the_value_came_from(
     monkeypatch.setenv("CDD_EFFORT", "low")
     sandbox.flags = {"max_attempts": 7}
     usual = {one.name: usual_place(one) for one in read_settings(sandbox.project)}
-    assert usual["approval"] is Place.PROJECT
-    assert usual["test_timeout"] is Place.USER
-    assert usual["max_attempts"] is Place.SESSION
-    assert usual["effort"] is Place.PROJECT
-    assert usual["commit"] is Place.PROJECT
-    assert usual["theme"] is Place.USER
+    assert usual["approval"] is SettingPlace.PROJECT
+    assert usual["test_timeout"] is SettingPlace.USER
+    assert usual["max_attempts"] is SettingPlace.SESSION
+    assert usual["effort"] is SettingPlace.PROJECT
+    assert usual["commit"] is SettingPlace.PROJECT
+    assert usual["theme"] is SettingPlace.USER
 
 
 def test_a_setting_that_needs_trust_says_so(sandbox: Sandbox) -> None:
@@ -340,9 +340,9 @@ def test_a_setting_that_needs_trust_says_so(sandbox: Sandbox) -> None:
         one.name: {place.place: place.note for place in save_places(one)}
         for one in read_settings(sandbox.project)
     }
-    assert "must trust it" in places["test_command"][Place.PROJECT]
-    assert places["effort"][Place.PROJECT] == ""
-    assert Place.SESSION not in places["tickets_dir"]
+    assert "must trust it" in places["test_command"][SettingPlace.PROJECT]
+    assert places["effort"][SettingPlace.PROJECT] == ""
+    assert SettingPlace.SESSION not in places["tickets_dir"]
 
 
 @pytest.mark.usefixtures("config")
@@ -368,10 +368,10 @@ async def test_a_setting_of_the_shell_leaves_the_models_alone(
     session = sandbox.session()
     used: list[Config] = []
     session.use = used.append
-    await save_setting(session, "theme", "nord", Place.SESSION)
+    await save_setting(session, "theme", "nord", SettingPlace.SESSION)
     assert session.project.config.theme == "nord"
     assert used == []
-    await save_setting(session, "jobs", "2", Place.SESSION)
+    await save_setting(session, "jobs", "2", SettingPlace.SESSION)
     assert len(used) == 1
 
 
@@ -386,6 +386,6 @@ def test_without_a_home_a_setting_that_needs_trust_stays_in_the_session(
         name: [place.place for place in save_places(one)]
         for name, one in settings.items()
     }
-    assert offered["test_command"] == [Place.SESSION]
-    assert offered["effort"] == [Place.SESSION, Place.PROJECT]
-    assert usual_place(settings["theme"]) is Place.PROJECT
+    assert offered["test_command"] == [SettingPlace.SESSION]
+    assert offered["effort"] == [SettingPlace.SESSION, SettingPlace.PROJECT]
+    assert usual_place(settings["theme"]) is SettingPlace.PROJECT

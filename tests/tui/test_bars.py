@@ -8,8 +8,8 @@ from cdd_agent.cost import Cost
 from cdd_agent.tui.widgets import bars
 from cdd_agent.tui.widgets.bars import ActivityBar
 from cdd_agent.tui.widgets.status_line import (
-    Place,
     StatusLine,
+    StatusPlace,
     StatusValues,
     cost_with_unit,
     lay_out_status,
@@ -126,7 +126,7 @@ def test_a_status_line_of_any_width_is_whole(
     cost: Cost,
 ) -> None:
     ticket, branch, model = texts
-    place = Place(folder, branch, agent, ticket)
+    place = StatusPlace(folder, branch, agent, ticket)
     row = lay_out_status(place, StatusValues(model, context, cost), width).plain
     assert cell_len(row) == width or (cell_len(row) < width and "ctx" not in row)
     assert agent in row

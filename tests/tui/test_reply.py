@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.edits import compare, compare_beginning
 from cdd_agent.tui.transcript.lines import TranscriptLine
-from cdd_agent.tui.transcript.reply import ReplyLines
+from cdd_agent.tui.transcript.reply import ReplyDrawer
 from tests.support.projects import SLUG, Sandbox, Step, check
 from tests.support.tables import each_row
 from tests.tui.held_model import HeldModel
@@ -79,7 +79,7 @@ def rows(lines: Iterable[TranscriptLine], width: int = 60) -> list[str]:
 
 
 def drawn(text: str, cuts: Iterable[int] = ()) -> list[TranscriptLine]:
-    reply = ReplyLines(DiffLayout())
+    reply = ReplyDrawer(DiffLayout())
     lines: list[TranscriptLine] = []
     for start, end in pairwise([0, *sorted(cuts), len(text)]):
         lines += reply.feed(text[start:end])
@@ -90,7 +90,7 @@ def drawn(text: str, cuts: Iterable[int] = ()) -> list[TranscriptLine]:
 
 def halfway(text: str, end: str) -> list[str]:
     """The rows when the reply has come up to this text."""
-    reply = ReplyLines(DiffLayout())
+    reply = ReplyDrawer(DiffLayout())
     settled = reply.feed(text[: text.index(end) + len(end)])
     return rows([*settled, *reply.tail()])
 
@@ -262,7 +262,7 @@ LONG = {
 def test_a_long_reply_takes_time_in_proportion(text: str) -> None:
     def measure(part: str) -> float:
         started = perf_counter()
-        reply = ReplyLines(DiffLayout())
+        reply = ReplyDrawer(DiffLayout())
         for start in range(0, len(part), 1_000):
             reply.feed(part[start : start + 1_000])
             reply.tail()

@@ -6,10 +6,10 @@ from cdd_agent.commands.declaration import (
     Command,
     Front,
     Group,
-    Kind,
     SlashFront,
     TerminalFront,
     Times,
+    ValueKind,
     argument,
     described_json,
     option,
@@ -21,7 +21,7 @@ _STEP = (
         "step",
         "STEP",
         "the number of the step in the plan (default: the last step)",
-        Kind.STEP,
+        ValueKind.STEP,
         Times.OPTIONAL,
         only=Front.SHELL,
     ),
@@ -29,7 +29,7 @@ _STEP = (
         "--step",
         "N",
         "the number of the step in the plan (default: the last step)",
-        Kind.STEP,
+        ValueKind.STEP,
     ),
 )
 
@@ -119,7 +119,7 @@ CHANGES = (
                 "--root",
                 "DIR",
                 "the only folder that edits may change (default: the project)",
-                Kind.PATH,
+                ValueKind.PATH,
             ),
             switch("--dry-run", "show the changes as a diff and write nothing"),
             described_json(
@@ -158,7 +158,7 @@ CHANGES = (
                 "DIR",
                 "the only folder that actions may change; its settings are used"
                 " (default: the project)",
-                Kind.PATH,
+                ValueKind.PATH,
             ),
             switch("--yes", "approve every action"),
             described_json("print the report as one JSON object, and nothing else"),

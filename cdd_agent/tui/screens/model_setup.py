@@ -74,7 +74,7 @@ DEMO = "demo"
 _LONGEST_MASK = 30
 
 
-class Page(Struct, frozen=True):
+class SetupPage(Struct, frozen=True):
     """One view of the dialog. Without `take` it is a list, and typing filters it."""
 
     title: str
@@ -91,9 +91,9 @@ class Page(Struct, frozen=True):
     """The row for a typed name that no row has."""
 
 
-def _key_page(name: str, about: str, take: Callable[[str], None]) -> Page:
+def _key_page(name: str, about: str, take: Callable[[str], None]) -> SetupPage:
     """Return the page that asks for the key of a provider or server."""
-    return Page(
+    return SetupPage(
         f"{name}: API key",
         "Enter: try the key · Esc: back",
         about,
@@ -133,7 +133,7 @@ class ModelSetup(Chooser):
         self._environment = environment
         self._guard = EnterGuard(clock)
         self._sources: dict[str, SourceRow] = {}
-        self._pages: list[Page] = []
+        self._pages: list[SetupPage] = []
         self._searches_for = ""
         """The running search, in words; empty if there is none."""
         self._answers = 0
@@ -154,11 +154,11 @@ class ModelSetup(Chooser):
 
     # pages
 
-    def _open(self, page: Page) -> None:
+    def _open(self, page: SetupPage) -> None:
         self._pages.append(page)
         self._show_page()
 
-    def _replace(self, page: Page) -> None:
+    def _replace(self, page: SetupPage) -> None:
         """Show a page in place of the one that led to it."""
         self._pages.pop()
         self._open(page)
@@ -186,7 +186,7 @@ class ModelSetup(Chooser):
 
     def _page_of_sources(
         self, title: str, sources: Sequence[SourceRow], back: str
-    ) -> Page:
+    ) -> SetupPage:
         rows = []
         for source in sources:
             self._sources[source.title] = source
@@ -194,22 +194,22 @@ class ModelSetup(Chooser):
                 Row(source.title, source.title, source.detail, section=source.section)
             )
         keys = f"↑↓: choose · Enter: continue · {back}"
-        return Page(title, keys, rows=tuple(rows), choose=self._choose_source)
+        return SetupPage(title, keys, rows=tuple(rows), choose=self._choose_source)
 
-    def _page_of_key(self, provider: str, problem: str = "") -> Page:
+    def _page_of_key(self, provider: str, problem: str = "") -> SetupPage:
         about = ask_for_key(provider)
         if problem:
             about = f"{problem}\n\n{about}"
         take = partial(self._take_key, provider)
         return _key_page(title_of(provider), about, take)
 
-    def _page_of_server_key(self, wanted: KeyWanted) -> Page:
+    def _page_of_server_key(self, wanted: KeyWanted) -> SetupPage:
         about = f"{wanted.reason}\n\n{ask_for_server_key()}"
         take = partial(self._take_server_key, wanted.api_base)
         return _key_page(wanted.api_base, about, take)
 
-    def _page_of_address(self, about: str = "") -> Page:
-        return Page(
+    def _page_of_address(self, about: str = "") -> SetupPage:
+        return SetupPage(
             "A server that speaks OpenAI's protocol",
             "Enter: look for models there · Esc: back",
             about or "The address of the server, such as http://127.0.0.1:8080/v1",
@@ -217,7 +217,9 @@ class ModelSetup(Chooser):
             prompt="type or paste the address",
         )
 
-    def _page_of_models(self, provider: str, models: Sequence[str], note: str) -> Page:
+    def _page_of_models(
+        self, provider: str, models: Sequence[str], note: str
+    ) -> SetupPage:
         def row(model: str) -> Row:
             name = model.removeprefix(f"{provider}/")
             return Row(model, name, describe_model(provider, model))
@@ -226,7 +228,7 @@ class ModelSetup(Chooser):
             model = f"{provider}/{name.removeprefix(f'{provider}/')}"
             return Row(model, name, "not in the list: use it anyway")
 
-        return Page(
+        return SetupPage(
             f"{title_of(provider)}: model",
             "↑↓ or type · Enter: use for this project · Esc: back",
             note,
@@ -236,7 +238,7 @@ class ModelSetup(Chooser):
             own_name=own_name,
         )
 
-    def _page_of_offers(self, offers: Sequence[OfferedModel]) -> Page:
+    def _page_of_offers(self, offers: Sequence[OfferedModel]) -> SetupPage:
         by_name = {offer.name: offer for offer in offers}
 
         def choose(name: str) -> None:
@@ -245,7 +247,7 @@ class ModelSetup(Chooser):
 
         server = offers[0].server
         about = "" if offers[0].api_base.endswith(server) else offers[0].api_base
-        return Page(
+        return SetupPage(
             f"{server}: model",
             "↑↓ or type · Enter: use for this project · Esc: back",
             about,

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.setting_changes import Place, save_setting
+from cdd_agent.commands.setting_changes import SettingPlace, save_setting
 from cdd_agent.commands.settings import find_setting
 from cdd_agent.settings.reading import user_file
 from cdd_agent.tui.screens.beginning import set_up_model
@@ -87,7 +87,7 @@ async def _save_theme(session: Session, name: str) -> str:
     Return the outcome in words. Raises `CddError`.
     """
     path = user_file()
-    place = Place.USER if path else Place.SESSION
+    place = SettingPlace.USER if path else SettingPlace.SESSION
     remark = await save_setting(session, "theme", name, place)
     where = f"saved in {path}" if path else "until cdd ends"
     return f"Theme {name}, {where}. {remark}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cdd_agent.commands.completing import find_models
-from cdd_agent.commands.settings import Origin, Setting
+from cdd_agent.commands.settings import Setting, SettingOrigin
 from cdd_agent.tui.screens.setting_places import ResetDialog, SaveDialog
 from cdd_agent.tui.screens.setting_values import OTHER, ChoiceList, ValueField
 from cdd_agent.tui.screens.theme_list import ThemeList
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from cdd_agent.session import Session
     from cdd_agent.tui.app import Shell
 
-_TEMPORARY = (Origin.SESSION, Origin.COMMAND_LINE, Origin.ENVIRONMENT)
+_TEMPORARY = (
+    SettingOrigin.SESSION,
+    SettingOrigin.COMMAND_LINE,
+    SettingOrigin.ENVIRONMENT,
+)
 """Origins of values that the user may want to save unchanged."""
 
 

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from cdd_agent.commands.setting_changes import (
-    Place,
+    SettingPlace,
     reset_setting,
     save_places,
     save_setting,
@@ -119,7 +119,7 @@ class SaveDialog(SettingDialog):
             self._setting,
         )
         title = self._setting.description.title
-        if place.place is Place.SESSION:
+        if place.place is SettingPlace.SESSION:
             return f"{title}: {self._value} in this session. {remark}"
         return f"Saved {title}: {self._value} in {place.path}. {remark}"
 

@@ -41,9 +41,7 @@ _NET_LINES = 200
 _LAST_LINES = 8
 """Shown lines of output that is opened a little."""
 _LONG_COMMAND = 60
-"""Characters from which on a command stands below its header, too: there the end may be
-cut.
-"""
+"""Characters of a command that is not repeated below its header."""
 _GLIMPSE = 4
 """Lines that are shown of a check's output while it comes."""
 _MOST_ROWS, _MOST_CHARACTERS = 40, 4_000
@@ -225,49 +223,59 @@ def reply_block(text: str, transcript: Transcript) -> Foldable:
 
 
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
-    """The result of a tool's call."""
-    use = _one_line(tool_use(event))
-    if event.files:
+    """Return the result of a tool's call: the diffs of its files, or its output."""
+    title = _one_line(tool_use(event))
+    if not event.files:
+        yield _output_block(event, title)
+    elif len(event.files) == 1:
+        yield _file_block(title, event.files[0], layout)
+    else:
         for file in event.files:
-            yield _file_block(
-                use if len(event.files) == 1 else f"edit {_one_line(file.path)}",
-                file,
-                layout,
-            )
-        return
+            yield _file_block(f"edit {_one_line(file.path)}", file, layout)
+
+
+def _output_block(event: ToolFinished, title: str) -> Foldable:
+    """Return the output of a tool below its call."""
     is_command = event.tool == "execute_command"
-    remarks = [f"exit code {event.exit_code}"] if event.exit_code else []
+    parts = []
+    # the header may cut a long command
+    if is_command and _is_long_command(event.target):
+        parts.append((event.target, _words(event.target, "action")))
+    # an exit code explains itself
     if event.problem and not event.exit_code:
+        parts.append((event.problem, _words(event.problem, "problem")))
+    if event.output:
+        parts.append((event.output, _output(event.output)))
+    text, body = title, list[TranscriptLine]()
+    for part_text, part_lines in parts:
+        text += f"\n{part_text}"
+        body += part_lines
+    header = FoldHeader(
+        fold=Fold(Opening.SOME if event.problem else Opening.HEADER),
+        title=title,
+        remark=_tool_remark(event),
+        remark_ink="problem" if event.problem else "remark",
+        title_marks=_verb(title),
+        ink="action",
+    )
+    sample = -_LAST_LINES if is_command else _LAST_LINES
+    return Foldable(header, body, text, sample=sample)
+
+
+def _is_long_command(command: str) -> bool:
+    return len(command) > _LONG_COMMAND or "\n" in command.strip()
+
+
+def _tool_remark(event: ToolFinished) -> str:
+    """Return how a tool's call ended, and how long it took."""
+    remarks = []
+    if event.exit_code:
+        remarks.append(f"exit code {event.exit_code}")
+    elif event.problem:
         remarks.append("failed")
     if event.exit_code is not None or event.seconds >= 1:
         remarks.append(_in_seconds(event.seconds))
-    body, texts = list[TranscriptLine](), list[str]()
-    if is_command and (
-        len(event.target) > _LONG_COMMAND or "\n" in event.target.strip()
-    ):
-        texts.append(event.target)
-        body += _words(event.target, "action")
-    if event.problem and not event.exit_code:
-        texts.append(event.problem)
-        body += _words(event.problem, "problem")
-    if event.output:
-        texts.append(event.output)
-        body += _output(event.output)
-    fold = Fold(Opening.SOME if event.problem else Opening.HEADER)
-    header = FoldHeader(
-        fold=fold,
-        title=use,
-        remark=" · ".join(remarks),
-        remark_ink="problem" if event.problem else "remark",
-        title_marks=_verb(use),
-        ink="action",
-    )
-    yield Foldable(
-        header,
-        body,
-        "\n".join((use, *texts)),
-        sample=-_LAST_LINES if is_command else _LAST_LINES,
-    )
+    return " · ".join(remarks)
 
 
 def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldable]:
@@ -281,7 +289,7 @@ def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldab
 
 
 def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
-    """The changes of a step, file by file, opened."""
+    """Return the changes of a step, an open block for each file."""
     for file in diff_files(event.diff, layout):
         title = file.path or event.title
         header = FoldHeader(

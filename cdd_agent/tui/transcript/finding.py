@@ -16,7 +16,7 @@ class Hit(NamedTuple):
     nth: int
 
 
-class Place(NamedTuple):
+class HitPlace(NamedTuple):
     """A hit in the current layout."""
 
     line: TranscriptLine
@@ -46,10 +46,10 @@ class Search:
         ]
         self.current = self.hits.index(before) if before in self.hits else 0
 
-    def place(self, hit: Hit) -> Place | None:
+    def place(self, hit: Hit) -> HitPlace | None:
         """Return the current place; None if the line is now laid out with less text."""
         places = [
-            Place(part, start, end)
+            HitPlace(part, start, end)
             for part in hit.line.laid_out()
             for start, end in self.spans(part.text)
         ]

@@ -11,7 +11,7 @@ from cdd_agent.tui.transcript.folds import FoldHeader
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.output import OutputLines
-from cdd_agent.tui.transcript.reply import ReplyLines
+from cdd_agent.tui.transcript.reply import ReplyDrawer
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, BlockPart
 
 MOST_HELD = 1_000_000
@@ -37,7 +37,7 @@ class LineMaker(Protocol):
 
 GROWING: dict[BlockKind, Callable[[], LineMaker]] = {
     BlockKind.MARKDOWN: MarkdownLines,
-    BlockKind.REPLY: lambda: ReplyLines(DiffLayout()),
+    BlockKind.REPLY: lambda: ReplyDrawer(DiffLayout()),
     BlockKind.OUTPUT: OutputLines,
     BlockKind.THOUGHTS: thoughts,
 }
@@ -76,9 +76,9 @@ class LiveBlock:
         return self._maker.header if isinstance(self._maker, FoldedOutput) else None
 
     @property
-    def reply(self) -> ReplyLines | None:
+    def reply(self) -> ReplyDrawer | None:
         """The maker of its lines, if it is a reply."""
-        return self._maker if isinstance(self._maker, ReplyLines) else None
+        return self._maker if isinstance(self._maker, ReplyDrawer) else None
 
     @property
     def rest(self) -> str:

@@ -24,7 +24,7 @@ _MARK_CHARACTERS = frozenset("`~<>=+-*@# \t")
 """A beginning of a line that has only these may become a mark, and is not shown."""
 
 
-class ReplyLines:
+class ReplyDrawer:
     """Makes lines of a reply that arrives in chunks. Every way to cut it gives the same
     lines.
     """

@@ -35,7 +35,7 @@ from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 from cdd_agent.tui.transcript.live import GROWING, LiveBlock
 from cdd_agent.tui.transcript.painting import Overlay, RowPainter
 from cdd_agent.tui.transcript.places import PlaceFinder, WebPlace
-from cdd_agent.tui.transcript.reply import ReplyLines
+from cdd_agent.tui.transcript.reply import ReplyDrawer
 from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, BlockPart, Scrollback
 from cdd_agent.tui.transcript.selection import selected_text
 
@@ -356,9 +356,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             return LiveBlock(kind, above, self.make_reply())
         return LiveBlock(kind, above)
 
-    def make_reply(self) -> ReplyLines:
+    def make_reply(self) -> ReplyDrawer:
         """Return a maker of lines for a reply, with the layout of this transcript."""
-        return ReplyLines(self.diff_layout, self._root)
+        return ReplyDrawer(self.diff_layout, self._root)
 
     def _draw_soon(self) -> None:
         if not self._drawing_is_due and self.is_mounted:

@@ -48,7 +48,7 @@ class _InSight(_Mixin):
     around = _AROUND
     """Rows of the other widgets."""
 
-    class Moved(Message):
+    class VisiblePartMoved(Message):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -70,10 +70,10 @@ class _InSight(_Mixin):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Moved())
+        self.post_message(self.VisiblePartMoved())
 
     def on_resize(self) -> None:
-        self.post_message(self.Moved())
+        self.post_message(self.VisiblePartMoved())
 
     def move(self, key: str) -> None:
         page, end = self.size.height, self.max_scroll_y
@@ -131,7 +131,7 @@ class _Diffs(_InSight, Transcript, can_focus=False):
         self.add(BlockKind.OUTPUT, "\n".join(about))
         show_diff(self, diff)
         self.scroll_home(animate=False, immediate=True)
-        self.call_after_refresh(self.post_message, self.Moved())
+        self.call_after_refresh(self.post_message, self.VisiblePartMoved())
 
 
 class Question(GuardedWidget, Vertical):
@@ -222,7 +222,7 @@ class Question(GuardedWidget, Vertical):
     def scroll_by(self, key: str) -> None:
         self._view.move(key)
 
-    @on(_InSight.Moved)
+    @on(_InSight.VisiblePartMoved)
     def _show_hidden_lines(self) -> None:
         """Show how many lines are hidden above and below."""
         if not self._view.is_laid_out:

@@ -19,7 +19,7 @@ from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 
 
-class Place(NamedTuple):
+class StatusPlace(NamedTuple):
     """Where the user is, on the left."""
 
     folder: str
@@ -43,7 +43,7 @@ class StatusValues(NamedTuple):
     """The cost of this session's model calls."""
 
 
-class _Part(NamedTuple):
+class _StatusPart(NamedTuple):
     text: str
     style: str = ""
 
@@ -89,12 +89,12 @@ class StatusLine(GuardedWidget, Widget):
         self._folder = folder
 
     def render(self) -> Content:
-        place = Place(self._folder, self.branch, self.agent, self.ticket)
+        place = StatusPlace(self._folder, self.branch, self.agent, self.ticket)
         values = StatusValues(self.model, self.context, self.cost)
         return lay_out_status(place, values, self.size.width)
 
 
-def lay_out_status(place: Place, values: StatusValues, width: int) -> Content:
+def lay_out_status(place: StatusPlace, values: StatusValues, width: int) -> Content:
     """Return the row, which takes `width` cells if it has parts on both sides."""
     parts = _fitting_parts(place, values, width)
     left = [parts[name] for name in _LEFT if name in parts]
@@ -106,7 +106,9 @@ def lay_out_status(place: Place, values: StatusValues, width: int) -> Content:
     return Content.assemble(*_spaced(left), " " * space, *_spaced(right))
 
 
-def _fitting_parts(place: Place, values: StatusValues, width: int) -> dict[str, _Part]:
+def _fitting_parts(
+    place: StatusPlace, values: StatusValues, width: int
+) -> dict[str, _StatusPart]:
     """Return the parts for which the row has room, by name."""
     for limits in _LIMITS:
         parts = _left_parts(place, limits) | _right_parts(values, limits)
@@ -120,44 +122,44 @@ def _fitting_parts(place: Place, values: StatusValues, width: int) -> dict[str, 
     return {"agent": agent._replace(text=shorten(agent.text, width))}
 
 
-def _left_parts(place: Place, limits: _Limits) -> dict[str, _Part]:
+def _left_parts(place: StatusPlace, limits: _Limits) -> dict[str, _StatusPart]:
     folder, branch, agent, ticket = map(sanitize_for_display, place)
     if ticket:
         agent = f"{agent} · {shorten(ticket, limits.ticket)}"
     if branch:
-        branch_part = _Part(f"⎇ {shorten(branch, limits.place)}")
+        branch_part = _StatusPart(f"⎇ {shorten(branch, limits.place)}")
     else:
-        branch_part = _Part("⎇ –", _UNKNOWN)
+        branch_part = _StatusPart("⎇ –", _UNKNOWN)
     return {
-        "folder": _Part(shorten(folder, limits.place)),
+        "folder": _StatusPart(shorten(folder, limits.place)),
         "branch": branch_part,
-        "agent": _Part(agent, "bold"),
+        "agent": _StatusPart(agent, "bold"),
     }
 
 
-def _right_parts(values: StatusValues, limits: _Limits) -> dict[str, _Part]:
+def _right_parts(values: StatusValues, limits: _Limits) -> dict[str, _StatusPart]:
     is_spent = values.cost.tokens > 0
     parts = {
         "model": _model_part(values.model, limits.model),
-        "context": _Part(
+        "context": _StatusPart(
             f"ctx {values.context or '–'}", "" if values.context else _UNKNOWN
         ),
-        "cost": _Part(cost_with_unit(values.cost), "" if is_spent else _UNKNOWN),
+        "cost": _StatusPart(cost_with_unit(values.cost), "" if is_spent else _UNKNOWN),
     }
     for name, column in _COLUMNS.items():
         text, style = parts[name]
-        parts[name] = _Part(" " * (column - cell_len(text)) + text, style)
+        parts[name] = _StatusPart(" " * (column - cell_len(text)) + text, style)
     return parts
 
 
-def _model_part(model: str | None, limit: int) -> _Part:
+def _model_part(model: str | None, limit: int) -> _StatusPart:
     if model is None:
-        return _Part("no model", _UNKNOWN)
+        return _StatusPart("no model", _UNKNOWN)
     name = sanitize_for_display(model)
     if cell_len(name) > limit:
         # the end tells models of one provider apart
         name = name.rpartition("/")[2]
-    return _Part(shorten(name, limit, keep_end=True))
+    return _StatusPart(shorten(name, limit, keep_end=True))
 
 
 def cost_with_unit(cost: Cost) -> str:
@@ -179,12 +181,12 @@ def shorten(text: str, cells: int, *, keep_end: bool = False) -> str:
     return f"…{kept}" if keep_end else f"{kept}…"
 
 
-def _cells(parts: Sequence[_Part]) -> int:
+def _cells(parts: Sequence[_StatusPart]) -> int:
     """Return the cells of these parts, and of the gaps between them."""
     return cell_len((" " * _GAP).join(part.text for part in parts))
 
 
-def _spaced(parts: Sequence[_Part]) -> Iterator[tuple[str, str]]:
+def _spaced(parts: Sequence[_StatusPart]) -> Iterator[tuple[str, str]]:
     """Yield the texts and styles of parts, with gaps between them."""
     for number, part in enumerate(parts):
         if number:
