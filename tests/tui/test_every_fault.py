@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from textual import events
 from textual.app import App
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import OptionList
 
@@ -27,6 +28,7 @@ from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.declaration import load_address
 from cdd_agent.commands.registry import commands
+from cdd_agent.commands.settings import read_settings
 from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
 from cdd_agent.events.question_events import ChangesProposed, CommandProposed
 from cdd_agent.events.ticket_events import SpecShown
@@ -36,6 +38,9 @@ from cdd_agent.trust import ProjectSetting
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.inspector.screen import InspectorScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup
+from cdd_agent.tui.screens.setting_places import ResetDialog, SaveDialog
+from cdd_agent.tui.screens.setting_values import ChoiceList, ValueField
+from cdd_agent.tui.screens.theme_list import ThemeList
 from cdd_agent.tui.screens.wish import Wish
 from cdd_agent.tui.terminal_input.driver_messages import (
     BackgroundReported,
@@ -335,6 +340,40 @@ async def on_screens(person: Person, left: set[str]) -> None:
             await home(person)
 
 
+async def in_the_settings(person: Person, left: set[str]) -> None:
+    kinds = ("ChoiceList", "ValueField", "SettingDialog", "SaveDialog", "ResetDialog")
+    if not any(name.startswith((*kinds, "ThemeList", "SettingsS")) for name in left):
+        return
+    session = person.app.session
+    assert session is not None
+    settings = {one.name: one for one in read_settings(session.project)}
+    attempts = settings["max_attempts"]
+    dialogs: tuple[Callable[[], Screen[Any]], ...] = (
+        lambda: ChoiceList("Effort", {"low": "less", "high": "more"}, "low"),
+        lambda: ThemeList("dark", "dark"),
+        lambda: ValueField(attempts),
+        lambda: SaveDialog(session, attempts, "4"),
+        lambda: ResetDialog(session, attempts, "3"),
+    )
+    for make in dialogs:
+        for pressed in (
+            ("x", "backspace", "down", "up", "right", "left", "ctrl+u"),
+            ("enter",),
+        ):
+            # the dialogs are as new again after each fault
+            for _ in range(2):
+                person.app.push_screen(make())
+                await person.pilot.pause()
+                await keys(person, *pressed)
+                await person.until(lambda: not list(person.app.workers))
+                await home(person)
+    for _ in range(3):
+        await keys(person, "f5")
+        await is_open(person)
+        await keys(person, "down", "ctrl+r")
+        await home(person)
+
+
 IN_THE_INSPECTOR = (
     ("1", "left_square_bracket", "n", "p", "ctrl+up", "left", "n", "e"),
     ("2", "home", "down", "pagedown", "left", "right", "enter"),
@@ -514,6 +553,7 @@ AROUND = (
     in_a_run,
     in_the_inspector,
     on_screens,
+    in_the_settings,
     in_questions,
     in_the_question_about_trust,
 )
