@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdd_agent.commands.declaration import Command, Parameter, ValueKind, load_address
 from cdd_agent.errors import BadInput
+from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import STEP_LABEL
 
 if TYPE_CHECKING:
@@ -61,8 +62,11 @@ class SlashCall(NamedTuple):
 
 
 async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
-    """Emit each event as soon as a thread yields it."""
-    while (event := await asyncio.to_thread(next, events, None)) is not None:
+    """Emit each event as soon as a thread yields it. If the user stops the command, no
+    one waits for the thread.
+    """
+    find_next = partial(next, events, None)
+    while (event := await in_thread(find_next, name="command")) is not None:
         session.emit(event)
 
 
