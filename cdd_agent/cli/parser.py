@@ -240,7 +240,7 @@ def _split(
 
 def _is_optional_ticket(parameter: Parameter) -> bool:
     """True if an empty text, as a variable of a script may be, means no ticket."""
-    return parameter.kind is Kind.TICKET and not parameter.is_required
+    return parameter.kind is ValueKind.TICKET and not parameter.is_required
 
 
 def _slash_line(command: Command, typed: Mapping[str, Any]) -> str:
