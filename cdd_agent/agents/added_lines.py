@@ -9,4 +9,9 @@ GO_DEEPER = (
     " ask about that."
 )
 GO_ON = "Go on."
-ADDED_LINES = frozenset({BEGIN, GO_DEEPER, GO_ON})
+_FORMER_BEGIN = (
+    "I have opened this ticket. Look around where it is about, then begin with your"
+    " first questions."
+)
+"""`BEGIN` in notes that an earlier version of the program saved."""
+ADDED_LINES = frozenset({BEGIN, GO_DEEPER, GO_ON, _FORMER_BEGIN})

@@ -8,7 +8,7 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.without_screen import open_for_reading
 from cdd_agent.cli.working import Output
 from cdd_agent.engine.change_history import ChangeHistory, list_changes
-from cdd_agent.engine.outside import CHANGE_NAME, OutsideChange, OutsideChanges
+from cdd_agent.engine.outside import OutsideChange, OutsideChanges
 from cdd_agent.engine.outside_undo import OutsideUndoing
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
@@ -16,11 +16,6 @@ from cdd_agent.printer import JsonPrinter, TextPrinter
 from cdd_agent.redaction import Redactor
 
 Word = Literal["undo", "redo", "diff"]
-
-
-def is_about_outside(slug: str) -> bool:
-    """True if this names a change of the list of changes, not a ticket."""
-    return CHANGE_NAME.fullmatch(slug) is not None
 
 
 def go_through_outside(

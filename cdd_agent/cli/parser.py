@@ -233,9 +233,14 @@ def _split(
         elif isinstance(value, list):
             # `argparse` also returns a list, an empty one, for `--` as the last word
             arguments += value
-        elif value or (value == "" and parameter.is_required):
+        elif value or (value == "" and not _is_optional_ticket(parameter)):
             arguments.append(value)
     return arguments, flags
+
+
+def _is_optional_ticket(parameter: Parameter) -> bool:
+    """True if an empty text, as a variable of a script may be, means no ticket."""
+    return parameter.kind is ValueKind.TICKET and not parameter.is_required
 
 
 def _slash_line(command: Command, typed: Mapping[str, Any]) -> str:

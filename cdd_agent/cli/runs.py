@@ -22,7 +22,7 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.land import in_own_tree
 from cdd_agent.cli.many import execute_many
 from cdd_agent.cli.orders import ExecOptions, read_order
-from cdd_agent.cli.outside import go_through_outside, is_about_outside, list_all
+from cdd_agent.cli.outside import go_through_outside, list_all
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output, frontend_for, preparing_model
@@ -41,6 +41,7 @@ from cdd_agent.redaction import Redactor
 from cdd_agent.run_wiring import keeping_lease, prepare_model
 from cdd_agent.settings.writing import only_model
 from cdd_agent.tickets.plan import NoSuchStep
+from cdd_agent.tickets.slugs import is_change_name
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring import Wiring
 
@@ -96,7 +97,7 @@ def undo(
         )
     if lists:
         return list_all(invocation, as_json=as_json)
-    if slug is None or is_about_outside(slug):
+    if slug is None or is_change_name(slug):
         _refuse_step_without_ticket(step)
         return go_through_outside(invocation, "undo", name=slug, as_json=as_json)
     return _work_on_run(
@@ -108,7 +109,7 @@ def undo(
 
 
 def redo(invocation: Invocation, *, slug: str | None, as_json: bool) -> int:
-    if slug is None or is_about_outside(slug):
+    if slug is None or is_change_name(slug):
         return go_through_outside(invocation, "redo", name=slug, as_json=as_json)
     return _work_on_run(invocation, slug, lambda engine: engine.redo(), as_json=as_json)
 
@@ -116,7 +117,7 @@ def redo(invocation: Invocation, *, slug: str | None, as_json: bool) -> int:
 def diff(
     invocation: Invocation, *, slug: str | None, step: str | None, as_json: bool
 ) -> int:
-    if slug is None or is_about_outside(slug):
+    if slug is None or is_change_name(slug):
         _refuse_step_without_ticket(step)
         return go_through_outside(invocation, "diff", name=slug, as_json=as_json)
     return _work_on_run(

@@ -101,6 +101,9 @@ class AddedCommands:
         summary = require_type(extension.summary, str)
         for parameter in extension.parameters:
             require_type(parameter, Parameter)
+            if parameter.offers:
+                # it would be called at each key
+                raise ValueError(f"{parameter.name} has `offers`, which is cdd's own")
         self.full_names[name] = full_name
         sentences = require_type(extension.help, str) or f"{summary}."
         front = SlashFront(f"{sentences} Added by the package {package}.", f"/{name}")
@@ -130,9 +133,10 @@ class _GuardedRun:
                 raise TypeError("run returned a text instead of yielding texts")
             for text in texts:
                 yield Answer(require_type(text, str))
-        except CddError:
+        except (CddError, GeneratorExit):
             raise
-        except Exception as error:
+        # also `sys.exit`, which would end the shell
+        except BaseException as error:
             _log.exception("The command %s failed", self._full_name)
             raise CommandFailed(
                 f"The command {self._full_name} failed: {type(error).__name__}:"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from cdd_agent.commands.catalogue import CATALOGUE
-from cdd_agent.engine.outside import CHANGE_NAME
 from cdd_agent.errors import BadInput
 from cdd_agent.session import Session
 from cdd_agent.tickets.plan import STEP_LABEL
+from cdd_agent.tickets.slugs import is_change_name
 
 
 async def undo(
@@ -50,7 +50,7 @@ def _is_change(which: Sequence[str]) -> bool:
     """True if the arguments name a change outside of tickets. Raises `BadInput` if a
     step follows.
     """
-    if not CHANGE_NAME.fullmatch(which[0]):
+    if not is_change_name(which[0]):
         return False
     if len(which) > 1:
         raise BadInput(f"{which[0]} has no steps; nothing was done")
@@ -75,6 +75,8 @@ async def _tell_run(
         raise BadInput(
             f"{wrong!r} is not the number of a step; nothing was done", hint=usage
         )
+    if len(steps) > (0 if word == "redo" else 1):
+        raise BadInput(f"{steps[-1]} is too much; nothing was done", hint=usage)
     ticket = session.find_ticket(named[0] if named else None)
     if ticket is None:
         raise BadInput(f"Which ticket? {usage}")

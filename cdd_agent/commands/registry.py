@@ -136,6 +136,8 @@ def _hint_for_call(call: SlashCall, session: Session | None) -> str:
             ticket = call.find_ticket(session.project.tickets)
         except BadInput as error:
             return _refusal(error)
+    if call.change:
+        return f"Enter: {call.command.name} {call.change}"
     summary = call.command.summary
     effect = f"{summary[:1].lower()}{summary[1:]}"
     if ticket is None or ticket.slug in call.arguments:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdd_agent.commands.declaration import Command, Parameter, ValueKind, load_address
+from cdd_agent.commands.declaration import (
+    Command,
+    Group,
+    Parameter,
+    ValueKind,
+    load_address,
+)
 from cdd_agent.errors import BadInput
+from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import STEP_LABEL
+from cdd_agent.tickets.slugs import is_change_name
 
 if TYPE_CHECKING:
     from cdd_agent.events.stream import Event
@@ -57,12 +65,26 @@ class SlashCall(NamedTuple):
         first = self.arguments[0]
         if ValueKind.STEP in kinds and STEP_LABEL.fullmatch(first):
             return None
+        if self.change:
+            return None
         return tickets.find(first, by_part=True)
+
+    @property
+    def change(self) -> str:
+        """The change outside of tickets that the first argument names; empty if it
+        names none.
+        """
+        is_about_changes = self.command.group is Group.CHANGES
+        first = self.arguments[0] if self.arguments else ""
+        return first if is_about_changes and is_change_name(first) else ""
 
 
 async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
-    """Emit each event as soon as a thread yields it."""
-    while (event := await asyncio.to_thread(next, events, None)) is not None:
+    """Emit each event as soon as a thread yields it. If the user stops the command, no
+    one waits for the thread.
+    """
+    find_next = partial(next, events, None)
+    while (event := await in_thread(find_next, name="command")) is not None:
         session.emit(event)
 
 

@@ -38,6 +38,7 @@ from cdd_agent.files.atomic import NotWritten, remove, remove_folder
 from cdd_agent.files.json_file import STAMP
 from cdd_agent.git.restore import entry_now
 from cdd_agent.redaction import Redactor
+from cdd_agent.tickets.slugs import name_change
 
 FOLDER = ".changes"
 MOST = 100
@@ -46,9 +47,6 @@ CHAT = "chat: "
 """The beginning of `what` for a turn of chat. The rest is the line that the user sent.
 """
 _NUMBER = re.compile(r"\d{4,}")
-_NAME = "change-"
-CHANGE_NAME = re.compile(r"change-\d+")
-"""The name of a change, as the user types it."""
 INSPECTION, INSPECTION_LOCK = "looking.git", "looking"
 """The shared folder with the checkpoints of inspections, and its lock."""
 
@@ -85,7 +83,7 @@ class OutsideChange(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The name that the user types. No ticket has one like it."""
-        return f"{_NAME}{int(self.record.slug)}"
+        return name_change(int(self.record.slug))
 
     @property
     def title(self) -> str:

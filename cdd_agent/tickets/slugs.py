@@ -11,6 +11,8 @@ _MAX_LENGTH = 100
 _MAX_BYTES = 180
 """Git adds to the name of a ticket, and file systems allow 255 bytes."""
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
+_CHANGE = "change-"
+_CHANGE_NAME = re.compile(rf"{_CHANGE}\d+")
 # Invisible letters and marks of Unicode.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
@@ -85,3 +87,13 @@ def to_file_stem(name: str) -> str:
 def shorten(text: str) -> str:
     """Return text of the user for a message."""
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+def name_change(number: int) -> str:
+    """Return the name of a change outside of tickets, as the user types it."""
+    return f"{_CHANGE}{number}"
+
+
+def is_change_name(typed: str) -> bool:
+    """True if this names a change outside of tickets. No ticket has such a name."""
+    return _CHANGE_NAME.fullmatch(typed) is not None

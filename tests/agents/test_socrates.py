@@ -918,6 +918,36 @@ async def test_a_second_approve_is_not_sent_to_chat(sandbox: Sandbox) -> None:
     assert len(sandbox.model.requests) == asked
 
 
+FORMER_BEGIN = (
+    "I have opened this ticket. Look around where it is about, then begin with"
+    " your first questions."
+)
+"""A line that an earlier version of the program added."""
+
+
+@pytest.mark.parametrize("line", sorted(ADDED_LINES | {FORMER_BEGIN}))
+async def test_a_line_that_the_program_added_approves_nothing_after_a_restart(
+    sandbox: Sandbox, line: str
+) -> None:
+    session = begun(sandbox, asks(**COMPLETE), AuthenticationFailed("no"))
+    await say(session, OPEN)
+    with pytest.raises(AuthenticationFailed):
+        await say(session, "")
+    session.leave()
+    saved = json.loads(notebook(sandbox).read_bytes())
+    saved["said"] = [line]
+    saved["under_way"][0]["content"] = line
+    notebook(sandbox).write_text(json.dumps(saved))
+    resumed = sandbox.replies(
+        asks(words="Good.", approved=True), asks(words="Good.")
+    ).session()
+    events = await say(resumed, OPEN, "")
+    assert "the person has said nothing in this turn" in sandbox.prompt()
+    assert line not in told(events)
+    assert spec_text(sandbox) == TEMPLATE
+    resumed.leave()
+
+
 @pytest.mark.parametrize("added", sorted(ADDED_LINES))
 def test_lines_that_the_user_did_not_type_are_not_shown_again(added: str) -> None:
     conversation = [Message("user", added), Message("user", f"{added} Me, too.")]

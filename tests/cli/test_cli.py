@@ -538,6 +538,7 @@ def test_a_nearer_cdd_folder_goes_before_the_git_repository(
         (["new", "documentation", "recipe", "x"], "Allowed: guide, feature."),
         (["new", "bug", "🚀"], "has no letters or digits"),
         (["list", "bug", "finished"], "'finished' is neither a type nor a state"),
+        (["list", ""], "'' is neither a type nor a state"),
         (["list", "done", "failed"], "one state"),
     ],
 )

@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -104,6 +105,11 @@ async def test_the_command_of_the_page_is_one_of_the_shell(
         ("todo = shrimp_commands:Todo", "", "Todo"),
         ("todo = shrimp_commands:Todo", HEAD + "    summary = 3", "not a str"),
         ("todo = shrimp_commands:Todo", HEAD + "    parameters = ('x',)", "Parameter"),
+        (
+            "todo = shrimp_commands:Todo",
+            HEAD + "    parameters = (argument('x', 'X', 'x', offers='no:where'),)",
+            "offers",
+        ),
         ("to/do = shrimp_commands:Todo", HEAD, "cannot be the name"),
     ],
 )
@@ -149,6 +155,8 @@ def test_of_two_commands_with_one_name_the_second_is_named(
         ("        return 'a text'", "TypeError"),
         ("        return None", "TypeError"),
         ("        yield 'a'\n        raise OSError('gone')", "OSError: gone"),
+        ("        raise SystemExit(3)", "SystemExit: 3"),
+        ("        yield 'a'\n        raise KeyboardInterrupt", "KeyboardInterrupt"),
     ],
 )
 async def test_an_error_while_it_runs_names_the_package_and_the_shell_continues(
@@ -162,6 +170,23 @@ async def test_an_error_while_it_runs_names_the_package_and_the_shell_continues(
     assert "todo of shrimp-tests" in caught.value.message
     assert message in caught.value.message
     assert await collect(handle(session, "/list"))
+
+
+async def test_a_command_that_never_ends_can_be_stopped(
+    sandbox: Sandbox, install: Install
+) -> None:
+    sys.modules.pop("shrimp_commands", None)
+    body = "        __import__('time').sleep(60)\n        yield 'late'\n"
+    install(f"{HEAD}    def run(self, root):\n{body}")
+    turn = asyncio.create_task(collect(handle(sandbox.session(), "/todo")))
+    while not any(thread.name == "command" for thread in threading.enumerate()):
+        await asyncio.sleep(0.01)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    # the program does not wait for such a thread
+    (thread,) = [each for each in threading.enumerate() if each.name == "command"]
+    assert thread.daemon
 
 
 async def test_bad_input_is_shown_as_it_was_raised(

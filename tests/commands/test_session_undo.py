@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
-from cdd_agent.commands.registry import handle
+from cdd_agent.commands.registry import handle, read_line
 from cdd_agent.engine.outside import OutsideChanges
 from cdd_agent.engine.outside_work import OutsideWork
 from cdd_agent.engine.record import GoingBack, RunRecord
@@ -550,6 +550,33 @@ async def test_a_step_without_a_ticket_and_an_unknown_change_are_refused(
         with pytest.raises(BadInput):
             await say(session, f"/{word} change-1 2")
     assert state(project.root) == after
+
+
+async def test_the_hint_of_a_named_change_says_what_enter_does(
+    project: Sandbox,
+) -> None:
+    session = opened(project, ["a turn of chat"])
+    await make(project, session, "a turn of chat")
+    for word in ("diff", "undo", "redo"):
+        meaning = read_line(session, f"/{word} change-1")
+        assert meaning.hint == f"Enter: {word} change-1"
+    meaning = read_line(session, "/status change-1")
+    assert meaning.hint.startswith("Enter does nothing")
+
+
+@each_row(
+    "line",
+    ("/undo 1 2", "/diff 1 2", "/redo 1", f"/redo {SLUG} 1", f"/undo {SLUG} 1 2"),
+    ids=str,
+)
+async def test_more_than_one_step_is_refused(project: Sandbox, line: str) -> None:
+    session = opened(project, ["a completed step"])
+    await make(project, session, "a completed step")
+    after, asked = state(project.root), len(project.model.requests)
+    with pytest.raises(BadInput):
+        await say(session, line)
+    assert state(project.root) == after
+    assert len(project.model.requests) == asked
 
 
 # Interruptions and other processes
