@@ -200,7 +200,7 @@ class Conversation:
         self.messages = without_secrets(messages, self._redactor)
         self._save("instead", self.messages)
 
-    def begin_anew(self) -> None:
+    def begin_conversation(self) -> None:
         """Begin a new conversation. The old one stays in its file."""
         self.messages = ()
         self._file = None
@@ -221,7 +221,7 @@ class Conversation:
                 continue
             messages, damaged = read_conversation(file)
             if messages:
-                self.begin_anew()
+                self.begin_conversation()
                 self.messages = without_secrets(messages, self._redactor)
                 self._save("instead", self.messages, goes_on=file.stem)
                 self.names = self.names.union(_find_continued(file))
