@@ -1,4 +1,4 @@
-"""Searching the transcript, in shown and in folded text."""
+"""Searching the transcript, folded text included."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from cdd_agent.tui.transcript.scrollback import Scrollback
 
 
 class Hit(NamedTuple):
-    """The text is found here: the so-many-th time in this line, from 0."""
+    """One of the hits in a line, counted from 0."""
 
     line: TranscriptLine
     nth: int
@@ -25,9 +25,7 @@ class HitPlace(NamedTuple):
 
 
 class Search:
-    """A text that is looked for, and where it was found, in the transcript's order.
-    Upper and lower case are one.
-    """
+    """A search text and its hits, in the transcript's order. Case is ignored."""
 
     def __init__(self, text: str) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
@@ -56,13 +54,13 @@ class Search:
         return places[min(hit.nth, len(places) - 1)] if places else None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """The place of a hit in a text."""
+        """Return the start and end of each hit in a text."""
         return [found.span() for found in self._pattern.finditer(text)]
 
 
 class Finder:
-    """Looks for a text, and leads from place to place. Blocks that hold one are opened
-    for it.
+    """Searches for a text, and goes from hit to hit. A folded block with the current
+    hit is opened.
     """
 
     def __init__(
@@ -71,18 +69,18 @@ class Finder:
         turn: Callable[[Fold, Opening], None],
         show: Callable[[int | None], None],
     ) -> None:
-        """`turn` opens or folds a block; `show` scrolls to a row, if there is one, and
-        draws everything again.
+        """`turn` opens or folds a block. `show` scrolls to a row, if there is one, and
+        draws all rows again.
         """
         self._scrollback, self._turn, self._show = scrollback, turn, show
         self._search: Search | None = None
         self.is_old = False
-        """Since it looked, something was added, left out or laid out otherwise."""
+        """True if the transcript has changed since the last search."""
         self._opened: dict[Fold, Opening] = {}
         """Blocks that the search opened, with their previous state."""
 
     def find(self, text: str, top: int) -> None:
-        """Look for a text, from a row on; no text: look for nothing any more."""
+        """Search for a text, from a row on. An empty text ends the search."""
         search = self._search = Search(text) if text else None
         if search is None:
             self._show(None)
@@ -189,7 +187,7 @@ class Finder:
 
 
 def _where(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
-    """By what a line is known on the screen; while it is folded, by its fold."""
+    """Return what identifies a line on the screen: its fold, and the lines it shows."""
     return (
         (line.fold, *line.laid_out())
         if isinstance(line, FoldedLine)

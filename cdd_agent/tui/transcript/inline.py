@@ -17,7 +17,7 @@ _BREAK: InkedText = ("\n", "")
 
 
 def inline_texts(token: "Token") -> list[Cell]:
-    """The text with its marks; several where the source forces breaks."""
+    """Return the text with its marks, in pieces between forced breaks."""
     texts, text, marks = list[Cell](), "", list[Mark]()
     for piece in _pieces(token):
         if piece is _BREAK:
@@ -71,9 +71,7 @@ def _pieces(token: "Token") -> Iterator[InkedText]:
 
 
 def _begins_with_a_label(line: "Sequence[Token]") -> bool:
-    """As `**Type:** feature` does: a list of such lines is meant to be one below the
-    other.
-    """
+    """True for a line such as `**Type:** feature`: such lines are not joined."""
     kinds = [child.type for child in line[:3]]
     return kinds == ["strong_open", "text", "strong_close"] and line[
         1

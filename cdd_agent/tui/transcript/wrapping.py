@@ -6,8 +6,8 @@ from rich.cells import split_graphemes
 
 
 def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
-    """Return the start and end of each row of the text; spaces at a break between words
-    belong to no row.
+    """Return the start and end of each row of the text. Spaces at a break between words
+    are in no row.
     """
     if text.isascii():
         if len(text) <= room:
@@ -20,7 +20,7 @@ def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
 
 
 def _wrap_narrow(text: str, room: int, by_words: bool) -> Iterator[tuple[int, int]]:
-    """For text whose every character takes one cell."""
+    """Wrap text whose characters all take one cell."""
     start = 0
     while len(text) - start > room:
         end = following = start + room
