@@ -443,8 +443,8 @@ class ExecutorAgent(RunAgent):
         )
 
     def doubt(self, text: str) -> str:
-        """A sentence is guidance. What may be anything else starts no step before the
-        person was asked.
+        """Return why a text may not be guidance; then no step starts. Empty for a
+        sentence.
         """
         upcoming = self._engine.run.next_step
         if upcoming is None:
@@ -459,7 +459,7 @@ class ExecutorAgent(RunAgent):
         return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
 
     def _doubt_guidance(self, text: str) -> str:
-        """Say why a text may not be guidance; empty if it is a sentence."""
+        """Return why a short text may not be guidance; empty for a sentence."""
         if looks_like_shell_command(text):
             return _suggest_shell_command(text)
         if (slash := guess_slash_command(text, self.slash)) is not None:

@@ -1,6 +1,8 @@
-"""The files of agents: of work on a ticket one JSON file under the ticket's lock
-(`AgentFile`), of chat a file of lines that only grows (`Conversation`), and the agent
-that was active last (`LastActive`). They stay on this machine; git ignores them.
+"""The files of agents. They stay on this machine; git ignores them.
+
+`AgentFile` is the JSON file of an agent on a ticket, under the ticket's lock.
+`Conversation` is a file of chat, to which lines are added. `LastActive` names the agent
+that was active last.
 """
 
 from __future__ import annotations

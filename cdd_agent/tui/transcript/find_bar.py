@@ -95,14 +95,12 @@ class FindBar(GuardedWidget, Horizontal):
             self.remove()
 
     def _say_how_many(self) -> None:
-        current, count = self._transcript.finder.found
-        looked_for = self.query_one(FindInput).value
-        words = (
-            f"{current:,} of {count:,}" if count else "no match" if looked_for else ""
-        )
-        keys = (
-            "Enter: next · ↑: previous · Esc: close"
-            if self.app.size.width >= _ROOMY
-            else ""
-        )
-        self.query_one("#count", Static).update(" · ".join(filter(None, (words, keys))))
+        current, count = self._transcript.finder.position
+        parts = []
+        if count:
+            parts.append(f"{current:,} of {count:,}")
+        elif self.query_one(FindInput).value:
+            parts.append("no match")
+        if self.app.size.width >= _ROOMY:
+            parts.append("Enter: next · ↑: previous · Esc: close")
+        self.query_one("#count", Static).update(" · ".join(parts))

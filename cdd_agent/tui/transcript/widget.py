@@ -434,7 +434,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             len(self._scrollback.rows),
             self.diff_layout.is_side_by_side,
         )
-        return shown, self._choice.row, self.finder.found
+        return shown, self._choice.row, self.finder.position
 
     @property
     def doing(self) -> str:
