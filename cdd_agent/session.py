@@ -232,7 +232,7 @@ class Session(Struct, eq=False, dict=True):
         except RunElsewhere:  # the run is elsewhere: this session cannot continue it
             self.leave()
             raise
-        if agent.done:
+        if agent.is_done:
             self.leave()
 
     async def _show_conversation(self, name: str, ticket: Ticket) -> None:
@@ -254,7 +254,9 @@ class Session(Struct, eq=False, dict=True):
     def _active_run(self) -> RunAgent | None:
         return self.agent if isinstance(self.agent, RunAgent) else None
 
-    async def tell(self, ticket: Ticket, line: str, *, is_look: bool = False) -> None:
+    async def send_to_run(
+        self, ticket: Ticket, line: str, *, is_look: bool = False
+    ) -> None:
         """Send a command to a ticket's run. The active agent stays active. `is_look`:
         the command changes nothing.
         """
@@ -409,10 +411,10 @@ class Session(Struct, eq=False, dict=True):
         try:
             await agent.carry_out(meaning)
         except CddError:
-            if agent.done:  # a finished agent takes no more lines
+            if agent.is_done:  # a finished agent takes no more lines
                 self.leave()
             raise
-        if agent.done:
+        if agent.is_done:
             for event in agent.closing():
                 self.emit(event)
             self.leave()

@@ -48,7 +48,7 @@ class SessionInChat(Protocol):
     @property
     def undoing(self) -> SessionUndo: ...
 
-    async def tell(
+    async def send_to_run(
         self, ticket: Ticket, line: str, *, is_look: bool = False
     ) -> None: ...
 
@@ -152,7 +152,7 @@ async def _send_to_chat(session: SessionInChat, line: str) -> None:
 async def _send_to_closed_run(session: SessionInChat, slug: str, line: RunLine) -> None:
     """Send the line to the run that was closed last. Raises `CddError`."""
     ticket = session.project.tickets.find_slug(slug)
-    await session.tell(ticket, line.as_typed, is_look=line.word == "diff")
+    await session.send_to_run(ticket, line.as_typed, is_look=line.word == "diff")
 
 
 async def _report_progress(session: SessionInChat, slug: str, line: RunLine) -> None:
@@ -164,7 +164,7 @@ async def _report_progress(session: SessionInChat, slug: str, line: RunLine) -> 
         session.emit(no_run_open(line, slug))
         return
     if line.word == "status":
-        await session.tell(ticket, "status", is_look=True)
+        await session.send_to_run(ticket, "status", is_look=True)
     elif status is RunStatus.COMPLETED:
         with session.visit_run(ticket) as run:
             await run.report_all_done()

@@ -146,7 +146,7 @@ class Wiring(Struct, frozen=True, dict=True):
         """The approval mode of the session. Every question reads it."""
         return ApprovalMode(self.project.config.approval)
 
-    def tell(self, event: Event) -> None:
+    def emit_of_agent(self, event: Event) -> None:
         """Emit an event of an agent. The session remembers the last prompt."""
         if isinstance(event, PromptMade):
             self.session.last_prompt = event
@@ -208,20 +208,22 @@ class Wiring(Struct, frozen=True, dict=True):
 
     async def make_tree(self, ticket: Ticket) -> Ticket:
         own = await open_own_tree(self.session.project, ticket)
-        self.environments[own.root] = await own.prepare(self.tell)
+        self.environments[own.root] = await own.prepare(self.emit_of_agent)
         return own.ticket_in_it
 
     async def land(self, ticket: Ticket, *, rebase: bool) -> None:
         project = self.session.project
         own = await open_own_tree(project, ticket)
-        await open_landing(project, own, self.frontend, self.tell).land(rebase=rebase)
+        await open_landing(project, own, self.frontend, self.emit_of_agent).land(
+            rebase=rebase
+        )
 
     async def verify(self, ticket: Ticket, *, strength: bool = False) -> None:
         project = self.session.project
         if strength:
-            await measure_ticket(project, ticket, self.commands, self.tell)
+            await measure_ticket(project, ticket, self.commands, self.emit_of_agent)
         else:
-            await verify_ticket(project, ticket, self.commands, self.tell)
+            await verify_ticket(project, ticket, self.commands, self.emit_of_agent)
 
     def open_socrates(self, ticket: Ticket, *, start_over: bool = False) -> Agent:
         project = self.session.project
@@ -238,7 +240,7 @@ class Wiring(Struct, frozen=True, dict=True):
             tickets=project.tickets,
             redactor=make_redactor(project.config),
             make_dialogue=make_dialogue,
-            emit=self.tell,
+            emit=self.emit_of_agent,
             code=self.code,
             start_over=start_over,
         )
@@ -252,7 +254,7 @@ class Wiring(Struct, frozen=True, dict=True):
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
-        work = open_outside_work(project, self.tell, self.open_checkpoints)
+        work = open_outside_work(project, self.emit_of_agent, self.open_checkpoints)
         tools = cache(
             lambda: open_chat_tools(
                 project=project,
@@ -268,7 +270,7 @@ class Wiring(Struct, frozen=True, dict=True):
             model=model,
             tools=tools,
             redactor=make_redactor(config),
-            emit=self.tell,
+            emit=self.emit_of_agent,
             tool_calls=config.tool_calls,
         )
 
@@ -293,7 +295,7 @@ class Wiring(Struct, frozen=True, dict=True):
             desk=desk,
             file=AgentFile.open(desk.record, NAME, read_notes),
             model=model,
-            recorder=Recorder(desk.record.redactor, desk.log, self.tell),
+            recorder=Recorder(desk.record.redactor, desk.log, self.emit_of_agent),
             tools=read_only_tools(project.root, self.code),
             tool_calls=config.tool_calls,
             may_ask=may_ask,
@@ -372,7 +374,7 @@ class Wiring(Struct, frozen=True, dict=True):
             root,
             ticket,
             runner,
-            emit=self.tell,
+            emit=self.emit_of_agent,
             own=list_own_paths(project, config),
             commits=config.commit == "step",
             jobs=config.jobs,
@@ -392,7 +394,7 @@ class Wiring(Struct, frozen=True, dict=True):
             make_redactor(project.config),
             self.open_checkpoints or Checkpoints.open,
         ):
-            self.tell(notice)
+            self.emit_of_agent(notice)
             last = LastActive.of(project.root)
             if last is not None and last.ticket == former:
                 replace(last, ticket=ticket.slug).remember(project.root)

@@ -1,5 +1,5 @@
-"""Agents as the session knows them: plain text goes to them, and they report beforehand
-what they will do with it.
+"""The protocols of agents. An agent receives plain text, and reports its meaning before
+the user sends it.
 """
 
 from typing import Protocol
@@ -18,21 +18,21 @@ class Agent(Protocol):
     ticket_slug: str
     emit: Emit
     after_a_failure: str
-    """`placeholder` once a step has failed, where that is different."""
+    """The placeholder of the prompt after a failed step."""
 
     @property
     def placeholder(self) -> str:
-        """The most usual of what can be typed, in a few words."""
+        """The placeholder of the prompt: the usual lines, in a few words."""
         ...
 
     @property
-    def done(self) -> bool:
-        """Its work is over; the session goes back to chat."""
+    def is_done(self) -> bool:
+        """True if the work is over. The session then returns to chat."""
         ...
 
     @property
     def lock(self) -> TicketLock:
-        """The ticket's, which it holds."""
+        """The lock of the ticket, which the agent holds."""
         ...
 
     async def begin(self) -> None:
@@ -40,34 +40,35 @@ class Agent(Protocol):
         ...
 
     def meaning(self, line: str) -> Meaning:
-        """Return the effect of this line now. Nothing is done, read or written for
-        it.
+        """Return the meaning of a line in the present state. Reads and changes
+        nothing.
         """
         ...
 
     async def carry_out(self, meaning: Meaning) -> None:
-        """Do what a line means, and record the line. Raises `CddError` for what the
-        user or the model must fix.
-        """
+        """Do what a line means, and record the line. Raises `CddError`."""
         ...
 
     def steer(self, meaning: Meaning, take: Take) -> bool:
-        """Handle a line that came while the agent is at work. Return True if the
-        model can still receive it: then `take` is called just before, which returns
-        whether the line still waits, and `GuidanceTaken` is emitted.
+        """Pass a line to the running step. Return False if the model cannot receive
+        it any more.
+
+        Just before the model receives the line, the agent calls `take`, which returns
+        False if the user has removed the line from the queue. Then it emits
+        `GuidanceTaken`.
         """
         ...
 
     def view(self) -> list[Event]:
-        """Return the ticket's progress, as `/status` shows it."""
+        """Return the ticket's progress for `/status`."""
         ...
 
     def closing(self) -> list[Event]:
-        """Return what the user sees when the agent's work is over."""
+        """Return the events that end the agent's work."""
         ...
 
     def close(self) -> None:
-        """Release what it holds. The ticket's files do not change."""
+        """Release the ticket's lock. The ticket's files do not change."""
         ...
 
 
@@ -75,38 +76,35 @@ class GeneralAgent(Protocol):
     """The agent that gets plain text while no other agent is active."""
 
     async def say(self, line: str) -> None:
-        """Handle the user's line. Raises `CddError` for what the user or the model
-        must fix.
-        """
+        """Answer the user's line. Raises `CddError`."""
         ...
 
-    def hear(self, text: str) -> None:
-        """Add a text that the model gets with the next line."""
+    def add_context(self, text: str) -> None:
+        """Add a text that the model receives with the user's next line."""
         ...
 
-    def begin_anew(self) -> None:
-        """Begin a new conversation; what was said so far stays saved."""
+    def begin_conversation(self) -> None:
+        """Begin a new conversation. The old one stays saved."""
         ...
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
-        """Continue the conversation with this key, or the last one if nothing was
-        said yet. Show it, or `in_short` only its end. Return False if there is none.
+        """Continue the conversation with this key. Without a key, continue the last
+        one, unless the present one has messages. Show it, or `in_short` only its end.
+        Return False if there is none.
         """
         ...
 
     @property
     def conversations(self) -> frozenset[str]:
-        """The names of the conversations that this session held or resumed."""
+        """The names of the conversations of this session, resumed ones included."""
         ...
 
     def describe(self) -> str:
-        """Return what the model gets in place of the older part of the conversation;
-        empty if it gets all of the conversation.
+        """Return the summary that replaces the older part of the conversation for
+        the model. Empty if the model receives the whole conversation.
         """
         ...
 
     def earlier(self) -> tuple[SessionView, ...]:
-        """The conversations that there are, but for the present one. Reads files: to be
-        called in a thread.
-        """
+        """Return the other saved conversations. Reads files: call it in a thread."""
         ...

@@ -127,13 +127,13 @@ class ChatAgent:
             if turn.new:
                 self._conversation.add(turn.new)
 
-    def hear(self, text: str) -> None:
-        """Add a text that the model gets with the next line."""
+    def add_context(self, text: str) -> None:
+        """See `GeneralAgent.add_context`."""
         self._conversation.add((Message("user", text),))
 
-    def begin_anew(self) -> None:
+    def begin_conversation(self) -> None:
         """Begin a new conversation. The old one stays saved."""
-        self._conversation.begin_anew()
+        self._conversation.begin_conversation()
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
         """See `GeneralAgent.resume`."""

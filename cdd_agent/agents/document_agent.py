@@ -31,7 +31,7 @@ class DocumentAgent(TicketAgent):
         self.ticket_slug = ticket.slug
         self.slash = slash
         self.emit = conversation.emit
-        self.done = False
+        self.is_done = False
 
     @property
     def lock(self) -> TicketLock:
@@ -46,7 +46,7 @@ class DocumentAgent(TicketAgent):
 
     def report_ticket(self) -> None:
         """Report what is new about the saved notes and the spec."""
-        self.tell(*self._conversation.file.news, *spec_notices(self._ticket))
+        self.report(*self._conversation.file.news, *spec_notices(self._ticket))
 
     @property
     def text_hint(self) -> str:

@@ -112,7 +112,7 @@ class ExecutorAgent(RunAgent):
         self._own_tree = own_tree
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self._has_left or self._engine.run.next_step is None
 
     @property
@@ -321,7 +321,7 @@ class ExecutorAgent(RunAgent):
         if self._engine.run.state.step(self._step.number).attempts:
             await self._run(guidance, asks_anew=not self._has_failed)
         else:
-            self.tell(
+            self.report(
                 Notice(
                     "There is nothing to retry: no step failed.",
                     kind=NoticeKind.NOT_DONE,
@@ -434,7 +434,7 @@ class ExecutorAgent(RunAgent):
     )
     async def _leave(self) -> None:
         self._has_left = True
-        self.tell(
+        self.report(
             Notice(
                 f"Left {self.ticket_slug}. Type {self._exec} to resume.",
                 kind=NoticeKind.AGENT_LEFT,
@@ -443,8 +443,8 @@ class ExecutorAgent(RunAgent):
         )
 
     def doubt(self, text: str) -> str:
-        """A sentence is guidance. What may be anything else starts no step before the
-        person was asked.
+        """Return why a text may not be guidance; then no step starts. Empty for a
+        sentence.
         """
         upcoming = self._engine.run.next_step
         if upcoming is None:
@@ -459,7 +459,7 @@ class ExecutorAgent(RunAgent):
         return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
 
     def _doubt_guidance(self, text: str) -> str:
-        """Say why a text may not be guidance; empty if it is a sentence."""
+        """Return why a short text may not be guidance; empty for a sentence."""
         if looks_like_shell_command(text):
             return _suggest_shell_command(text)
         if (slash := guess_slash_command(text, self.slash)) is not None:
@@ -535,7 +535,7 @@ class ExecutorAgent(RunAgent):
         ):
             # The step's prompt shows the files that the guidance mentions.
             root = self._engine.runner.root
-            self.tell(*await asyncio.to_thread(report_missing, root, guidance))
+            self.report(*await asyncio.to_thread(report_missing, root, guidance))
             await self._run(guidance)
             return
         text = (

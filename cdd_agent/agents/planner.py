@@ -99,12 +99,12 @@ class PlannerAgent(DocumentAgent):
                 if notes.questions:
                     # the questions follow, and must stay in sight
                     shown = [replace(planning.proposed(), in_full=False)]
-                self.tell(Notice(text, kind=NoticeKind.RESUMED), *shown)
+                self.report(Notice(text, kind=NoticeKind.RESUMED), *shown)
             elif planning.desk.present().plan is not None:
                 opened = [
                     event for event in self.view() if isinstance(event, PlanOpened)
                 ]
-                self.tell(*opened, self._checked())
+                self.report(*opened, self._checked())
             elif not notes.conversation:
                 await self._plan()
                 return
@@ -133,13 +133,15 @@ class PlannerAgent(DocumentAgent):
         if self._planning.is_of_another_spec():
             checked = self._checked()
         self._planning.write()
-        self.done = True
+        self.is_done = True
         if checked is not None:
             text = (
                 "The spec has changed since this plan was made. The plan was"
                 " checked again:"
             )
-            self.tell(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED), checked)
+            self.report(
+                Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_CHANGED), checked
+            )
         text = f"Wrote {desk.shown_path}. Next: `/exec {self.ticket_slug}` runs it."
         self.emit(Notice(text, Tone.GOOD, kind=NoticeKind.PLAN_WRITTEN))
 
@@ -152,10 +154,10 @@ class PlannerAgent(DocumentAgent):
     async def _keep(self) -> None:
         desk = self._planning.desk
         if desk.present().plan is None:
-            self.tell(Notice("There is no plan yet."), self._what_next())
+            self.report(Notice("There is no plan yet."), self._what_next())
             return
         self._planning.discard()
-        self.done = True
+        self.is_done = True
         text = (
             f"{desk.shown_path} is unchanged. Next: `/exec {self.ticket_slug}` runs it."
         )
@@ -193,7 +195,7 @@ class PlannerAgent(DocumentAgent):
         hint="Enter: propose a plan without a model",
     )
     async def _basic(self) -> None:
-        self.tell(*self._planning.basic(), self._what_next())
+        self.report(*self._planning.basic(), self._what_next())
 
     @word(
         "show",
@@ -225,9 +227,9 @@ class PlannerAgent(DocumentAgent):
     @word("", hint=lambda self: self._hint_of_enter())
     async def _show_open(self) -> None:
         if self._planning.notes.questions:
-            self.tell(*self._planning.open_questions())
+            self.report(*self._planning.open_questions())
         else:
-            self.tell(self._what_next())
+            self.report(self._what_next())
 
     def _hint_of_enter(self) -> str:
         if self._planning.notes.questions:
@@ -247,7 +249,7 @@ class PlannerAgent(DocumentAgent):
     )
     async def _discard(self) -> None:
         self._planning.discard()
-        self.tell(
+        self.report(
             Notice("Proposal discarded; plan.md unchanged.", kind=NoticeKind.PLAN_KEPT),
             self._what_next(),
         )
@@ -258,7 +260,7 @@ class PlannerAgent(DocumentAgent):
         hint="Enter: return to chat; a proposal is saved",
     )
     async def _leave(self) -> None:
-        self.done = True
+        self.is_done = True
         kept = ""
         if self._planning.notes != PlanningNotes():
             kept = " Your planning session is saved."

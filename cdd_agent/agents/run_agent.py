@@ -1,4 +1,4 @@
-"""The Executor as the session knows it, without the engine that it brings."""
+"""The protocol of the Executor. It needs no import of the engine."""
 
 from abc import abstractmethod
 
@@ -22,6 +22,4 @@ class RunAgent(TicketAgent, Agent):
 
     @abstractmethod
     async def report_all_done(self) -> None:
-        """Answer a line for a run without a next step: with what else can be done, or
-        what speaks against it.
-        """
+        """Report that no step remains, or the work that is missing."""

@@ -47,7 +47,7 @@ class RunVisit(Protocol):
     def meaning(self, line: str) -> Meaning: ...
 
 
-class ChangedMeanwhile(BadInput):
+class RunHasChanged(BadInput):
     """Another process changed the run after the change was chosen."""
 
     def __init__(self, change: PastStep) -> None:
@@ -58,7 +58,7 @@ class ChangedMeanwhile(BadInput):
 
 
 class SessionUndo(Struct, frozen=True):
-    """Goes back and forth through the changes of a session, in the order of time."""
+    """Walks back and forth through the changes of a session, the newest first."""
 
     history: ChangeHistory
     scope: SessionScope
@@ -156,7 +156,7 @@ class SessionUndo(Struct, frozen=True):
         with self.visit(past.ticket.slug, False) as run:
             preview = await run.preview_undo(past.step.step_number)
             if preview.steps != (past.step.step_number,):
-                raise ChangedMeanwhile(past)
+                raise RunHasChanged(past)
             proposal = UndoProposed(
                 past.title,
                 restored=preview.restored + preview.edited,

@@ -166,7 +166,7 @@ class SocratesAgent(DocumentAgent):
     )
     async def _summary(self) -> None:
         self._reread()
-        self.tell(*self.view())
+        self.report(*self.view())
 
     def _hint_of_approve(self) -> str:
         spec = self._draft.spec
@@ -256,7 +256,7 @@ class SocratesAgent(DocumentAgent):
             )
             if last == 1:
                 advice = "Type `drop 1` to drop it."
-            self.tell(Answer(self._list_questions()), Notice(advice))
+            self.report(Answer(self._list_questions()), Notice(advice))
             return
         before = self._draft
         self._spec.drop_questions(numbers)
@@ -269,7 +269,7 @@ class SocratesAgent(DocumentAgent):
         hint="Enter: return to chat; the dialogue is saved",
     )
     async def _leave(self) -> None:
-        self.done = True
+        self.is_done = True
         slug = self.ticket_slug
         text = f"Left {slug}. Type `/socrates {slug}` to resume."
         self.emit(Notice(text, kind=NoticeKind.AGENT_LEFT))
@@ -319,7 +319,7 @@ class SocratesAgent(DocumentAgent):
         spec = self._draft.spec
         if lost_words(before.spec, spec):
             text = "This answer removed or reworded text of the spec:"
-            self.tell(
+            self.report(
                 Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
                 Answer(spec_diff(before.spec, spec)),
             )
@@ -374,7 +374,7 @@ class SocratesAgent(DocumentAgent):
         if self._draft.questions:
             advice += " Type `drop 1` to drop the first question."
         text = f"Not written yet. Still open:\n{lines}"
-        self.tell(
+        self.report(
             Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_INCOMPLETE), Notice(advice)
         )
 
@@ -397,18 +397,18 @@ class SocratesAgent(DocumentAgent):
         self.emit(Notice(f"Type `{command}` again to write this, or say what to keep."))
 
     def _tell_loss(self, text: str, seen: SpecOnDisk) -> None:
-        self.tell(
+        self.report(
             Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
             Answer(spec_diff(seen.spec, self._draft.spec)),
         )
 
     def _finish(self, *, was_changed: bool, is_complete: bool) -> None:
-        self.done = True
+        self.is_done = True
         path = self._spec.shown_path
         text = f"Wrote {path}." if was_changed else f"{path} is already up to date."
         tone = Tone.GOOD if is_complete else Tone.WARNING
         text = f"{text} {self._describe_next_step()}"
-        self.tell(self._shown(), Notice(text, tone, kind=NoticeKind.SPEC_WRITTEN))
+        self.report(self._shown(), Notice(text, tone, kind=NoticeKind.SPEC_WRITTEN))
 
     def _describe_next_step(self) -> str:
         """Return what the user can do after the spec was written."""

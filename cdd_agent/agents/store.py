@@ -1,6 +1,8 @@
-"""The files of agents: of work on a ticket one JSON file under the ticket's lock
-(`AgentFile`), of chat a file of lines that only grows (`Conversation`), and the agent
-that was active last (`LastActive`). They stay on this machine; git ignores them.
+"""The files of agents. They stay on this machine; git ignores them.
+
+`AgentFile` is the JSON file of an agent on a ticket, under the ticket's lock.
+`Conversation` is a file of chat, to which lines are added. `LastActive` names the agent
+that was active last.
 """
 
 from __future__ import annotations
@@ -200,7 +202,7 @@ class Conversation:
         self.messages = without_secrets(messages, self._redactor)
         self._save("instead", self.messages)
 
-    def begin_anew(self) -> None:
+    def begin_conversation(self) -> None:
         """Begin a new conversation. The old one stays in its file."""
         self.messages = ()
         self._file = None
@@ -221,7 +223,7 @@ class Conversation:
                 continue
             messages, damaged = read_conversation(file)
             if messages:
-                self.begin_anew()
+                self.begin_conversation()
                 self.messages = without_secrets(messages, self._redactor)
                 self._save("instead", self.messages, goes_on=file.stem)
                 self.names = self.names.union(_find_continued(file))

@@ -192,7 +192,7 @@ class TicketAgent:
     async def _answer_with(self, event: Event) -> None:
         self.emit(event)
 
-    def tell(self, *events: Event) -> None:
+    def report(self, *events: Event) -> None:
         for event in events:
             self.emit(event)
 

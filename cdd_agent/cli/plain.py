@@ -59,8 +59,8 @@ class PlainShell:
     meaning has not changed. It never answers a question that was shown later. Several
     lines that come at once are a paste, which is sent with the next line. After an
     error of the program itself the session continues. From a pipe, the next line is
-    read when the one before is carried out, or when a question is asked; the first
-    line that fails is the last, and an error of the program ends it.
+    read after the previous one is carried out, or for a question. The session ends with
+    the first line that fails, and with an error of the program.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class PlainShell:
         self._session: Session | None = None
         self._rest = b""
         self._is_over = False
-        """No more lines will come."""
+        """True at the end of the input."""
         self._queue: deque[Meaning] = deque()
         """The meanings of queued lines when they were typed."""
         self._pasted = ""
@@ -93,11 +93,10 @@ class PlainShell:
         self._asked_at = inf
         """The time at which the question was shown."""
         self._offered = ""
-        """The words before its answer."""
+        """The words in front of its answer."""
         self._faults = FaultLog(Path())
         self._holds = False
-        """The line that answers is the last that is read before its meaning is known.
-        """
+        """True if no line is read after an answer until its meaning is known."""
         self._may_read = threading.Event()
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()
@@ -117,11 +116,9 @@ class PlainShell:
             self.output.emit(event)
 
     async def approve(self, proposal: Proposal) -> Choice:
-        """The `Frontend` port. Words that were typed before the question came are no
-        answer to it.
-        """
+        """The `Frontend` port. Lines from before the question do not answer it."""
         if isinstance(proposal, TestLossProposed) and not self._is_terminal:
-            # the next line of a script was not written as an answer to this
+            # The next line of a script is not meant as the answer.
             return await Nobody().approve(proposal)
         if isinstance(proposal, UndoProposed) and not self._is_terminal:
             # a script that says `/undo` has decided
@@ -130,9 +127,7 @@ class PlainShell:
         return await approve_in_words(proposal, self._printer.say, self._answer)
 
     async def review(self, review: Review) -> Decision:
-        """The `Frontend` port. An editor has the keyboard to itself: nothing is read
-        before its end.
-        """
+        """The `Frontend` port. While an editor is open, nothing else reads keys."""
 
         async def answer(prompt: str) -> str:
             self._may_read.set()
@@ -302,7 +297,7 @@ class PlainShell:
         return line
 
     async def _read(self) -> str | None:
-        """The next line of a pipe; what comes after it stays there."""
+        """Return the next line of a pipe. Later lines stay in the pipe."""
         while b"\n" not in self._rest and not self._is_over:
             piece = await in_thread(
                 lambda: read_available(self._keyboard), name="lines"
@@ -421,7 +416,7 @@ class PlainShell:
         self._has_come.set()
 
     def _interrupt(self) -> None:
-        """Ctrl+C: stop what runs; where nothing does, once more leaves."""
+        """Stop the turn, or discard a paste. At rest, two Ctrl+C leave the session."""
         if self._turn is not None and not self._turn.done():
             self._turn.cancel()
             return

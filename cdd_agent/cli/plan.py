@@ -1,11 +1,9 @@
-"""`cdd plan`: a ticket's plan, made without a dialogue; shown; or compiled and its
-problems printed.
-"""
+"""`cdd plan`: make a ticket's plan without a dialogue, show it, or check it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -23,6 +21,7 @@ from cdd_agent.cli.working import Output, preparing_model
 from cdd_agent.engine.spec_notices import read_spec_problems, spec_notices
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import PlanChecked
 from cdd_agent.frontend import Nobody
 from cdd_agent.open_project import Project
@@ -34,6 +33,11 @@ from cdd_agent.tickets.plan_check import find_misfits, only_errors
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.wiring import Wiring
+
+_DECIDE_YOURSELF = (
+    "Nobody can answer now. Decide, and write each assumption into `risks`:"
+    " `Assumed: …`."
+)
 
 
 class _Making(NamedTuple):
@@ -99,7 +103,7 @@ def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
 
 
 def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
-    """Compile the plan and print its problems; FAILED where one is an error."""
+    """Compile the plan and print its problems. Return FAILED if one is an error."""
     desk = open_desk(project, ticket, open_commands(project, Nobody()))
     present = desk.present()
     problems = desk.problems(
@@ -193,30 +197,36 @@ async def _propose(planning: Planning, *, basic: bool, replaces: bool) -> None:
     a new one.
     """
     notes, emit = planning.notes, planning.recorder.emit
+    is_under_way = bool(notes.is_open or notes.questions)
+    has_proposal = bool(notes.proposal) and not replaces and not is_under_way
     with planning.recorder.recording():
         for notice in planning.file.news:
             emit(notice)
-        is_under_way = notes.is_open or notes.questions
-        if basic or (notes.proposal and not (replaces or is_under_way)):
-            if not basic:
-                text = "Using the plan that was proposed earlier and not written."
-                emit(Notice(text, kind=NoticeKind.RESUMED))
-            for event in planning.basic() if basic else planning.shown():
-                emit(event)
-            return
-        with preparing_model():
-            planning.model().warm_up()
-        if notes.task == "plan" and is_under_way:
-            emit(
-                Notice(
-                    "Resuming the interrupted planning.",
-                    kind=NoticeKind.RESUMED,
-                )
-            )
-            nobody = (
-                "Nobody can answer now. Decide, and write each assumption into `risks`:"
-                " `Assumed: …`."
-            )
-            await (planning.resume() if notes.is_open else planning.answer(nobody))
+        if basic:
+            _emit_all(emit, planning.basic())
+        elif has_proposal:
+            text = "Using the plan that was proposed earlier and not written."
+            emit(Notice(text, kind=NoticeKind.RESUMED))
+            _emit_all(emit, planning.shown())
         else:
-            await planning.plan()
+            with preparing_model():
+                planning.model().warm_up()
+            if notes.task == "plan" and is_under_way:
+                await _resume(planning)
+            else:
+                await planning.plan()
+
+
+def _emit_all(emit: Emit, events: Iterable[Event]) -> None:
+    for event in events:
+        emit(event)
+
+
+async def _resume(planning: Planning) -> None:
+    """Resume interrupted planning. The model answers its open questions itself."""
+    text = "Resuming the interrupted planning."
+    planning.recorder.emit(Notice(text, kind=NoticeKind.RESUMED))
+    if planning.notes.is_open:
+        await planning.resume()
+    else:
+        await planning.answer(_DECIDE_YOURSELF)

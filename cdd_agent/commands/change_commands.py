@@ -83,4 +83,4 @@ async def _tell_run(
     line = " ".join([word, *steps])
     if word == "undo":
         session.scope.add_change(f"{ticket.slug} {steps[0]}")
-    await session.tell(ticket, line, is_look=word == "diff")
+    await session.send_to_run(ticket, line, is_look=word == "diff")

@@ -65,7 +65,7 @@ async def run_own_command(session: Session, text: str) -> None:
             else "It printed nothing."
         )
         ran = f"I ran a command of my own in the project:\n\n{fenced(command, 'sh')}"
-        session.chat.hear(f"{ran}\n\n{outcome or 'Exit code 0'}\n\n{printed}")
+        session.chat.add_context(f"{ran}\n\n{outcome or 'Exit code 0'}\n\n{printed}")
 
 
 def _in_words(result: CommandResult) -> str:

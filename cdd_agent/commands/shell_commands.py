@@ -60,7 +60,7 @@ async def choose_theme(session: Session, name: str = "") -> None:
 
 
 async def clear(session: Session) -> None:
-    session.chat.begin_anew()
+    session.chat.begin_conversation()
     session.emit(Cleared())
 
 

@@ -1,5 +1,5 @@
-"""Turns: each line is carried out in a turn, one at a time. Lines sent meanwhile are
-queued.
+"""Turns: each line is carried out in a turn, one at a time. Lines that the user sends
+during a turn are queued.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cdd_agent.agents.meaning import Meaning
     from cdd_agent.session import Session
-    from cdd_agent.tui.answering import KeyClock
+    from cdd_agent.tui.answering import Answering, KeyClock
 
 
 class Turns(ShellBase):
@@ -58,38 +58,46 @@ class Turns(ShellBase):
         """Begin a turn with the line, answer a question with it, run it now, or queue
         it.
         """
-        line, prompt = event.line, self.home.prompt
         question = self.asking.open
-        command = read_command(line, self.session)
-        # `h` and `quit` may be answers
-        is_answer = question is not None and question.find_word(line) is not None
         is_free = self.turn is None and question is None
-        asks_for_help = command is not None and command.about == "/help"
-        leaves = command is not None and command.leaves
-        if not line.strip() and not (is_free and self.home.takes_blank):
+        if not event.line.strip() and not (is_free and self.home.takes_blank):
             self.show_no_effect("enter")
-        elif command is not None and asks_for_help and not is_free and not is_answer:
-            prompt.accepted(line)
-            self.look(command)
-        elif question is not None and (is_answer or not leaves):
-            self.asking.take_line(question, line)
+        elif question is not None and self._is_for_question(question, event.line):
+            self.asking.take_line(question, event.line)
         elif self.session is None:
-            prompt.hold(line, None)
-        elif command is not None and command.runs_beside and not is_free:
-            prompt.accepted(line)
-            self.look(command)
+            self.home.prompt.hold(event.line, None)
+        elif is_free:
+            self._begin(self._meaning_to_send(self.session, event))
         else:
-            meaning = self._meaning_to_send(self.session, event)
-            if is_free:
-                self._begin(meaning)
-            elif meaning.is_refused_at_work:
-                prompt.bring_back([line])
-                text = "Nothing was undone, because something runs. Wait, or press Esc."
-                self.show(Notice(text, kind=NoticeKind.NOT_DONE))
-            else:
-                prompt.hold(meaning.line, meaning)
-                take = partial(prompt.take_held, meaning.line)
-                self.session.steer(meaning, take)
+            self._handle_during_turn(self.session, event)
+
+    def _is_for_question(self, question: Answering, line: str) -> bool:
+        """True if the open question receives the line. `h` and `quit` may be answers;
+        otherwise they show the help and leave the shell.
+        """
+        command = read_command(line, self.session)
+        if command is None or question.find_word(line) is not None:
+            return True
+        return not command.leaves and command.about != "/help"
+
+    def _handle_during_turn(self, session: Session, event: Prompt.Submitted) -> None:
+        """Carry out a read-only command now. Queue any other line, for the end of the
+        turn or for the running step.
+        """
+        prompt = self.home.prompt
+        command = read_command(event.line, session)
+        if command is not None and command.runs_beside:
+            prompt.accepted(event.line)
+            self.look(command)
+            return
+        meaning = self._meaning_to_send(session, event)
+        if meaning.is_refused_at_work:
+            prompt.bring_back([meaning.line])
+            text = "Nothing was undone, because something runs. Wait, or press Esc."
+            self.show(Notice(text, kind=NoticeKind.NOT_DONE))
+            return
+        prompt.hold(meaning.line, meaning)
+        session.steer(meaning, partial(prompt.take_held, meaning.line))
 
     def _meaning_to_send(self, session: Session, event: Prompt.Submitted) -> Meaning:
         """Return the meaning that the user sent. Most of a very long line is saved in a

@@ -369,7 +369,7 @@ async def test_no_line_runs_anything_after_the_last_step(
             assert started(events) == [], word
         agent.close()
         assert sandbox.statuses() == before, word
-        assert agent.done, word
+        assert agent.is_done, word
 
 
 async def test_another_exec_releases_the_first_ticket(sandbox: Sandbox) -> None:

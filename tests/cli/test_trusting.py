@@ -176,8 +176,8 @@ def test_a_run_with_trust_can_be_seen_and_undone_without(hostile: Sandbox) -> No
 
 async def tell_and_undo(session: Session) -> None:
     ticket = session.project.tickets.find(SLUG)
-    await session.tell(ticket, "diff", is_look=True)
-    await session.tell(ticket, "undo")
+    await session.send_to_run(ticket, "diff", is_look=True)
+    await session.send_to_run(ticket, "undo")
 
 
 @pytest.mark.story

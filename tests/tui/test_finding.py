@@ -140,7 +140,7 @@ async def test_a_folded_block_opens_for_a_match_and_folds_again() -> None:
             transcript.add_foldable(made)
         await pilot.pause()
         transcript.find("needle")
-        assert transcript.finder.found == (1, 2)
+        assert transcript.finder.position == (1, 2)
         assert (one.header.fold.opening, two.header.fold.opening) == (
             Opening.ALL,
             Opening.SOME,
@@ -161,7 +161,7 @@ async def test_a_match_far_above_comes_into_sight_and_new_text_keeps_it_there() 
         await pilot.pause()
         transcript.find("line 17")  # and 170 to 179
         await pilot.pause()
-        assert transcript.finder.found == (11, 11)
+        assert transcript.finder.position == (11, 11)
         transcript.finder.step(1)
         await pilot.pause()
         assert "│ line 17" in screen(transcript)
@@ -170,7 +170,7 @@ async def test_a_match_far_above_comes_into_sight_and_new_text_keeps_it_there() 
         await pilot.pause()
         assert screen(transcript)[:-1] == before[:-1]
         transcript.finder.step(-1)
-        assert transcript.finder.found == (12, 12)
+        assert transcript.finder.position == (12, 12)
         await pilot.pause()
         assert "│ line 17 again" in screen(transcript)
 
@@ -183,12 +183,12 @@ async def test_text_in_tables_and_of_any_width_is_found() -> None:
         )
         await pilot.pause()
         transcript.find("NEEDLE")
-        assert transcript.finder.found == (1, 2)
+        assert transcript.finder.position == (1, 2)
         assert highlighted(transcript) == ["NEEDLE", "needle"]
         await pilot.resize_terminal(30, 24)
         await pilot.pause()
         transcript.finder.step(1)
-        assert transcript.finder.found == (2, 2)
+        assert transcript.finder.position == (2, 2)
         assert highlighted(transcript)[-1] == "NEEDLE"
 
 

@@ -685,7 +685,7 @@ async def test_blocks_next_to_a_live_one_fold_and_can_be_found_and_resized() -> 
         await pilot.pause()
         assert "+new" in text(transcript).replace(" ", "")
         transcript.find("new")
-        assert transcript.finder.found == (1, 1)
+        assert transcript.finder.position == (1, 1)
         transcript.find("")
         transcript.choose_block(-1)
         transcript.choose_block(-1)

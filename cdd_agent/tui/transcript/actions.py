@@ -178,7 +178,7 @@ class ActionBlocks:
 def show_diff(
     transcript: Transcript, diff: str, opening: Opening = Opening.ALL
 ) -> None:
-    """A unified diff as blocks, one a file."""
+    """Show a unified diff, a block for each file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
         block.header.fold.opening = opening
         transcript.add_foldable(block)
@@ -328,8 +328,8 @@ def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Folda
 
 
 def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:
-    """The tests that failed, each with the failed assertion, and what its report says
-    when it is opened.
+    """Yield a block for each failed test: the failed assertion, and its report when the
+    block is opened.
     """
     for failure in event.failures:
         yield _failure_block(failure)

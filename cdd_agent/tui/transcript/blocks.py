@@ -1,6 +1,4 @@
-"""The kinds of blocks, the space between them, and the lines of those that are given as
-a whole.
-"""
+"""The kinds of blocks, the space between them, and the lines of complete blocks."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +28,7 @@ class BlockKind(StrEnum):
     OUTPUT = "output"
     THOUGHTS = "thoughts"
     ACTION = "action"
-    """An action: a header that folds what came of it."""
+    """An action: a header that folds the result."""
     MARKDOWN = "markdown"
     REPLY = "reply"
     """A model's reply: Markdown and edits."""
@@ -56,14 +54,14 @@ _GLYPHS = {
     BlockKind.HEADING: "── ",
 }
 _ITEM = re.compile(r" +(?:[^\w\s] )?(?:\d+\. )?")
-"""The beginning of a line of a list, below which nothing stands: its indentation, sign
-and number.
-"""
+"""The beginning of a line of a list: indentation, sign and number."""
 _INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
 def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptLine]:
-    """Status blocks stand close together, and so do outputs, and actions."""
+    """Return the space between two blocks. There is none between two status blocks, two
+    outputs, or two actions.
+    """
     together = (above is below and below in (BlockKind.OUTPUT, BlockKind.ACTION)) or {
         above,
         below,
@@ -72,7 +70,7 @@ def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptL
 
 
 def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
-    """The lines of a block of a kind that does not grow."""
+    """Yield the lines of a complete block."""
     gutter: Gutter = ((_GLYPHS[kind], kind),) if kind in _GLYPHS else ()
     hang = blank(gutter)
     fill: InkedText = ("─", "heading") if kind is BlockKind.HEADING else (" ", "")
@@ -109,7 +107,7 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
 
 
 def _without_backticks(text: str) -> tuple[str, list[Mark]]:
-    """The text with what stands between two single backticks marked as code."""
+    """Return the text with marks for the code, instead of its backticks."""
     shown, end, marks = "", 0, list[Mark]()
     for code in _INLINE_CODE.finditer(text):
         shown += text[end : code.start()]

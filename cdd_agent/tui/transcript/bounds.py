@@ -12,7 +12,7 @@ _OPEN_ESCAPE = re.compile(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
 
 
 def bounded(text: str) -> Iterator[str]:
-    """The text in parts of bounded length, none ending inside an escape sequence."""
+    """Yield the text in parts of limited length. No part ends in an escape sequence."""
     while len(text) > MAX_UNSETTLED:
         escape = _OPEN_ESCAPE.search(text, MAX_UNSETTLED - 41, MAX_UNSETTLED)
         cut = escape.start() if escape else MAX_UNSETTLED

@@ -1,4 +1,4 @@
-"""Code blocks and their lines, which are coloured when they are drawn."""
+"""Code blocks and their lines. A line is coloured when it is drawn."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ class CodeWindow(Struct, eq=False):
     """Neighbouring lines of code that are coloured together, when one of them is first
     drawn.
 
-    Until its last line has come, each line is coloured by itself, so a stream never
+    Until the last line has arrived, each line is coloured alone, so a stream never
     colours a line twice.
     """
 
@@ -37,7 +37,7 @@ class CodeWindow(Struct, eq=False):
         self.closed = len(self.texts) >= _WINDOW_LINES or self.size >= 2 * MAX_UNSETTLED
 
     def inks(self, number: int) -> Sequence[Mark]:
-        """Of one of its lines."""
+        """Return the inks of a line of the window."""
         return (
             _window_inks(self)[number]
             if self.closed
@@ -72,9 +72,7 @@ def _line_inks(language: str, text: str) -> list[Mark]:
 
 
 class CodeBlock:
-    """A code block that grows: hands out its lines. An info of `python:src/app.py`
-    gives it a title.
-    """
+    """A code block that grows. An info such as `python:src/app.py` gives it a title."""
 
     def __init__(self, info: str, gutter: Gutter = (), hang: Gutter = ()) -> None:
         language, _, path = info.strip().partition(":")
@@ -147,7 +145,7 @@ class CodeBlock:
 
 
 class CodeFence:
-    """A code block between fences, of which only the first one has come."""
+    """A code block between fences, before its closing fence has arrived."""
 
     def __init__(self, indent: int, marker: str, info: str) -> None:
         self._indent = indent
@@ -166,7 +164,7 @@ class CodeFence:
         return self._code.title()
 
     def take(self, text: str, *, mid_line: bool) -> Iterator[TranscriptLine]:
-        """A line of code, or the received part of a long one."""
+        """Yield a line of code, or the received part of a long one."""
         if not mid_line:
             text = text[min(self._indent, len(text) - len(text.lstrip(" "))) :]
         yield from self._code.write(text)

@@ -35,7 +35,7 @@ _TOKEN_INKS = {
 
 
 def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
-    """The marks of each of these neighbouring lines; none if the language is
+    """Return the marks of each of these neighbouring lines; none if the language is
     unknown.
     """
     marks: list[list[Mark]] = [[] for _ in texts]
@@ -44,7 +44,8 @@ def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
     starts = [0]
     for text in texts:
         starts.append(starts[-1] + len(text) + 1)
-    first = 0  # the line in which the token begins
+    # the line in which the token begins
+    first = 0
     for begin, token, value in lexer.get_tokens_unprocessed(
         "".join(f"{text}\n" for text in texts)
     ):
@@ -82,6 +83,6 @@ def _lexer(language: str) -> "Lexer | None":
 
 @lru_cache(maxsize=256)
 def language_of(path: str) -> str:
-    """The language of a file by its name; empty where none is known."""
+    """Return the language of a file by its name; empty if it is unknown."""
     lexer = find_lexer_class_for_filename(path.rpartition("/")[2])
     return lexer.aliases[0] if lexer is not None and lexer.aliases else ""

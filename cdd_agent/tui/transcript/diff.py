@@ -1,5 +1,5 @@
-"""The lines of a diff: numbered, coloured by language, the changed words marked; side
-by side where there is room.
+"""The lines of a diff: with numbers, colours of the language and marked words, side by
+side if there is room.
 
 `diff_reading.py` makes them of any unified diff.
 """
@@ -18,10 +18,10 @@ from cdd_agent.tui.transcript.lines import Ink, LineRow, Mark, TranscriptLine, c
 from cdd_agent.tui.transcript.wrapping import wrap
 
 SIDE_BY_SIDE_WIDTH = 140
-"""Cells from which on there is room for two columns."""
+"""Cells that two columns need."""
 _MOST_WORDS = 120
-"""In which two lines are compared word by word; beyond, what is between their common
-ends counts as changed.
+"""The most words of two lines that are compared one by one. In longer lines, all words
+between the common ends count as changed.
 """
 _ALIKE = 0.35
 """The least similarity with which two lines are shown as one changed line."""
@@ -61,14 +61,14 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
     """The width of line numbers; 0 if none are shown."""
     window: CodeWindow
     place: int
-    """In the window."""
+    """The number of the line in the window."""
     layout: DiffLayout
     partner: "DiffLine | None" = None
     """The line on the other side, side by side."""
     counterpart: "DiffLine | None" = None
     """The line that became this one, or that this one became."""
     _lines: Sequence[TranscriptLine] | None = None
-    """Those that its rows are of; None: itself."""
+    """The lines of two columns; None if the line is shown in one column."""
 
     @property
     def final(self) -> bool:
@@ -113,7 +113,7 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
 
 
 class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
-    """One row of two lines beside each other."""
+    """One row of two lines next to each other."""
 
     halves: tuple["_Half", "_Half"]
 
@@ -127,7 +127,7 @@ class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
 
 
 class _Half:
-    """The part of a line that one column holds, with its number where it begins."""
+    """The part of a line in one column. The first part has the line's number."""
 
     __slots__ = ("gutter", "line", "part", "text")
 
@@ -146,7 +146,7 @@ class _Half:
         self.text += " " * (width - cell_len(self.text))
 
     def marks(self, shift: int) -> Iterator[Mark]:
-        """Its inks, the whole column's beneath them."""
+        """Yield the inks of the part, on top of the ink of the column."""
         if (line := self.line) is None:
             return
         ink, first = LINE_INKS[line.sign], shift + len(self.gutter)
@@ -164,8 +164,8 @@ class _Half:
 def _side_by_side(
     old: DiffLine | None, new: DiffLine | None, column: int
 ) -> Iterator[TranscriptLine]:
-    """The rows of two lines, of which one may be missing. A line that did not change is
-    on both sides.
+    """Yield the rows of two lines, of which one may be missing. An unchanged line is on
+    both sides.
     """
     parts = [
         wrap(line.text, max(column - line.gutter_width, 1), by_words=False)
@@ -198,7 +198,7 @@ def _side_by_side(
 def _on_top(
     below: Sequence[Mark], spans: Sequence[tuple[int, int]], ink: Ink, length: int
 ) -> list[Mark]:
-    """The marks, with one more ink on some spans; both are in order."""
+    """Return the marks with another ink on some spans. Both are sorted."""
     ends = [(start, end) for start, end, _ in below] + list(spans)
     places = sorted({0, length, *(place for span in ends for place in span)})
     marks = list[Mark]()

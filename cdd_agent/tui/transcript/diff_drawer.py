@@ -155,8 +155,8 @@ def pair_lines(run: list[DiffLine]) -> None:
 def _alike(
     removed: list[DiffLine], added: list[DiffLine]
 ) -> Iterator[tuple[DiffLine, DiffLine]]:
-    """For each removed line, the first added one that has most of its words, in
-    order.
+    """Yield each removed line with the first added line that has most of its words.
+    The order is kept.
     """
     first = 0
     for old in removed:

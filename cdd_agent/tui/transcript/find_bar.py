@@ -1,6 +1,4 @@
-"""The line in which one types what to look for in the transcript. It is there only
-while one looks.
-"""
+"""The line for the search text. It is visible only during a search."""
 
 from collections.abc import Callable, Hashable
 from typing import ClassVar
@@ -15,17 +13,15 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.widget import Transcript
 
 _SOON = 0.5
-"""Seconds in which text that arrives is looked through."""
+"""Seconds until new text is searched."""
 
 
 _ROOMY = 60
-"""Columns in which the keys stand beside what is looked for; below the prompt they are
-anyway.
-"""
+"""Columns from which on the keys are shown next to the text."""
 
 
 class FindInput(GuardedWidget, Input):
-    """The text to look for. Its keys are its own."""
+    """The search text. It handles its keys itself."""
 
     def seen(self) -> Hashable:
         return self.value, self.selection
@@ -82,7 +78,7 @@ class FindBar(GuardedWidget, Horizontal):
         self._say_how_many()
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        """A click elsewhere ends the search."""
+        """End the search after a click elsewhere."""
         event.stop()
         self.action_close()
 
@@ -99,14 +95,12 @@ class FindBar(GuardedWidget, Horizontal):
             self.remove()
 
     def _say_how_many(self) -> None:
-        current, count = self._transcript.finder.found
-        looked_for = self.query_one(FindInput).value
-        words = (
-            f"{current:,} of {count:,}" if count else "no match" if looked_for else ""
-        )
-        keys = (
-            "Enter: next · ↑: previous · Esc: close"
-            if self.app.size.width >= _ROOMY
-            else ""
-        )
-        self.query_one("#count", Static).update(" · ".join(filter(None, (words, keys))))
+        current, count = self._transcript.finder.position
+        parts = []
+        if count:
+            parts.append(f"{current:,} of {count:,}")
+        elif self.query_one(FindInput).value:
+            parts.append("no match")
+        if self.app.size.width >= _ROOMY:
+            parts.append("Enter: next · ↑: previous · Esc: close")
+        self.query_one("#count", Static).update(" · ".join(parts))

@@ -1,4 +1,4 @@
-"""Searching the transcript, in shown and in folded text."""
+"""Searching the transcript, folded text included."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from cdd_agent.tui.transcript.scrollback import Scrollback
 
 
 class Hit(NamedTuple):
-    """The text is found here: the so-many-th time in this line, from 0."""
+    """One of the hits in a line, counted from 0."""
 
     line: TranscriptLine
     nth: int
@@ -25,9 +25,7 @@ class HitPlace(NamedTuple):
 
 
 class Search:
-    """A text that is looked for, and where it was found, in the transcript's order.
-    Upper and lower case are one.
-    """
+    """A search text and its hits, in the transcript's order. Case is ignored."""
 
     def __init__(self, text: str) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
@@ -56,13 +54,13 @@ class Search:
         return places[min(hit.nth, len(places) - 1)] if places else None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """The place of a hit in a text."""
+        """Return the start and end of each hit in a text."""
         return [found.span() for found in self._pattern.finditer(text)]
 
 
 class Finder:
-    """Looks for a text, and leads from place to place. Blocks that hold one are opened
-    for it.
+    """Searches for a text, and goes from hit to hit. A folded block with the current
+    hit is opened.
     """
 
     def __init__(
@@ -71,38 +69,35 @@ class Finder:
         turn: Callable[[Fold, Opening], None],
         show: Callable[[int | None], None],
     ) -> None:
-        """`turn` opens or folds a block; `show` scrolls to a row, if there is one, and
-        draws everything again.
+        """`turn` opens or folds a block. `show` scrolls to a row, if there is one, and
+        draws all rows again.
         """
         self._scrollback, self._turn, self._show = scrollback, turn, show
         self._search: Search | None = None
         self.is_old = False
-        """Since it looked, something was added, left out or laid out otherwise."""
+        """True if the transcript has changed since the last search."""
         self._opened: dict[Fold, Opening] = {}
         """Blocks that the search opened, with their previous state."""
 
     def find(self, text: str, top: int) -> None:
-        """Look for a text, from a row on; no text: look for nothing any more."""
+        """Search for a text, from a row on. An empty text ends the search."""
         search = self._search = Search(text) if text else None
         if search is None:
             self._show(None)
             return
         self._look(search)
         lines = [row.line for row in self._scrollback.rows[top:]]
-        seen = {id(line) for line in lines} | {
-            id(line.fold) for line in lines if isinstance(line, FoldHeader)
-        }
-        in_sight = (
-            not seen.isdisjoint(map(id, _where(hit.line))) for hit in search.hits
-        )
-        first = (place for place, is_seen in enumerate(in_sight) if is_seen)
-        search.current = next(first, max(len(search.hits) - 1, 0))
+        below = {id(line) for line in lines}
+        below |= {id(line.fold) for line in lines if isinstance(line, FoldHeader)}
+        search.current = max(len(search.hits) - 1, 0)
+        for number, hit in enumerate(search.hits):
+            if not below.isdisjoint(map(id, _identities(hit.line))):
+                search.current = number
+                break
         self._go()
 
     def step(self, step: int) -> None:
-        """Go to the next place where it is found (1), or to the one before (-1), around
-        the end.
-        """
+        """Go to the next hit (1) or the previous one (-1), around the end."""
         if (search := self._search) is not None:
             if self.is_old:
                 self._look(search)
@@ -110,65 +105,56 @@ class Finder:
             self._go()
 
     def catch_up(self) -> bool:
-        """Look through what has come since it looked last; the current place stays,
-        where it is still there. Whether there was anything.
+        """Search again after the transcript has changed. The current hit stays, if it
+        still exists. Return False if nothing has changed.
         """
         if (search := self._search) is None or not self.is_old:
             return False
-        before = self._hit
+        previous_hit = self._hit
         self._look(search)
-        if self._hit != before:
+        if self._hit != previous_hit:
             self._show(None)
         return True
 
     def end(self) -> None:
-        """Fold what was opened to show what was found, but for the place that was
-        looked at last.
+        """End the search. Fold the blocks that it opened, except that of the current
+        hit.
         """
         hit = self._hit
-        stays = (
-            hit.line.fold
-            if hit is not None and isinstance(hit.line, FoldedLine)
-            else None
-        )
+        current_fold = None
+        if hit is not None and isinstance(hit.line, FoldedLine):
+            current_fold = hit.line.fold
         for fold, opening in self._opened.items():
-            if fold is not stays:
+            if fold is not current_fold:
                 self._turn(fold, opening)
         self._opened.clear()
         self.find("", 0)
 
     @property
-    def found(self) -> tuple[int, int]:
-        """Return the number of the current place, from 1, and the count; (0, 0) if
-        there is none.
-        """
+    def position(self) -> tuple[int, int]:
+        """The number of the current hit, from 1, and the count; (0, 0) without hits."""
         search = self._search
-        return (
-            (search.current + 1, len(search.hits))
-            if search is not None and search.hits
-            else (0, 0)
-        )
+        if search is None or not search.hits:
+            return 0, 0
+        return search.current + 1, len(search.hits)
 
     def marks(self, line: TranscriptLine) -> Iterator[tuple[int, int, bool]]:
-        """Return the places in a line, each with whether it is the current one."""
-        if (search := self._search) is not None:
-            current = search.place(self._hit) if self._hit is not None else None
-            for start, end in search.spans(line.text):
-                yield (
-                    start,
-                    end,
-                    current is not None
-                    and current.line is line
-                    and current.start == start,
-                )
+        """Yield the start and end of each hit, and True for the current one."""
+        if self._search is None:
+            return
+        current = None
+        if self._hit is not None:
+            current = self._search.place(self._hit)
+        for start, end in self._search.spans(line.text):
+            is_in_line = current is not None and current.line is line
+            is_current = is_in_line and current is not None and current.start == start
+            yield start, end, is_current
 
     @property
     def _hit(self) -> Hit | None:
-        return (
-            self._search.hits[self._search.current]
-            if self._search is not None and self._search.hits
-            else None
-        )
+        if self._search is None or not self._search.hits:
+            return None
+        return self._search.hits[self._search.current]
 
     def _look(self, search: Search) -> None:
         search.look(self._scrollback.lines())
@@ -183,15 +169,14 @@ class Finder:
             self._opened.setdefault(hit.line.fold, hit.line.fold.opening)
             self._turn(hit.line.fold, Opening.ALL)
         place = search.place(hit)
-        self._show(
-            None if place is None else self._scrollback.row_of(place.line, place.start)
-        )
+        row = None
+        if place is not None:
+            row = self._scrollback.row_of(place.line, place.start)
+        self._show(row)
 
 
-def _where(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
-    """By what a line is known on the screen; while it is folded, by its fold."""
-    return (
-        (line.fold, *line.laid_out())
-        if isinstance(line, FoldedLine)
-        else line.laid_out()
-    )
+def _identities(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
+    """Return what identifies a line on the screen: its fold, and the lines it shows."""
+    if isinstance(line, FoldedLine):
+        return (line.fold, *line.laid_out())
+    return line.laid_out()

@@ -1,4 +1,4 @@
-"""Output below a header, as it comes: a model's thoughts, and what a check prints."""
+"""Output below a header while it arrives: thoughts of a model, or output of a check."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.output import OutputLines
 
 MOST_LINES = 5_000
-"""That are kept of output while it comes and is folded: of more, the last."""
+"""The most lines that are kept of folded output while it arrives."""
 
 
 class FoldedOutput:
-    """While it is folded, nothing of it is settled before its end: its header may still
-    change, other blocks may come above it, and of endless output only the last lines
-    are kept. Once opened, it is settled line by line.
+    """Output that folds. While it is folded, no line is settled before the end: the
+    header may change, other blocks may come above, and of endless output only the last
+    lines are kept. Once opened, it is settled line by line.
     """
 
     def __init__(self, header: FoldHeader, glimpse: int = 0, sample: int = 0) -> None:
@@ -72,7 +72,7 @@ class FoldedOutput:
 
 
 class ThoughtsHeader(FoldHeader, eq=False, kw_only=True):
-    """Says how much was thought."""
+    """Shows the amount of thoughts."""
 
     title: str = ""
     measure: str = ""
@@ -92,5 +92,5 @@ class ThoughtsHeader(FoldHeader, eq=False, kw_only=True):
 
 
 def thoughts() -> FoldedOutput:
-    """The thoughts of a model, from their beginning."""
+    """Return the block of a model's thoughts."""
     return FoldedOutput(ThoughtsHeader(fold=Fold(), ink="thoughts"))

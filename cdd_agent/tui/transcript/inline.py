@@ -17,7 +17,7 @@ _BREAK: InkedText = ("\n", "")
 
 
 def inline_texts(token: "Token") -> list[Cell]:
-    """The text with its marks; several where the source forces breaks."""
+    """Return the text with its marks, in pieces between forced breaks."""
     texts, text, marks = list[Cell](), "", list[Mark]()
     for piece in _pieces(token):
         if piece is _BREAK:
@@ -33,51 +33,67 @@ def inline_texts(token: "Token") -> list[Cell]:
 
 
 def _pieces(token: "Token") -> Iterator[InkedText]:
-    inks: list[Ink] = []
-    address = label = ""  # of the last link; links do not nest
+    reader = _InlineReader()
     children = [
         child for child in token.children or () if child.type != "text" or child.content
     ]
     for index, child in enumerate(children):
-        match child.type:
-            case "softbreak" if not inks and _begins_with_a_label(
-                children[index + 1 :]
-            ):
-                yield _BREAK
-            case "softbreak":
-                yield " ", " ".join(inks)
-            case "hardbreak":
-                yield _BREAK
+        if child.type == "hardbreak":
+            yield _BREAK
+        elif child.type != "softbreak":
+            yield from reader.read(child)
+        elif reader.is_plain and _begins_with_label(children[index + 1 : index + 4]):
+            yield _BREAK
+        else:
+            yield " ", reader.ink()
+
+
+class _InlineReader:
+    """Reads tokens inside a text, and knows the open emphasis and the open link."""
+
+    def __init__(self) -> None:
+        self._inks: list[Ink] = []
+        # links do not nest
+        self._address = self._label = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """True outside of emphasis and links."""
+        return not self._inks
+
+    def ink(self, *more: Ink) -> Ink:
+        """Return the ink of text here, with more inks."""
+        return " ".join((*self._inks, *more))
+
+    def read(self, token: "Token") -> Iterator[InkedText]:
+        match token.type:
             case "link_open":
-                inks.append("link")
-                address, label = str(child.attrs.get("href", "")), ""
+                self._inks.append("link")
+                self._address, self._label = str(token.attrs.get("href", "")), ""
             case "link_close":
-                inks.pop()
-                if address not in (label, f"mailto:{label}"):
-                    yield from _address(address)
+                self._inks.pop()
+                if self._address not in (self._label, f"mailto:{self._label}"):
+                    yield from _address(self._address)
             case "image":
-                yield child.content or "image", " ".join([*inks, "link"])
-                yield from _address(str(child.attrs.get("src", "")))
+                yield token.content or "image", self.ink("link")
+                yield from _address(str(token.attrs.get("src", "")))
             case "code_inline":
-                label += child.content
-                yield child.content, " ".join([*inks, "verbatim"])
-            case _ if child.nesting == 1:
-                inks.append(_TAG_INKS.get(child.tag, ""))
-            case _ if child.nesting == -1:
-                inks.pop()
+                self._label += token.content
+                yield token.content, self.ink("verbatim")
+            case _ if token.nesting == 1:
+                self._inks.append(_TAG_INKS.get(token.tag, ""))
+            case _ if token.nesting == -1:
+                self._inks.pop()
             case _:
-                label += child.content
-                yield child.content, " ".join(inks)
+                self._label += token.content
+                yield token.content, self.ink()
 
 
-def _begins_with_a_label(line: "Sequence[Token]") -> bool:
-    """As `**Type:** feature` does: a list of such lines is meant to be one below the
-    other.
-    """
-    kinds = [child.type for child in line[:3]]
-    return kinds == ["strong_open", "text", "strong_close"] and line[
-        1
-    ].content.endswith(":")
+def _begins_with_label(tokens: "Sequence[Token]") -> bool:
+    """True for a line such as `**Type:** feature`: such lines are not joined."""
+    if [token.type for token in tokens] != ["strong_open", "text", "strong_close"]:
+        return False
+    return tokens[1].content.endswith(":")
 
 
 def _address(address: str) -> Iterator[InkedText]:

@@ -1,5 +1,5 @@
-"""Styled lines, which know no width, and the rows they are broken into. Nothing here
-draws.
+"""Styled lines, which are independent of the width, and their rows. Nothing is drawn
+here.
 
 A `TranscriptLine` names its looks with *inks*, words that `looks.py` maps to styles. So
 a new theme costs nothing, and a new width only costs new breaks between rows.
@@ -14,12 +14,10 @@ from rich.cells import cell_len
 from cdd_agent.tui.transcript.wrapping import wrap
 
 MIN_ROOM = 4
-"""Cells that text is given in every row, however narrow the screen is."""
+"""The least cells for text in a row, even on a very narrow screen."""
 
 READING_WIDTH = 100
-"""Cells of a row of prose, at most, however wide the screen is; code, output and tables
-take all there are.
-"""
+"""The most cells of a row of prose. Code, output and tables take the whole width."""
 
 Ink: TypeAlias = str
 """Names of looks, separated by spaces; empty for plain text."""
@@ -30,12 +28,12 @@ Mark: TypeAlias = tuple[int, int, Ink]
 
 
 def blank(gutter: Gutter) -> Gutter:
-    """Spaces as wide as the gutter."""
+    """Return spaces as wide as the gutter."""
     return tuple((" " * cell_len(text), "") for text, _ in gutter)
 
 
 def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterator[Mark]:
-    """The marks between two places, moved by `shift`."""
+    """Yield the marks between two places, moved by `shift`."""
     for begin, stop, ink in marks:
         if begin < end and stop > start:
             yield max(begin, start) + shift, min(stop, end) + shift, ink
@@ -73,13 +71,13 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
         return self.marks
 
     def laid_out(self) -> Sequence["TranscriptLine"]:
-        """The lines that its rows are of: others than itself where they depend on the
-        width.
+        """Return the lines that the rows show: the line itself, or lines that were
+        made for the width.
         """
         return (self,)
 
     def room(self, width: int) -> int:
-        """The cells that are left for text beside the gutter."""
+        """Return the cells for text next to the gutter."""
         width = min(width, READING_WIDTH) if self.is_prose else width
         return max(width - sum(cell_len(text) for text, _ in self.gutter), MIN_ROOM)
 
@@ -91,12 +89,10 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
 
 
 class ItemLine(TranscriptLine, eq=False, kw_only=True):
-    """A line of a list: its further rows, with a wider gutter, stand below its
-    words.
-    """
+    """A line of a list. Its later rows are indented like its words."""
 
     lead: int
-    """Characters that are no words: indentation, sign, number."""
+    """Characters before the words: indentation, sign, number."""
 
     def rows(self, width: int) -> list[LineRow]:
         beside = cell_len(self.text[: self.lead])

@@ -1,4 +1,4 @@
-"""The block that is being written, from chunks of text to parts of settled lines."""
+"""The block that grows: from chunks of text to parts of settled lines."""
 
 from collections import deque
 from collections.abc import Callable
@@ -15,9 +15,7 @@ from cdd_agent.tui.transcript.reply import ReplyDrawer
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, BlockPart
 
 MOST_HELD = 1_000_000
-"""Characters of text that is kept for copying while none of its lines is settled: of
-more, the last.
-"""
+"""The most characters that are kept for copying while no line is settled."""
 
 
 class LineMaker(Protocol):
@@ -26,13 +24,13 @@ class LineMaker(Protocol):
     """
 
     def feed(self, text: str) -> list[TranscriptLine]:
-        """The lines that are settled by this text."""
+        """Return the lines that this text settles."""
 
     def tail(self) -> list[TranscriptLine]:
         """Return the current lines of the unsettled text."""
 
     def finish(self) -> list[TranscriptLine]:
-        """The lines that were left."""
+        """Return the remaining lines."""
 
 
 GROWING: dict[BlockKind, Callable[[], LineMaker]] = {
@@ -44,30 +42,28 @@ GROWING: dict[BlockKind, Callable[[], LineMaker]] = {
 
 
 class LiveBlock:
-    """Its text waits here until there is time to handle it, in parts of bounded
-    size.
-    """
+    """The growing block. Its text waits here, and is handled in limited parts."""
 
     def __init__(
         self, kind: BlockKind, above: BlockKind | None, maker: LineMaker | None = None
     ) -> None:
         self.kind = kind
         self.begun = False
-        """True if any of its text is in a part."""
+        """True once a part has some of the text."""
         self.shown = False
-        """True if any of its lines has been settled."""
+        """True once a line is settled."""
         self.first_line: TranscriptLine | None = None
-        """Its first settled line."""
+        """The first settled line."""
         self._space = space_between(above, kind)
         self._maker = maker or GROWING[kind]()
         self._chunks: deque[str] = deque()
-        """Text that waits."""
+        """Text that is not handled yet."""
         self._held: deque[str] = deque()
-        """Text that was handled, and of which no line is settled yet."""
+        """Handled text without a settled line."""
         self._held_size = 0
 
     def comes_after(self, above: BlockKind) -> None:
-        """Something was put above it."""
+        """Note that another block is now above this one."""
         self._space = space_between(above, self.kind)
 
     @property
@@ -77,12 +73,12 @@ class LiveBlock:
 
     @property
     def reply(self) -> ReplyDrawer | None:
-        """The maker of its lines, if it is a reply."""
+        """The maker of the lines, if the block is a reply."""
         return self._maker if isinstance(self._maker, ReplyDrawer) else None
 
     @property
     def rest(self) -> str:
-        """All its text that is in no part."""
+        """The text that is in no part."""
         return "".join((*self._held, *self._chunks))
 
     @property
@@ -95,7 +91,7 @@ class LiveBlock:
         )
 
     def next_part(self) -> BlockPart | None:
-        """Handle some of the text that waits; None where nothing is settled by it."""
+        """Handle some of the waiting text. None if it settles no line."""
         texts = list[str]()
         size = 0
         while self._chunks and size < PART_SIZE:
@@ -110,7 +106,7 @@ class LiveBlock:
         return self._part(lines) if lines else None
 
     def finish(self) -> list[BlockPart]:
-        """Handle all text that is left."""
+        """Handle the remaining text."""
         parts = list[BlockPart]()
         while self._chunks:
             parts += filter(None, (self.next_part(),))
@@ -135,5 +131,5 @@ class LiveBlock:
         return spaced
 
     def _spaced(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:
-        """The lines, below the space where they are the first of their block."""
+        """Return the lines; the first ones of the block below its space."""
         return [*self._space, *lines] if lines and not self.shown else lines

@@ -1,6 +1,4 @@
-"""Markdown that arrives in chunks: which of it cannot change any more, and is
-settled.
-"""
+"""Markdown that arrives in chunks. Lines that can no longer change are settled."""
 
 import re
 
@@ -10,7 +8,7 @@ from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown import markdown_lines
 
 _PEEK = 1_000
-"""A line is judged by this many characters, so that it need not be complete."""
+"""Characters that suffice to judge the kind of a line."""
 
 _LONG_LIST = 2_000
 """Characters after which a list is settled before its next item."""
@@ -53,7 +51,7 @@ class MarkdownLines:
         """True if the block is the rest of a cut one."""
 
     def feed(self, text: str) -> list[TranscriptLine]:
-        """Take a chunk; returns the lines that are settled by it."""
+        """Add a chunk, and return the lines that it settles."""
         *lines, self._partial = (self._partial + text).split("\n")
         for line in lines:
             self._take(line.removesuffix("\r") + "\n")
@@ -63,7 +61,7 @@ class MarkdownLines:
         return self._hand_out()
 
     def finish(self) -> list[TranscriptLine]:
-        """The text is complete; returns the lines that were left."""
+        """End the text, and return the remaining lines."""
         if self._partial or self._mid_line:
             self._take(self._partial.removesuffix("\r") + "\n")
             self._partial = ""
@@ -90,7 +88,7 @@ class MarkdownLines:
         return lines
 
     def _take(self, line: str) -> None:
-        """One line, or the received part of a long one."""
+        """Handle one line, or the received part of a long one."""
         if self._mid_line or not self._begins(line[:_PEEK]):
             if self._fence is not None:
                 self._settled += self._fence.take(line, mid_line=self._mid_line)
@@ -100,8 +98,8 @@ class MarkdownLines:
         self._mid_line = not line.endswith("\n")
 
     def _begins(self, line: str) -> bool:
-        """Settle what ends before this line. Whether the line itself has nothing to
-        show.
+        """Settle the block that ends before this line. True if the line itself shows
+        nothing.
         """
         if self._fence is not None:
             closed = self._fence.is_closed_by(line)
@@ -164,7 +162,7 @@ class MarkdownLines:
             )
 
     def _cut_at(self, cut: int, again: str = "") -> None:
-        """Settle the block up to here; what must be said again begins the rest."""
+        """Settle the block up to a place. `again` is repeated before the rest."""
         beginning, rest, item_indent = (
             self._block[:cut],
             self._block[cut:],

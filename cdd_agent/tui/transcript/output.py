@@ -13,14 +13,12 @@ _BAR: Gutter = (("│ ", "bar"),)
 _RULE_CHARACTERS = frozenset("=-_~*#+!>─━═—")
 _SHORTEST_RULE = 3
 _PROGRESS = re.compile(r" {3,}(\[ *\d+%\])$")
-"""The progress that test runners set flush right on a terminal that is wider than the
-room beside the bar.
-"""
+"""The progress of a test runner, aligned to the right of a wider terminal."""
 
 
 class OutputLines:
-    """Output that arrives in chunks; of a line written over and over, the last
-    state.
+    """Makes lines of output that arrives in chunks. A line that the program overwrites
+    is shown in its last state.
     """
 
     def __init__(self) -> None:
@@ -42,8 +40,8 @@ class OutputLines:
 
 
 def _last_state(text: str) -> str:
-    """The text that is left on a terminal's line after carriage returns, but for one
-    that may end the line.
+    """Return the text that a terminal shows after carriage returns. One at the end may
+    belong to the line end, and stays.
     """
     body = text.removesuffix("\r")
     return body.rpartition("\r")[2] + text[len(body) :]

@@ -1,5 +1,5 @@
-"""Rows drawn as strips of the screen. Every cell says where in the text it is, so that
-text can be selected.
+"""Rows drawn as strips of the screen. Each cell has its place in the text, so that text
+can be selected.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ from cdd_agent.tui.transcript.lines import (
 from cdd_agent.tui.transcript.looks import LOOKS, WITHOUT_COLOURS
 
 Overlay = tuple[int, int, Style]
-"""A style that comes on top of a part of a line's text."""
+"""A style on top of a part of a line's text."""
 
 
 class RowPainter:
-    """Draws rows in the looks of their inks, on the background of a widget.
+    """Draws rows in the styles of their inks, on the background of a widget.
 
-    A row's number stands in its cells; it stays when older rows are left out.
+    Cells have the number of their row, which stays when older rows are dropped.
     """
 
     def __init__(self, widget: Widget) -> None:
@@ -36,7 +36,7 @@ class RowPainter:
         self._styles: dict[Ink, Style] = {}
 
     def forget_styles(self) -> None:
-        """The theme has changed."""
+        """Forget the styles of the previous theme."""
         self._styles.clear()
 
     def blank(self, width: int) -> Strip:
@@ -52,15 +52,15 @@ class RowPainter:
         char, ink = line.fill
         if char != " " and end < len(line.text):
             char, ink = " ", ""
-        # where the row's end can be selected
+        # lets the user select the end of the row
         place = Segment("", Style.from_meta({"offset": (end - start, number)}))
         fill = Strip([place, Segment(char * max(space, 0), self.style(ink))])
         strip = Strip.join([gutter, text, fill])
         return strip if space >= 0 else strip.crop(0, width)
 
     def _gutter(self, gutter: Gutter, number: int, width: int) -> Iterator[Segment]:
-        """Every cell leads to the beginning of the text, so that a selection holds no
-        gutters.
+        """Yield the gutter. Its cells have the place of the text's beginning, so that a
+        selection has no gutters.
         """
         place = Style.from_meta({"offset": (0, number)})
         cells = [

@@ -1,4 +1,4 @@
-"""Places in a text that lead elsewhere: addresses of the web, and lines of files."""
+"""Links in a text: addresses of the web, and lines of files."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class WebPlace(NamedTuple):
     start: int
     end: int
     address: str
-    """As a terminal can be given it."""
+    """Escaped for the terminal."""
 
 
 class FilePlace(NamedTuple):
@@ -52,7 +52,7 @@ def web_places(text: str) -> Iterator[WebPlace]:
 
 
 def file_places(text: str) -> Iterator[FilePlace]:
-    """The file may not exist: this is not checked."""
+    """Yield the files with a line number, whether they exist or not."""
     if ":" in text:
         for found in _FILE.finditer(text):
             yield FilePlace(found.start(), found.end(), found[1], int(found[2]))
@@ -62,7 +62,9 @@ def file_places(text: str) -> Iterator[FilePlace]:
 
 @lru_cache(maxsize=512)
 def _find_file(root: Path, path: str) -> Path:
-    """Raises `FileNotFoundError`, which is not remembered: the file may come."""
+    """Return a file of the project. Raises `FileNotFoundError`, which is not cached,
+    because the file may be created later.
+    """
     place = (root / path).resolve()
     if not place.is_relative_to(root.resolve()) or not place.is_file():
         raise FileNotFoundError(path)
@@ -70,11 +72,11 @@ def _find_file(root: Path, path: str) -> Path:
 
 
 def in_project(root: Path, path: str) -> Path | None:
-    """The file of that name, where the project has it."""
+    """Return the file, if the project has it."""
     try:
         return _find_file(root, path)
     except (OSError, ValueError, RuntimeError):
-        # also a name that no file can have, and links in a circle
+        # also for invalid names and circular links
         return None
 
 

@@ -1,5 +1,5 @@
-"""The rows that have been written, for one width. Beyond a limit the oldest text is
-left out, part by part.
+"""The rows of the transcript for one width. Beyond a limit the oldest text is dropped,
+part by part.
 """
 
 from collections import deque
@@ -12,52 +12,49 @@ from cdd_agent.tui.transcript.folds import Fold, FoldedLine, FoldHeader, Opening
 from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 
 MAX_LINES = 20_000
-"""Rows that are kept, and lines that are folded; beyond, the oldest text is left out.
-"""
+"""The most rows and folded lines that are kept."""
 
 PART_SIZE = 4_000
-"""Characters that are handled, and later left out, together."""
+"""Characters that are handled, and later dropped, together."""
 
 
 class BlockPart(Struct):
-    """Some text of a block that was settled together; the unit in which old text is
-    left out.
-    """
+    """Text of a block that was settled together. Old text is dropped in such parts."""
 
     source: str
     lines: list[TranscriptLine]
     begins: bool
-    """True if it is the first of its block."""
+    """True for the first part of a block."""
     rows: int = 0
     fold: Fold | None = None
-    """By which all of its block opens and folds."""
+    """Opens and folds the whole block."""
 
     @property
     def weight(self) -> int:
-        """Its share of what is kept: rows, or, of what is folded, lines."""
+        """The rows or folded lines of the part, which count towards the limit."""
         return max(self.rows, len(self.lines))
 
 
 class Block(NamedTuple):
-    """A block as it lies now."""
+    """A block and its present place."""
 
     top: int
-    """The row of the space above it, or its own first."""
+    """The row of the space above the block; without a space, its first row."""
     parts: list[BlockPart]
 
     @property
     def y(self) -> int:
-        """Its first row."""
+        """The first row of the block."""
         return self.top + self._space
 
     @property
     def end(self) -> int:
-        """The first row below it."""
+        """The first row below the block."""
         return self.top + sum(part.rows for part in self.parts)
 
     @property
     def first(self) -> TranscriptLine:
-        """Its first line: by that it is known, as long as it is kept."""
+        """The first line of the block, which identifies it."""
         return self.parts[0].lines[self._space]
 
     @property
@@ -71,12 +68,11 @@ class Block(NamedTuple):
 
 
 class Scrollback:
-    """Settled rows; below them those of the live block's tail, which the next change
-    replaces; and below these the blocks that were added while it is live, which are
-    settled when it is.
+    """All rows, in three parts: settled rows; the tail of the live block, which the
+    next change replaces; and blocks that were added while the live block grows.
 
-    What changes the rows returns by how many of them the rest has moved up, because old
-    ones were left out.
+    Methods that change the rows return the number of rows by which the others moved up,
+    because old rows were dropped.
     """
 
     def __init__(self, max_rows: int) -> None:
@@ -94,7 +90,7 @@ class Scrollback:
         self._rows_below: list[LineRow] = []
 
     def place(self, parts: Iterable[BlockPart], tail: Iterable[TranscriptLine]) -> int:
-        """Put new parts and then the tail where the tail was."""
+        """Replace the tail by new settled parts and the new tail."""
         del self.rows[self.settled :]
         for part in parts:
             self._break(part)
@@ -102,14 +98,12 @@ class Scrollback:
         return self._end_with(tail)
 
     def put_below(self, parts: Iterable[BlockPart]) -> None:
-        """Keep more parts below the live block; they are shown with what is placed
-        next.
-        """
+        """Keep parts below the live block. The next `place` shows them."""
         self._below += parts
         self._break_below()
 
     def take_below(self) -> list[BlockPart]:
-        """The parts below the live block, to be placed now that it is over."""
+        """Remove and return the parts below the live block, which is over."""
         below, self._below, self._rows_below = self._below, [], []
         return below
 
@@ -132,9 +126,8 @@ class Scrollback:
         return self._end_with(tail)
 
     def break_again(self, fold: Fold) -> tuple[int, int]:
-        """Break the lines of a fold again, which is open further or less far. Returns
-        where the first row is that may be another one, and how many more rows there are
-        now; (-1, 0) where it is not among what is settled.
+        """Break the lines of a fold again after it was opened or folded. Return its
+        first row, and the number of rows that were added; (-1, 0) if it is not settled.
         """
         if any(part.fold is fold for part in self._below):
             self._break_below()
@@ -181,17 +174,17 @@ class Scrollback:
         return parts
 
     def blocks(self) -> list[Block]:
-        """The settled blocks of which anything is shown, from the first one that is
-        kept from its beginning.
+        """Return the visible settled blocks, without a block whose beginning was
+        dropped.
         """
         return _blocks(self._parts, int(self._left_out))
 
     def blocks_below(self) -> list[Block]:
-        """Those below the live one."""
+        """Return the blocks below the live one."""
         return _blocks(self._below, len(self.rows) - len(self._rows_below))
 
     def row_of(self, line: TranscriptLine, place: int) -> int | None:
-        """The row that shows this place of a line."""
+        """Return the row that shows this place of a line."""
         shown = (
             y
             for y, row in enumerate(self.rows)
@@ -200,9 +193,7 @@ class Scrollback:
         return next(shown, None)
 
     def lines(self) -> Iterator[TranscriptLine]:
-        """All that are settled and kept, folded or not, and those below the live
-        block.
-        """
+        """Return all kept lines, also folded ones, except those of the live block."""
         return (line for part in (*self._parts, *self._below) for line in part.lines)
 
     def clear(self) -> None:
@@ -213,11 +204,11 @@ class Scrollback:
         self._left_out = False
 
     def sources(self) -> list[str]:
-        """The source of each block that is kept."""
+        """Return the source of each kept block."""
         return _sources(self._parts)
 
     def sources_below(self) -> list[str]:
-        """Those below the live block."""
+        """Return the sources of the blocks below the live one."""
         return _sources(self._below)
 
     def place_of(self, rows: list[LineRow]) -> int:
@@ -300,7 +291,7 @@ def _place_in(lines: Iterable[TranscriptLine], line: TranscriptLine) -> int | No
 
 
 def _blocks(parts: Iterable[BlockPart], y: int) -> list[Block]:
-    """Parts as the blocks that they make, the first of which begins at a row."""
+    """Return the blocks that parts make. `y` is the row of the first part."""
     blocks = list[Block]()
     for part in parts:
         if part.begins and part.rows:

@@ -1,6 +1,4 @@
-"""A Markdown table: a grid where there is room for its columns, else one line for each
-cell.
-"""
+"""A Markdown table: a grid, or one line for each cell if a grid does not fit."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -23,7 +21,7 @@ Cell: TypeAlias = tuple[str, tuple[Mark, ...]]
 
 
 class Table(TranscriptLine, eq=False, kw_only=True):
-    """A table; which lines it has depends on the width."""
+    """A table. Its lines depend on the width."""
 
     head: list[Cell]
     body: list[list[Cell]]
@@ -66,7 +64,7 @@ class Table(TranscriptLine, eq=False, kw_only=True):
     def _grid_lines(
         self, cells: list[Cell], widths: list[int], ink: Ink
     ) -> Iterator[TranscriptLine]:
-        """One row of the table; it has as many lines as its longest cell needs."""
+        """Yield the lines of one row, as many as its longest cell needs."""
         wrapped = [
             wrap(text, width, by_words=True)
             for (text, _), width in zip(cells, widths, strict=True)

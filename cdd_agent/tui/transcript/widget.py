@@ -1,8 +1,7 @@
-"""The conversation so far: blocks of text of which only the last one can still grow.
+"""The transcript: blocks of text, of which only the last one can still grow.
 
 Text becomes lines once and lines become rows once; only the rows on the screen are
-drawn. What the widget is given is never markup, and its control characters are shown,
-not obeyed.
+drawn. Text is never markup. Its control characters are shown, not obeyed.
 """
 
 from collections import deque
@@ -40,17 +39,17 @@ from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, BlockPart, Scr
 from cdd_agent.tui.transcript.selection import selected_text
 
 _CHOSEN = Style(reverse=True)
-"""The style of the first row of the selected block, visible without colours, too."""
+"""The style of the first row of the chosen block, also visible without colours."""
 _MOST_REPLIES = 50
-"""Replies of a turn that are folded at its end: the last ones."""
+"""The most replies that are folded at the end of a turn."""
 _FRAME = 0.01
 """Seconds of work on new text before the screen is drawn again."""
 _SCROLLING = frozenset(
     {"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"}
 )
-"""Keys that are the transcript's while it has the focus."""
+"""Keys that the transcript handles while it has the focus."""
 _ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
-"""Keys that are its own while a block is chosen."""
+"""Keys that it also handles while a block is chosen."""
 
 
 class _SettledReply(NamedTuple):
@@ -85,10 +84,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     """
 
     class ChoiceChanged(Message):
-        """Another block is chosen, or none, or it is open further or less far."""
+        """Another block or none is chosen, or the chosen block was opened or folded."""
 
     class FileChosen(Message):
-        """The person wants to see a line of a file of the project."""
+        """The user wants to see a line of a file of the project."""
 
         def __init__(self, path: Path, line: int) -> None:
             super().__init__()
@@ -103,8 +102,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         max_lines: int = MAX_LINES,
         follows: bool = True,
     ) -> None:
-        """`root` is the project's folder: lines of its files can be chosen by a click.
-        It `follows` what comes, or is read from its beginning.
+        """`root` is the project's folder: a click opens its files. `follows`: new text
+        stays in sight.
         """
         super().__init__(id=id, classes=classes)
         self._follows = follows
@@ -137,13 +136,13 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._replies: deque[_SettledReply] = deque(maxlen=_MOST_REPLIES)
         """The replies since the user's last line that are not folded."""
         self.diff_layout = DiffLayout()
-        """The layout of its diffs."""
+        """The layout of the transcript's diffs."""
         self.finder = Finder(self._scrollback, self._turn, self._show_found)
 
     # --- content
 
     def add(self, kind: BlockKind, text: str) -> None:
-        """Append a block that is complete. Empty text is no block."""
+        """Append a complete block. Empty text adds none."""
         if self._live is not None and is_beside_the_turn():
             if kind in GROWING:
                 block = self._make_live(kind, self._kind_below)
@@ -176,7 +175,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._open(kind)
 
     def write(self, text: str) -> None:
-        """Add to the live block; opens a reply if there is none. It is drawn
+        """Add text to the live block, or to a new reply if there is none. It is drawn
         with the next frame.
         """
         if self._live is not None and self._live.kind is BlockKind.THOUGHTS:
@@ -210,8 +209,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 self._break_again(fold, following=self._is_following())
 
     def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
-        """Append a block that folds; or put it above output that still comes, as long
-        as that is folded.
+        """Append a block that folds. `above_live`: put it above output that still
+        arrives, if that is folded.
         """
         live = self._live
         if live is not None and is_beside_the_turn():
@@ -231,8 +230,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         )
 
     def begin_output(self, header: FoldHeader, *, glimpse: int, sample: int) -> None:
-        """Open a block that grows below a header; `FoldedOutput` says how much of it is
-        shown.
+        """Open a block that grows below a header. `glimpse` and `sample`: see
+        `FoldedOutput`.
         """
         self.settle()
         self._live = LiveBlock(
@@ -241,8 +240,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._place([])
 
     def think(self, text: str, measure: str) -> None:
-        """Add to thoughts, of which only a line with their `measure` is shown until it
-        is opened.
+        """Add to the thoughts. Until they are opened, only one line with their
+        `measure` is shown.
         """
         if self._live is None or self._live.kind is not BlockKind.THOUGHTS:
             self.begin(BlockKind.THOUGHTS)
@@ -256,7 +255,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._draw_soon()
 
     def end_thoughts(self, measure: str) -> bool:
-        """Say of the latest thoughts what they came to; False: there are none."""
+        """Show the final measure of the latest thoughts. False if there are none."""
         if self._thoughts is None:
             return False
         self._thoughts.measure = measure
@@ -266,19 +265,17 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def is_growing(self) -> bool:
-        """There is a live block."""
+        """True if there is a live block."""
         return self._live is not None
 
     def lay_out(self, header: FoldHeader) -> None:
-        """Show what a header says now."""
+        """Show the current text of a header."""
         header.lay_out(self._scrollback.width)
         self._strips.clear()
         self.refresh()
 
     def settle(self) -> None:
-        """Close the live block, if there is one; not beside the turn, whose block it
-        is.
-        """
+        """Close the live block, except during a read-only line beside a turn."""
         if self._live is not None and not is_beside_the_turn():
             self._close(self._live)
 
@@ -302,7 +299,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def next_row(self) -> int:
-        """The number of the row that the next text gets."""
+        """The number of the row for the next text."""
         return len(self._scrollback.rows) + self._row_offset
 
     def show_from(self, number: int) -> None:
@@ -380,11 +377,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def _kind_below(self) -> BlockKind | None:
-        """Of the block that one more below the live one would stand under."""
+        """The kind of the block above the next one below the live block."""
         return self._last_below or (self._live.kind if self._live is not None else None)
 
     def _place_below(self, kind: BlockKind, parts: Sequence[BlockPart]) -> None:
-        """Add it below the live block, which continues above and is not cut."""
+        """Add a block below the live one, which continues to grow."""
         self._last_below = kind
         self._scrollback.put_below(parts)
         self._place([])
@@ -402,9 +399,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- blocks, opened and folded
 
     def toggle_thoughts(self) -> None:
-        """Open or fold the last thoughts in sight; if there are none, those nearest
-        above.
-        """
+        """Open or fold the last visible thoughts, or else the nearest above."""
         bottom = self.scroll_offset.y + self.size.height
         for row in reversed(self._scrollback.rows[:bottom]):
             if isinstance(row.line, ThoughtsHeader):
@@ -412,8 +407,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 return
 
     def keeps(self, key: str) -> bool:
-        """True if a key is the transcript's while it has the focus; all others are for
-        the prompt.
+        """True if the transcript handles a key while it has the focus. Other keys are
+        for the prompt.
         """
         is_for_block = self._choice.line is not None and key in _ON_A_BLOCK
         return key in _SCROLLING or is_for_block
@@ -439,11 +434,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             len(self._scrollback.rows),
             self.diff_layout.is_side_by_side,
         )
-        return shown, self._choice.row, self.finder.found
+        return shown, self._choice.row, self.finder.position
 
     @property
     def doing(self) -> str:
-        """The effect of Enter on the block that is chosen, in words."""
+        """The effect of Enter on the chosen block, in words."""
         return self._choice.hint
 
     def on_blur(self) -> None:
@@ -464,11 +459,11 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def has_room_for_columns(self) -> bool:
-        """Diffs can stand side by side."""
+        """True if there is room for diffs side by side."""
         return self._scrollback.width >= SIDE_BY_SIDE_WIDTH
 
     def lay_out_diffs(self) -> None:
-        """Diffs are to be laid out otherwise."""
+        """Lay out all diffs again, after their layout has changed."""
         self._fit(self._scrollback.width, self._is_following())
 
     def _blocks(self) -> list[Block]:
@@ -507,7 +502,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.post_message(self.ChoiceChanged())
 
     def _bring_into_sight(self, y: int, end: int) -> None:
-        """The row, and what is below it as far as there is room."""
+        """Scroll to a row, and to as many rows below it as fit."""
         top, height = self.scroll_offset.y, self.size.height
         if y < top or end - y >= height:
             self.scroll_to(y=y, animate=False, force=True)
@@ -553,9 +548,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- finding
 
     def find(self, text: str) -> None:
-        """Look for a text, from what is on the screen on; no text: look for nothing any
-        more.
-        """
+        """Search for a text from the visible rows on. An empty text ends the search."""
         self.finder.find(text, self.scroll_offset.y)
 
     def _show_found(self, y: int | None) -> None:
@@ -598,8 +591,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- the part of it that is on the screen
 
     def _show(self, first: int, *, moved: int, following: bool) -> None:
-        """Tell the screen that the rows from `first` on are new, and that all have
-        moved up.
+        """Draw the rows from `first` on again. `moved`: all rows have moved up by this
+        number.
         """
         self._row_offset += moved
         self._strips.discard(self._row_offset)  # the notice may have taken this place
@@ -619,9 +612,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.refresh(Region(0, self.size.height - 1, self.size.width, 1))
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
-        """A bar that was not there when the text scrolled does not know how far it
-        has.
-        """
+        """Set the position of a scroll bar that appears after scrolling."""
         if is_shown:
             self.vertical_scrollbar.position = self.scroll_y
 
@@ -656,7 +647,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def is_following(self) -> bool:
-        """It stays at its end."""
+        """True if new text stays in sight."""
         return self._is_following()
 
     @property
@@ -702,7 +693,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 y=self._scrollback.place_of(above), animate=False, force=True
             )
         self._find_chosen_row()
-        # written before there was a place on the screen
+        # written before the widget had a size
         if self._live is not None and self._live.is_waiting:
             self._draw_soon()
 
@@ -749,9 +740,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return strip
 
     def _overlays(self, row: LineRow, number: int) -> Iterator[Overlay]:
-        """The parts of a line that stand out: where it leads, and what was looked
-        for.
-        """
+        """Yield the styles of links and of search hits in a line."""
         for place in self._place_finder.places(row.line):
             if isinstance(place, WebPlace):
                 yield place.start, place.end, _link(place.address)
@@ -781,5 +770,5 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
 @lru_cache(maxsize=256)
 def _link(address: str) -> Style:
-    """The same for each drawing: a terminal is sent only what is different."""
+    """Return the style of a link. An equal but new style would be sent again."""
     return Style(link=address)

@@ -6,8 +6,8 @@ from rich.cells import split_graphemes
 
 
 def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
-    """Return the start and end of each row of the text; spaces at a break between words
-    belong to no row.
+    """Return the start and end of each row of the text. Spaces at a break between words
+    are in no row.
     """
     if text.isascii():
         if len(text) <= room:
@@ -20,7 +20,7 @@ def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
 
 
 def _wrap_narrow(text: str, room: int, by_words: bool) -> Iterator[tuple[int, int]]:
-    """For text whose every character takes one cell."""
+    """Wrap text whose characters all take one cell."""
     start = 0
     while len(text) - start > room:
         end = following = start + room
@@ -36,31 +36,51 @@ def _wrap_narrow(text: str, room: int, by_words: bool) -> Iterator[tuple[int, in
 def _wrap_wide(
     text: str, graphemes: Iterable[tuple[int, int, int]], room: int, by_words: bool
 ) -> Iterator[tuple[int, int]]:
-    """As `_wrap_narrow`, in cells. A row may also end beside any wide character."""
-    start = used = 0
-    chance = used_at_chance = (
-        0  # the last place to end the row, and the cells used up to it
-    )
+    """Wrap text by cells. A row may also end next to any wide character."""
+    row = _WideRow()
     for begin, end, cells in graphemes:
-        space = by_words and text[begin:end] == " "
-        if space and begin == start > 0:
-            start = end
+        is_space = by_words and text[begin:end] == " "
+        if is_space and begin == row.start > 0:
+            row.start = end
             continue
         if cells > 1:
-            chance, used_at_chance = begin, used
-        if used + cells > room and begin > start:
-            cut = chance if by_words and chance > start and not space else begin
-            yield (
-                start,
-                start
-                + len(text[start:cut].rstrip(" ") if by_words else text[start:cut]),
-            )
-            used -= used_at_chance if cut == chance else used
-            start = cut if not space else end
-            if space:
+            row.note_break(begin)
+        if row.cells + cells > room and begin > row.start:
+            cut = begin
+            if by_words and not is_space and row.last_break > row.start:
+                cut = row.last_break
+            row_text = text[row.start : cut]
+            if by_words:
+                row_text = row_text.rstrip(" ")
+            yield row.start, row.start + len(row_text)
+            row.begin_at(cut)
+            if is_space:
+                row.start = end
                 continue
-        used += cells
-        if space or cells > 1:
-            chance, used_at_chance = end, used
-    if start < len(text):
-        yield start, len(text)
+        row.cells += cells
+        if is_space or cells > 1:
+            row.note_break(end)
+    if row.start < len(text):
+        yield row.start, len(text)
+
+
+class _WideRow:
+    """The row that is filled, and the last place where it may end."""
+
+    def __init__(self) -> None:
+        self.start = self.last_break = 0
+        self.cells = self._cells_at_break = 0
+
+    def note_break(self, place: int) -> None:
+        """Note that the row may end at a place, up to which it has its cells."""
+        self.last_break, self._cells_at_break = place, self.cells
+
+    def begin_at(self, cut: int) -> None:
+        """Begin the next row. It has the text since the last break if it begins
+        there.
+        """
+        self.start = cut
+        if cut == self.last_break:
+            self.cells -= self._cells_at_break
+        else:
+            self.cells = 0

@@ -413,9 +413,7 @@ class Prompt(GuardedWidget, Vertical):
         self.replace("")
 
     def keep_drafts(self) -> None:
-        """The person leaves: what was typed and not sent is behind Up in the next
-        session.
-        """
+        """Save unsent text in the history when the user leaves."""
         for line in self._drafts:
             self._history.add(line)
         self._waiting.clear()
@@ -463,8 +461,8 @@ class Prompt(GuardedWidget, Vertical):
         return [line for line, _ in self._waiting]
 
     def hold(self, line: str, meaning: Meaning | None) -> None:
-        """Queue a line that was sent, with its meaning then, and show it until it is
-        taken or Escape brings it back.
+        """Queue a sent line with its meaning, and show it. Escape returns it to the
+        prompt.
         """
         self._waiting.append((line, meaning))
         self._show_waiting()
@@ -476,7 +474,7 @@ class Prompt(GuardedWidget, Vertical):
         return taken
 
     def take_held(self, line: str) -> bool:
-        """A line that waits is sent now, if it still does."""
+        """Send a queued line now. False if it is no longer queued."""
         if line not in self._lines_waiting:
             return False
         del self._waiting[self._lines_waiting.index(line)]
@@ -485,9 +483,7 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
-        """Bring back all lines that wait: they were meant for another end of what
-        ran.
-        """
+        """Return all queued lines to the prompt."""
         waiting = self._lines_waiting
         self._waiting.clear()
         self.bring_back(waiting, is_typing=is_typing)
