@@ -33,6 +33,7 @@ from cdd_agent.events.question_events import Choice, UndoProposed
 from cdd_agent.events.step_events import UndoPreview
 from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import Frontend
+from cdd_agent.tickets.store import Ticket
 
 _HOW_TO_LIST = "`/undo --list` lists all changes."
 
@@ -68,14 +69,13 @@ class SessionUndo(Struct, frozen=True):
     visit: Callable[[str, bool], AbstractContextManager[RunVisit]]
     """Opens the run of a ticket, given by its slug; True: to change nothing."""
 
-    async def undo(self, *, slug: str = "", is_confirmed: bool = False) -> None:
-        """Undo the newest change of the session, or the newest step of a ticket, after
-        a question unless it `is_confirmed`. An undo that was killed is finished
-        instead. Raises `CddError`.
+    async def undo(self, *, is_confirmed: bool = False) -> None:
+        """Undo the newest change of the session, after a question unless it
+        `is_confirmed`. An undo that was killed is finished instead. Raises `CddError`.
         """
         if await self._finish_interrupted("undo"):
             return
-        change = await asyncio.to_thread(self._find_newest, slug)
+        change = await asyncio.to_thread(self._find_newest)
         if change is None:
             await self._report_nothing("undo")
             return
@@ -83,6 +83,23 @@ class SessionUndo(Struct, frozen=True):
             await self._undo_step(change.source, is_confirmed=is_confirmed)
         else:
             await self._undo_outside(change.source, is_confirmed=is_confirmed)
+
+    async def undo_last_step(self, ticket: Ticket, *, is_confirmed: bool) -> None:
+        """Undo the last step of a ticket, like `undo`. Other changes are not read,
+        so that damage there does not matter. Raises `CddError`.
+        """
+        slug = ticket.slug
+        if await asyncio.to_thread(self.history.is_interrupted, ticket):
+            await self._tell_run(slug, "undo")
+            return
+        steps = await asyncio.to_thread(self.history.read_run, slug)
+        change = newest_standing(steps)
+        if change is None:
+            text = f"No step of {slug} has run, or all are undone."
+            self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
+            return
+        assert isinstance(change.source, PastStep)
+        await self._undo_step(change.source, is_confirmed=is_confirmed)
 
     async def undo_named(self, name: str) -> None:
         """Undo a change outside of tickets by its name. Raises `CddError`."""
@@ -106,8 +123,7 @@ class SessionUndo(Struct, frozen=True):
             )
             self.emit(Notice(text, kind=NoticeKind.NOT_DONE))
         elif isinstance(change.source, PastStep):
-            with self.visit(change.source.ticket.slug, False) as run:
-                await run.carry_out(run.meaning("redo"))
+            await self._tell_run(change.source.ticket.slug, "redo")
         else:
             await self.outside.redo(change.source)
 
@@ -122,7 +138,7 @@ class SessionUndo(Struct, frozen=True):
 
     async def diff(self) -> None:
         """Show the newest change of the session. Raises `CddError`."""
-        change = await asyncio.to_thread(self._find_newest, "")
+        change = await asyncio.to_thread(self._find_newest)
         if change is None:
             await self._report_nothing("diff")
         elif isinstance(change.source, PastStep):
@@ -139,17 +155,8 @@ class SessionUndo(Struct, frozen=True):
         """List the last changes of the project. Raises `CddError`."""
         self.emit(await asyncio.to_thread(list_changes, self.history))
 
-    def _find_newest(self, slug: str) -> PastChange | None:
-        """Return the newest change of the session, or the newest step of a ticket."""
-        changes = self.history.read()
-        if not slug:
-            return newest_standing(changes, self.scope)
-        steps = [
-            change
-            for change in changes
-            if isinstance(change.source, PastStep) and change.source.ticket.slug == slug
-        ]
-        return newest_standing(steps)
+    def _find_newest(self) -> PastChange | None:
+        return newest_standing(self.history.read(), self.scope)
 
     async def _undo_step(self, past: PastStep, *, is_confirmed: bool) -> None:
         # the visit holds the ticket: what was named is what is undone
@@ -196,10 +203,13 @@ class SessionUndo(Struct, frozen=True):
             lambda: [*self.history.find_interrupted(self.scope)]
         )
         for ticket in tickets:
-            with self.visit(ticket.slug, False) as run:
-                await run.carry_out(run.meaning(word))
+            await self._tell_run(ticket.slug, word)
         is_done = await self.outside.finish_interrupted(again=word == "redo")
         return is_done or bool(tickets)
+
+    async def _tell_run(self, slug: str, word: str) -> None:
+        with self.visit(slug, False) as run:
+            await run.carry_out(run.meaning(word))
 
     async def _find_named(self, name: str) -> OutsideChange:
         changes = await asyncio.to_thread(self.history.read)

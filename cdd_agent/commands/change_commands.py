@@ -23,7 +23,7 @@ async def undo(
         await session.undoing.undo_named(which[0])
     elif len(which) == 1 and not STEP_LABEL.fullmatch(which[0]):
         ticket = session.project.tickets.find(which[0], by_part=True)
-        await session.undoing.undo(slug=ticket.slug, is_confirmed=yes)
+        await session.undoing.undo_last_step(ticket, is_confirmed=yes)
     else:
         await _tell_run(session, "undo", which)
 

@@ -132,15 +132,28 @@ class ChangeHistory(Struct, frozen=True):
                 changes += self._read_steps(in_its_tree(ticket), steps_each)
         return tuple(sorted(changes, key=lambda change: change.at))
 
+    def read_run(self, slug: str) -> tuple[PastChange, ...]:
+        """Return the last step of a ticket that stands, and those of its last undo.
+        Raises `CddError`.
+        """
+        ticket = in_its_tree(self.tickets.find_slug(slug))
+        return tuple(self._read_steps(ticket, 1))
+
     def find_interrupted(self, scope: SessionScope) -> Iterator[Ticket]:
         """Yield the session's tickets with an undo or redo whose process was killed."""
         for ticket in self.tickets.list():
             if not scope.is_whole_project and ticket.slug not in scope.tickets:
                 continue
             with suppress(CddError):
-                there = in_its_tree(ticket)
-                if RunRecord.of_ticket(there, self.redactor).going_back is not None:
-                    yield there
+                if self.is_interrupted(ticket):
+                    yield in_its_tree(ticket)
+
+    def is_interrupted(self, ticket: Ticket) -> bool:
+        """True if the process of the run's undo or redo was killed. Raises
+        `CddError`.
+        """
+        record = RunRecord.of_ticket(in_its_tree(ticket), self.redactor)
+        return record.going_back is not None
 
     def _read_steps(self, ticket: Ticket, most: int) -> Iterator[PastChange]:
         if not ticket.state_path.exists():

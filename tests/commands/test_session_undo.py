@@ -28,6 +28,7 @@ from cdd_agent.events.outside_events import (
 from cdd_agent.events.question_events import Choice, Proposal, UndoProposed
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone
 from cdd_agent.events.stream import Event, ignore_event
+from cdd_agent.files.json_file import Damaged
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
@@ -577,6 +578,23 @@ async def test_more_than_one_step_is_refused(project: Sandbox, line: str) -> Non
         await say(session, line)
     assert state(project.root) == after
     assert len(project.model.requests) == asked
+
+
+async def test_a_damaged_change_does_not_keep_the_steps_of_a_ticket_from_an_undo(
+    project: Sandbox,
+) -> None:
+    session = opened(project, ["a turn of chat", "a completed step"])
+    await make(project, session, "a turn of chat")
+    before = await make(project, session, "a completed step")
+    ledger = project.root / ".cdd/runs/.changes/0001/step-01/ledger.jsonl"
+    ledger.write_text("nothing that a ledger has\n")
+    with pytest.raises(Damaged):
+        await say(session, "/undo")
+    assert StepsUndone in kinds(await say(session, f"/undo {SLUG}"))
+    assert state(project.root) == before
+    events = await say(session, f"/undo {SLUG}")
+    assert noticed(events) == [NoticeKind.NOT_DONE]
+    assert SLUG in words(events)
 
 
 # Interruptions and other processes
