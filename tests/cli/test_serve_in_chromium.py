@@ -22,6 +22,8 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
     None,
 )
+HAS_KEYS = "document.activeElement.matches('.xterm-helper-textarea')"
+"""A script that tests if the terminal of the page receives the keys."""
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
@@ -68,7 +70,6 @@ class Tab:
 
     async def until_drawn(self) -> None:
         await self.until("document.body?.classList.contains('-first-byte')")
-        await self.value("document.querySelector('.xterm-helper-textarea').focus()")
 
     async def until(self, script: str) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -174,6 +175,11 @@ async def test_a_step_is_carried_out_in_a_browser(
     await until(lambda: not served.shells())
 
 
+async def test_keys_need_no_click(served: Served, tab: Tab) -> None:
+    await tab.open(served.address)
+    await tab.until(HAS_KEYS)
+
+
 async def test_the_page_loads_nothing_from_elsewhere(served: Served, tab: Tab) -> None:
     await tab.open(served.address)
     hosts = {urlsplit(address).netloc for address in tab.requested}
@@ -196,6 +202,7 @@ async def test_a_reload_keeps_the_running_step(
     shells = served.shells()
     await tab.call("Page.reload")
     await tab.until_drawn()
+    await tab.until(HAS_KEYS)
     assert served.shells() == shells
     assert sandbox.statuses() == ["in_progress"]
     await served.end()
