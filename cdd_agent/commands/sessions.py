@@ -61,7 +61,7 @@ async def resume(session: Session, which: str = "") -> None:
 
 async def _resume_last(session: Session) -> None:
     """Reopen the conversation of chat, and the agent that worked on a ticket."""
-    last = LastActive.of(session.project.root)
+    last = LastActive.of_project(session.project.root)
     is_chat_last = last is None or last.agent is None
     has_chat = session.chat.resume(in_short=not is_chat_last)
     unfinished = await asyncio.to_thread(find_unfinished_run, session.project)
