@@ -395,7 +395,7 @@ class Wiring(Struct, frozen=True, dict=True):
             self.open_checkpoints or Checkpoints.open,
         ):
             self.emit_of_agent(notice)
-            last = LastActive.of(project.root)
+            last = LastActive.of_project(project.root)
             if last is not None and last.ticket == former:
                 replace(last, ticket=ticket.slug).remember(project.root)
 

@@ -30,7 +30,7 @@ class ActiveMemory(Struct, dict=True):
 
     @cached_property
     def _earlier(self) -> LastActive | None:
-        return LastActive.of(self.root)
+        return LastActive.of_project(self.root)
 
     @property
     def latest(self) -> LastActive | None:
@@ -51,7 +51,7 @@ class ActiveMemory(Struct, dict=True):
 
     def find_unfinished(self, tickets: TicketStore) -> LastActive | None:
         """Return the saved agent if its work is not finished. Reads files."""
-        last = LastActive.of(self.root)
+        last = LastActive.of_project(self.root)
         if last is None or last.ticket is None or last.agent not in AGENT_NAMES:
             return None
         try:

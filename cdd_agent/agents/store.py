@@ -442,8 +442,8 @@ class LastActive(JsonFile, frozen=True):
     ticket: str | None
 
     @classmethod
-    def of(cls, root: Path) -> Self | None:
-        """Return what was saved; None if nothing was."""
+    def of_project(cls, root: Path) -> Self | None:
+        """Return the saved agent of a project; None without one."""
         try:
             last = cls.load(_last_active(root))
         except CddError:

@@ -148,13 +148,13 @@ def _is_something_left(session: Session, slug: str) -> bool:
     """True if the ticket, or another run, can be continued."""
     # late: the first screen shows sooner
     from cdd_agent.commands.listing import view  # noqa: PLC0415
-    from cdd_agent.commands.sessions import left_last  # noqa: PLC0415
+    from cdd_agent.commands.sessions import find_unfinished_run  # noqa: PLC0415
 
     try:
         is_over = view(session.project.tickets.find(slug)).is_over
     except CddError:  # it was removed
         is_over = True
-    return not is_over or left_last(session.project) is not None
+    return not is_over or find_unfinished_run(session.project) is not None
 
 
 def _open_session(

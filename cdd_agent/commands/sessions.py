@@ -54,30 +54,27 @@ async def resume(session: Session, which: str = "") -> None:
                 f"{ticket.slug} has no session yet",
                 hint=f"List the sessions with `/resume {LIST}`.",
             )
-        await _go_on(session, max(touched, key=lambda agent: touched[agent]), ticket)
+        await _reopen(session, max(touched, key=lambda agent: touched[agent]), ticket)
     else:
         await _resume_last(session)
 
 
 async def _resume_last(session: Session) -> None:
     """Reopen the conversation of chat, and the agent that worked on a ticket."""
-    last = LastActive.of(session.project.root)
-    agent = None if last is None else last.agent
-    has_chat = session.chat.resume(in_short=agent is not None)
-    unfinished = await asyncio.to_thread(left_last, session.project)
-    if has_chat and agent is None:
+    last = LastActive.of_project(session.project.root)
+    is_chat_last = last is None or last.agent is None
+    has_chat = session.chat.resume(in_short=not is_chat_last)
+    unfinished = await asyncio.to_thread(find_unfinished_run, session.project)
+    agent, ticket = "executor", unfinished
+    if last is not None and last.agent is not None:
+        agent, ticket = last.agent, _find_last_ticket(session, last, unfinished)
+    elif has_chat:
         session.turn_to_chat()
-    if last is None or agent is None:
-        agent, ticket = "executor", unfinished
-        if has_chat and last is not None:
+        if last is not None:
+            # Chat continues; the unfinished run is only named.
             ticket = None
-    else:
-        ticket = _find_last_ticket(session, last, unfinished)
-    if ticket is not None and agent == "executor":
-        await _go_on(session, agent, ticket)
-    elif ticket is not None:
-        # Socrates and the Planner list the open points again.
-        await session.engage(agent, ticket)
+    if ticket is not None:
+        await _reopen(session, agent, ticket)
     elif unfinished is not None:
         text = f"Resume the unfinished run: `/exec {unfinished.slug}`."
         session.emit(Notice(text, kind=NoticeKind.WHAT_NEXT))
@@ -102,7 +99,7 @@ def _find_last_ticket(
     return ticket
 
 
-def left_last(project: Project) -> Ticket | None:
+def find_unfinished_run(project: Project) -> Ticket | None:
     """Return the ticket whose unfinished run is the newest."""
     runs: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
@@ -121,17 +118,15 @@ def earlier(session: Session) -> tuple[SessionView, ...]:
     """Return the earlier sessions that can be reopened, the latest first. Reads files
     of each: call it in a thread.
     """
-    found = [*session.chat.earlier(), *_of_tickets(session.project)]
-    return tuple(
-        sorted(
-            found, key=lambda view: datetime.fromisoformat(view.touched), reverse=True
-        )
-    )
+    views = [*session.chat.earlier(), *_of_tickets(session.project)]
+    views.sort(key=lambda view: datetime.fromisoformat(view.touched), reverse=True)
+    return tuple(views)
 
 
 def _of_tickets(project: Project) -> Iterator[SessionView]:
     for ticket in project.tickets.list():
-        if not (touched := _touched(project, ticket)):
+        touched = _touched(project, ticket)
+        if not touched:
             continue
         agent = max(touched, key=lambda agent: touched[agent])
         last = ""
@@ -139,11 +134,9 @@ def _of_tickets(project: Project) -> Iterator[SessionView]:
         with suppress(CddError):
             last = _last_line(_record(project, ticket, agent), agent)
         seen = view(ticket)
-        progress = " ".join(
-            filter(
-                None, (f"{seen.done}/{seen.total}" if seen.total else "", seen.state)
-            )
-        )
+        progress = seen.state
+        if seen.total:
+            progress = f"{seen.done}/{seen.total} {seen.state}".rstrip()
         yield SessionView(
             ticket.slug, agent, touched[agent].isoformat(), progress, last
         )
@@ -167,7 +160,7 @@ def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
     return times
 
 
-async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
+async def _reopen(session: Session, agent: str, ticket: Ticket) -> None:
     """Show the earlier transcript, and make the agent active again."""
     # Opening Socrates or the Planner shows the conversation; the transcript of this
     # session has the last ticket already.
@@ -181,7 +174,8 @@ async def _go_on(session: Session, agent: str, ticket: Ticket) -> None:
                 session.emit(restored)
     session.scope.add_ticket(ticket.slug, is_resumed=True)
     has_own_tree = agent == "executor" and in_its_tree(ticket) != ticket
-    await session.engage(agent, ticket, **({"worktree": True} if has_own_tree else {}))
+    options = {"worktree": True} if has_own_tree else {}
+    await session.engage(agent, ticket, **options)
 
 
 def _restored(record: RunRecord, ticket: Ticket) -> SessionRestored:

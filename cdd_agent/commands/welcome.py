@@ -12,7 +12,7 @@ from cdd_agent.agents.store import LastActive
 from cdd_agent.commands.initialise import NoPlace, refuse_no_place
 from cdd_agent.commands.model_setup import NO_MODEL
 from cdd_agent.commands.overview import overviews
-from cdd_agent.commands.sessions import left_last
+from cdd_agent.commands.sessions import find_unfinished_run
 from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
 from cdd_agent.engine.lock import is_other_at_work
 from cdd_agent.engine.whereabouts import in_its_tree
@@ -75,7 +75,7 @@ def _find_unfinished(
         progress = _AT_WORK[left_open.agent]
         line = f"/resume {left_open.ticket}"
         return Unfinished(left_open.ticket, progress, line, is_interrupted=True)
-    run = left_last(project)
+    run = find_unfinished_run(project)
     if run is not None:
         return Unfinished(
             run.slug, describe_run(run), f"/resume {run.slug}", is_interrupted=True

@@ -346,27 +346,27 @@ class Calling(Struct, frozen=True):
     the desktop, so a call has no words of a model, a command or a file.
     """
 
-    person: Frontend
+    frontend: Frontend
     attention: Attention
 
     async def approve(self, proposal: Proposal) -> Choice:
         self.attention.ask(_call_for(proposal))
         try:
-            return await self.person.approve(proposal)
+            return await self.frontend.approve(proposal)
         finally:
             self.attention.answered()
 
     async def review(self, review: Review) -> Decision:
         self.attention.ask(question(review, diff=False))
         try:
-            return await self.person.review(review)
+            return await self.frontend.review(review)
         finally:
             self.attention.answered()
 
     async def ask(self, prompt: str) -> str:
         self.attention.ask("The model has a question.")
         try:
-            return await self.person.ask(prompt)
+            return await self.frontend.ask(prompt)
         finally:
             self.attention.answered()
 

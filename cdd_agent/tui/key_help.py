@@ -7,7 +7,7 @@ from cdd_agent.tui.inspector.criteria_tab import CriteriaTab
 from cdd_agent.tui.inspector.row_list import RowList
 from cdd_agent.tui.inspector.screen import InspectorScreen
 from cdd_agent.tui.inspector.step_tab import StepTab
-from cdd_agent.tui.keys import IN_THE_PROMPT, IN_THE_TRANSCRIPT, Key, keys_of
+from cdd_agent.tui.keys import IN_THE_PROMPT, IN_THE_TRANSCRIPT, KeyHelp, keys_of
 from cdd_agent.tui.screens.chooser import Chooser
 from cdd_agent.tui.screens.overlay import Overlay
 from cdd_agent.tui.transcript.find_bar import FindBar
@@ -16,7 +16,7 @@ from cdd_agent.tui.widgets.prompt_area import PromptArea
 from cdd_agent.tui.widgets.steps import StepList
 
 
-def all_of_the_shell() -> tuple[Key, ...]:
+def all_of_the_shell() -> tuple[KeyHelp, ...]:
     """Return the keys of the shell's main screen."""
     return (
         *IN_THE_PROMPT,
@@ -26,23 +26,23 @@ def all_of_the_shell() -> tuple[Key, ...]:
     )
 
 
-def everywhere() -> tuple[Key, ...]:
+def everywhere() -> tuple[KeyHelp, ...]:
     """Return the keys that work on every screen."""
     return tuple(keys_of(SHELL_BINDINGS))
 
 
-def on_screens() -> dict[str, tuple[Key, ...]]:
+def on_screens() -> dict[str, tuple[KeyHelp, ...]]:
     """Return the keys of the parts of the shell that can have the focus, and of the
     screens over it, by the title of their table in the help.
     """
 
-    def keys(*bindings: list[BindingType]) -> tuple[Key, ...]:
+    def keys(*bindings: list[BindingType]) -> tuple[KeyHelp, ...]:
         return tuple(key for group in bindings for key in keys_of(group))
 
     return {
         "A selected block": (
             *keys(Transcript.BINDINGS),
-            Key("Ctrl+C", "Copy the whole block, even if folded"),
+            KeyHelp("Ctrl+C", "Copy the whole block, even if folded"),
         ),
         "Finding": keys(FindBar.BINDINGS),
         "The plan": keys(StepList.BINDINGS),

@@ -23,7 +23,7 @@ _NAMES = {
 }
 
 
-class Key(NamedTuple):
+class KeyHelp(NamedTuple):
     """Keys that do the same."""
 
     names: str
@@ -34,26 +34,26 @@ class Key(NamedTuple):
 
 
 IN_THE_PROMPT = (
-    Key("Enter", "Send the line; in an agent, also an empty one"),
-    Key("Shift+Enter, Alt+Enter, Ctrl+J", "A new line"),
-    Key("Tab", "Complete"),
-    Key("↑, ↓", "Earlier and later lines"),
-    Key("Ctrl+R", "Search earlier lines; again: next older match"),
-    Key("Ctrl+G", "Edit the line in your editor (`$VISUAL` or `$EDITOR`)"),
-    Key("Esc", "Return a queued line to the prompt, or stop"),
+    KeyHelp("Enter", "Send the line; in an agent, also an empty one"),
+    KeyHelp("Shift+Enter, Alt+Enter, Ctrl+J", "A new line"),
+    KeyHelp("Tab", "Complete"),
+    KeyHelp("↑, ↓", "Earlier and later lines"),
+    KeyHelp("Ctrl+R", "Search earlier lines; again: next older match"),
+    KeyHelp("Ctrl+G", "Edit the line in your editor (`$VISUAL` or `$EDITOR`)"),
+    KeyHelp("Esc", "Return a queued line to the prompt, or stop"),
 )
 AT_A_QUESTION = (
-    Key("a letter, a word", "Answer: a letter by itself, a word with Enter"),
-    Key("Esc", "No"),
-    Key("Tab", "Stash the draft to answer; it returns afterwards"),
-    Key("PgUp, PgDn", "Scroll the question"),
+    KeyHelp("a letter, a word", "Answer: a letter by itself, a word with Enter"),
+    KeyHelp("Esc", "No"),
+    KeyHelp("Tab", "Stash the draft to answer; it returns afterwards"),
+    KeyHelp("PgUp, PgDn", "Scroll the question"),
 )
 
 
 IN_THE_TRANSCRIPT = (
-    Key("End", "Go to the end of the transcript, if the prompt is empty"),
-    Key("a click on a block's line", "Open or fold the block"),
-    Key(
+    KeyHelp("End", "Go to the end of the transcript, if the prompt is empty"),
+    KeyHelp("a click on a block's line", "Open or fold the block"),
+    KeyHelp(
         "Ctrl+click on `path:line`, or on a link",
         "Open the file in your editor at that line; open the link",
     ),
@@ -74,12 +74,12 @@ def actions_by_key(kind: type) -> dict[str, str]:
     return actions
 
 
-def keys_of(bindings: Iterable[BindingType]) -> Iterator[Key]:
+def keys_of(bindings: Iterable[BindingType]) -> Iterator[KeyHelp]:
     """Yield the bindings that have a description."""
     for binding in bindings:
         assert isinstance(binding, Binding)
         if binding.description:
-            yield Key(
+            yield KeyHelp(
                 ", ".join(map(shown, binding.key.split(","))),
                 binding.description,
                 binding.action,

@@ -64,30 +64,40 @@ def describe_strength_finished(event: StrengthFinished) -> Lines:
 
 
 def _step(step: StepStrength) -> Lines:
+    lines: Lines = [_headline(step)]
+    for fault in step.unnoticed:
+        text = f"    {fault.path}:{fault.line} {fault.words}: {fault.source}"
+        lines.append((text, Tone.PLAIN))
+    if step.strength is not None:
+        lines += _gaps(step)
+    return lines
+
+
+def _headline(step: StepStrength) -> tuple[str, Tone]:
+    """Return a step with its score, or why it has none."""
     name = f"step {step.label}. {step.title}"
-    lines: Lines = []
     if step.strength is not None:
         tone = Tone.GOOD
         if step.strength.is_weak:
             tone = Tone.WARNING
         elif step.unnoticed:
             tone = Tone.PLAIN
-        lines.append((f"{name}: {rate_in_words(step.strength)}", tone))
-    elif step.problem:
-        lines.append((f"{name} cannot be measured: {step.problem}", Tone.WARNING))
-    else:
-        lines.append((f"{name}: {_why_no_score(step)}", Tone.QUIET))
-    for fault in step.unnoticed:
-        text = f"    {fault.path}:{fault.line} {fault.words}: {fault.source}"
-        lines.append((text, Tone.PLAIN))
-    if step.strength is not None and step.problem:
+        return f"{name}: {rate_in_words(step.strength)}", tone
+    if step.problem:
+        return f"{name} cannot be measured: {step.problem}", Tone.WARNING
+    return f"{name}: {_why_no_score(step)}", Tone.QUIET
+
+
+def _gaps(step: StepStrength) -> Lines:
+    """Return what the score of a step leaves out."""
+    lines: Lines = []
+    if step.problem:
         lines.append((f"    the rest cannot be measured: {step.problem}", Tone.WARNING))
-    if step.strength is not None and step.no_result:
+    if step.no_result:
         text = f"    no result for {_faults(step.no_result)}: the code does not compile"
         lines.append((text, Tone.QUIET))
-    if step.untried and step.strength is not None and not step.problem:
-        text = f"    {_faults(step.untried)} not tried yet"
-        lines.append((text, Tone.QUIET))
+    if step.untried and not step.problem:
+        lines.append((f"    {_faults(step.untried)} not tried yet", Tone.QUIET))
     return lines
 
 

@@ -477,6 +477,22 @@ async def test_a_resumed_run_brings_its_steps(project: Sandbox) -> None:
     assert state(project.root) == before
 
 
+async def test_a_resumed_planner_brings_the_steps_of_its_ticket(
+    project: Sandbox,
+) -> None:
+    session = opened(project, ["a completed step"])
+    before = await make(project, session, "a completed step")
+    session.leave()
+    planning = project.session()
+    await say(planning, f"/plan {SLUG}")
+    planning.leave()
+    later = project.session()
+    await say(later, "/resume")
+    later.leave()
+    await say(later, "/undo")
+    assert state(project.root) == before
+
+
 async def test_two_shells_undo_their_own_turns(project: Sandbox) -> None:
     first = project.replies(edits("notes.txt", "two", "TWO"), "Done.").session()
     second = project.session()

@@ -268,7 +268,7 @@ async def test_the_agent_that_was_active_last_is_found_under_the_new_name(
 
     assert found is not None
     assert found.slug == NEW
-    assert LastActive.of(half.root) == LastActive(agent="planner", ticket=NEW)
+    assert LastActive.of_project(half.root) == LastActive(agent="planner", ticket=NEW)
 
 
 async def test_the_former_name_is_told_when_it_is_asked_for(half: Sandbox) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Mapping
 
 from cdd_agent.events.dialogue_events import (
     ReplyDelayed,
@@ -19,67 +19,31 @@ from cdd_agent.events.step_events import (
     StepStarted,
     TestsStarted,
 )
+from cdd_agent.events.stream import Event
 from cdd_agent.wording.dialogue_words import tool_use
 
+_PHRASES: Mapping[type, str] = {
+    StepStarted: "saving the state of the files",
+    CheckpointStarted: "saving the state of the files",
+    ThinkingDelta: "the model thinks",
+    ReplyDelta: "the reply arrives",
+    ReplyFinished: "reading the reply",
+    ChangesProposed: "waiting for your answer",
+    ChangesApplied: "files are written",
+}
+"""The activities that need no words of their event."""
 
-@singledispatch
-def activity_of(event: object) -> str | None:
+
+def activity_of(event: Event) -> str | None:
     """Return the activity that begins with an event; None if it begins none."""
-    del event
-    return None
-
-
-@activity_of.register
-def _start(event: StepStarted | CheckpointStarted) -> str:
-    del event
-    return "saving the state of the files"
-
-
-@activity_of.register
-def _ask(event: ReplyStarted) -> str:
-    return f"asking {event.model}"
-
-
-@activity_of.register
-def _wait(event: ReplyDelayed) -> str:
-    return f"waiting: {event.reason}"
-
-
-@activity_of.register
-def _think(event: ThinkingDelta) -> str:
-    del event
-    return "the model thinks"
-
-
-@activity_of.register
-def _stream(event: ReplyDelta) -> str:
-    del event
-    return "the reply arrives"
-
-
-@activity_of.register
-def _read_reply(event: ReplyFinished) -> str:
-    del event
-    return "reading the reply"
-
-
-@activity_of.register
-def _use_tool(event: ToolStarted) -> str:
-    return tool_use(event)
-
-
-@activity_of.register
-def _propose(event: ChangesProposed) -> str:
-    del event
-    return "waiting for your answer"
-
-
-@activity_of.register
-def _write(event: ChangesApplied) -> str:
-    del event
-    return "files are written"
-
-
-@activity_of.register
-def _check(event: TestsStarted) -> str:
-    return f"checking: {event.command}"
+    match event:
+        case ReplyStarted():
+            return f"asking {event.model}"
+        case ReplyDelayed():
+            return f"waiting: {event.reason}"
+        case ToolStarted():
+            return tool_use(event)
+        case TestsStarted():
+            return f"checking: {event.command}"
+        case _:
+            return _PHRASES.get(type(event))

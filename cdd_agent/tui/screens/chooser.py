@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 
-class Row(Struct, frozen=True):
+class ChooserRow(Struct, frozen=True):
     """A row of a list. `key` identifies it for the code that made the list."""
 
     key: str
@@ -33,7 +33,7 @@ class Row(Struct, frozen=True):
     """More words that find the row; they are not shown."""
 
 
-def matching_rows(rows: Iterable[Row], typed: str) -> list[Row]:
+def matching_rows(rows: Iterable[ChooserRow], typed: str) -> list[ChooserRow]:
     """Return the rows that contain all typed words. Rows whose text begins with the
     first word come first, then rows that have the words in their text, then the others.
     If no row contains the words, return those that have the letters in this order.
@@ -41,8 +41,8 @@ def matching_rows(rows: Iterable[Row], typed: str) -> list[Row]:
     words = typed.casefold().split()
     if not words:
         return list(rows)
-    ranked: list[tuple[int, Row]] = []
-    loose: list[Row] = []
+    ranked: list[tuple[int, ChooserRow]] = []
+    loose: list[ChooserRow] = []
     for row in rows:
         text = row.text.casefold()
         everything = f"{text} {row.detail} {row.words}".casefold()
@@ -96,11 +96,11 @@ class Chooser(Overlay):
     PROMPT: ClassVar[str] = "type to filter"
     NOTHING: ClassVar[str] = "No match."
 
-    def __init__(self, title: str, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, title: str, rows: Iterable[ChooserRow] = ()) -> None:
         super().__init__()
         self._title = title
         self._rows = list(rows)
-        self._listed: list[Row | None] = []
+        self._listed: list[ChooserRow | None] = []
         """The rows in the list. None is the heading of a section."""
         self._typed = ""
 
@@ -124,7 +124,7 @@ class Chooser(Overlay):
         rows = max(len(_with_headings(self._rows)), 1)
         options.styles.height = min(rows, self.room_for(options))
 
-    def show(self, rows: Iterable[Row]) -> None:
+    def show(self, rows: Iterable[ChooserRow]) -> None:
         """Show these rows. The highlight stays on its row if it is among them."""
         self._rows = list(rows)
         self._fill(keep=True)
@@ -138,7 +138,7 @@ class Chooser(Overlay):
         )
 
     @property
-    def highlighted(self) -> Row | None:
+    def highlighted(self) -> ChooserRow | None:
         at = self.query_one(OptionList).highlighted
         return self._listed[at] if at is not None and at < len(self._listed) else None
 
@@ -163,7 +163,7 @@ class Chooser(Overlay):
         if row is not None:
             self.chosen(row)
 
-    def chosen(self, row: Row) -> None:
+    def chosen(self, row: ChooserRow) -> None:
         """Close the dialog with the row's key."""
         self.dismiss(row.key)
 
@@ -218,9 +218,9 @@ class Chooser(Overlay):
             yield Option(heading, disabled=True)
 
 
-def _with_headings(rows: Iterable[Row]) -> list[Row | None]:
+def _with_headings(rows: Iterable[ChooserRow]) -> list[ChooserRow | None]:
     """Return the rows, with None before the first row of each section."""
-    shown: list[Row | None] = []
+    shown: list[ChooserRow | None] = []
     section = ""
     for row in rows:
         if row.section != section:
@@ -230,7 +230,7 @@ def _with_headings(rows: Iterable[Row]) -> list[Row | None]:
     return shown
 
 
-def _line(row: Row, width: int) -> Content:
+def _line(row: ChooserRow, width: int) -> Content:
     text = sanitize_for_display(row.text)
     text = (
         set_cell_size(text, width)

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from cdd_agent.commands.help import agents_help, command_help, commands_help
 from cdd_agent.commands.registry import commands
 from cdd_agent.tui.key_help import all_of_the_shell, on_screens
-from cdd_agent.tui.keys import AT_A_QUESTION, Key, keys_of
+from cdd_agent.tui.keys import AT_A_QUESTION, KeyHelp, keys_of
 from cdd_agent.tui.screens.overlay import SCROLLING, Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -84,6 +84,6 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
         yield f"Keys: {title}", _table(keys)
 
 
-def _table(keys: Iterable[Key]) -> str:
+def _table(keys: Iterable[KeyHelp]) -> str:
     rows = "\n".join(f"| {key.names} | {key.words} |" for key in keys)
     return f"| key | action |\n|---|---|\n{rows}"

@@ -58,7 +58,7 @@ from cdd_agent.llm.session_keys import (
 from cdd_agent.network.keys import Key, clean_key
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tui.quiet_enter import EnterGuard
-from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -80,14 +80,14 @@ class SetupPage(Struct, frozen=True):
     title: str
     keys: str
     about: str = ""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ChooserRow, ...] = ()
     choose: Callable[[str], None] | None = None
     """Receives the key of the chosen row."""
     take: Callable[[str], None] | None = None
     """Receives the text of the field."""
     prompt: str = "type to filter"
     is_secret: bool = False
-    own_name: Callable[[str], Row] | None = None
+    own_name: Callable[[str], ChooserRow] | None = None
     """The row for a typed name that no row has."""
 
 
@@ -191,7 +191,9 @@ class ModelSetup(Chooser):
         for source in sources:
             self._sources[source.title] = source
             rows.append(
-                Row(source.title, source.title, source.detail, section=source.section)
+                ChooserRow(
+                    source.title, source.title, source.detail, section=source.section
+                )
             )
         keys = f"↑↓: choose · Enter: continue · {back}"
         return SetupPage(title, keys, rows=tuple(rows), choose=self._choose_source)
@@ -220,13 +222,13 @@ class ModelSetup(Chooser):
     def _page_of_models(
         self, provider: str, models: Sequence[str], note: str
     ) -> SetupPage:
-        def row(model: str) -> Row:
+        def row(model: str) -> ChooserRow:
             name = model.removeprefix(f"{provider}/")
-            return Row(model, name, describe_model(provider, model))
+            return ChooserRow(model, name, describe_model(provider, model))
 
-        def own_name(name: str) -> Row:
+        def own_name(name: str) -> ChooserRow:
             model = f"{provider}/{name.removeprefix(f'{provider}/')}"
-            return Row(model, name, "not in the list: use it anyway")
+            return ChooserRow(model, name, "not in the list: use it anyway")
 
         return SetupPage(
             f"{title_of(provider)}: model",
@@ -251,7 +253,7 @@ class ModelSetup(Chooser):
             f"{server}: model",
             "↑↓ or type · Enter: use for this project · Esc: back",
             about,
-            tuple(Row(name, name) for name in by_name),
+            tuple(ChooserRow(name, name) for name in by_name),
             choose=choose,
         )
 
@@ -398,7 +400,7 @@ class ModelSetup(Chooser):
         else:
             super().action_choose()
 
-    def chosen(self, row: Row) -> None:
+    def chosen(self, row: ChooserRow) -> None:
         page = self._pages[-1]
         if page.choose is not None and not self._searches_for:
             page.choose(row.key)

@@ -13,7 +13,7 @@ from cdd_agent.commands.overview import next_command
 from cdd_agent.commands.registry import commands
 from cdd_agent.errors import CddError
 from cdd_agent.tui.key_help import everywhere
-from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 from cdd_agent.tui.themes import THEMES, describe_theme
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Palette(Chooser):
     def __init__(self, project: Project) -> None:
         super().__init__("Commands, tickets, screens, themes, keys")
         self._project = project
-        self._tickets: tuple[Row, ...] | None = None
+        self._tickets: tuple[ChooserRow, ...] | None = None
 
     def on_mount(self) -> None:
         self._rows = list(_fixed_rows())
@@ -63,25 +63,27 @@ class Palette(Chooser):
         self.show([*self._rows, *self._tickets])
 
 
-def _ticket_rows(project: Project) -> Iterator[Row]:
+def _ticket_rows(project: Project) -> Iterator[ChooserRow]:
     for ticket in project.tickets.list():
         seen = view(ticket)
         line = next_command(ticket, seen)
         steps = f" {seen.done}/{seen.total}" if seen.total else ""
         detail = f"ticket · {seen.state}{steps}"
-        yield Row(line, line, detail, section="Tickets of this project")
+        yield ChooserRow(line, line, detail, section="Tickets of this project")
 
 
-def _fixed_rows() -> Iterator[Row]:
+def _fixed_rows() -> Iterator[ChooserRow]:
     for command in commands().values():
         begun = f"/{command.name} {command.required}".rstrip()
         line = f"/{command.name} " if command.required else f"/{command.name}"
-        yield Row(line, begun, command.summary, section=command.group)
+        yield ChooserRow(line, begun, command.summary, section=command.group)
     for key in everywhere():
         if key.action and key.action.partition("(")[0] not in _KEYS_ONLY:
-            yield Row(
+            yield ChooserRow(
                 f"{ACTION}{key.action}", key.words, f"key {key.names}", section="Keys"
             )
     for name in THEMES:
         action = f"{ACTION}use_theme({name!r})"
-        yield Row(action, f"Theme: {name}", describe_theme(name), section="Themes")
+        yield ChooserRow(
+            action, f"Theme: {name}", describe_theme(name), section="Themes"
+        )

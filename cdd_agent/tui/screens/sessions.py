@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import set_cell_size
 
-from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 from cdd_agent.tui.screens.tickets import ago
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ class SessionsScreen(Chooser):
         )
 
 
-def _row(session: SessionView, now: datetime) -> Row:
+def _row(session: SessionView, now: datetime) -> ChooserRow:
     when = ago(datetime.fromisoformat(session.touched), now)
     name = "chat" if session.agent == "chat" else session.key
     columns = ((f"{when:>10}", 11), (session.progress, 16))
     facts = "".join(set_cell_size(text, width) for text, width in columns)
-    return Row(
+    return ChooserRow(
         f"/resume {session.key}",
         name,
         f"{facts} {session.last}",

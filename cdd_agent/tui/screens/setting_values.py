@@ -12,7 +12,7 @@ from cdd_agent.commands.settings import Setting
 from cdd_agent.commands.typed_settings import check_value
 from cdd_agent.errors import BadInput
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 from cdd_agent.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class ChoiceList(Chooser):
         rows = []
         for value, words in choices.items():
             sign = _CURRENT if value == current else _OTHER_SIGN
-            rows.append(Row(value, _name_value(value), words, sign))
+            rows.append(ChooserRow(value, _name_value(value), words, sign))
         if has_other:
-            rows.append(Row(OTHER, "another …", "type it", _OTHER_SIGN))
+            rows.append(ChooserRow(OTHER, "another …", "type it", _OTHER_SIGN))
         super().__init__(title, rows)
         self._current = current
 

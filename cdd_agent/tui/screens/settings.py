@@ -14,7 +14,7 @@ from cdd_agent.commands.setting_changes import find_inherited
 from cdd_agent.commands.settings import Setting, read_settings, session_project
 from cdd_agent.errors import CddError
 from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterator
@@ -89,7 +89,7 @@ class SettingsScreen(Chooser):
         self._settings = {setting.name: setting for setting in settings}
         self._show_rows()
 
-    def chosen(self, row: Row) -> None:
+    def chosen(self, row: ChooserRow) -> None:
         self._attempts += 1
         setting = self._settings[row.key]
         if setting.can_be_changed:
@@ -142,14 +142,14 @@ class SettingsScreen(Chooser):
             self.show(_row(setting, titles, column) for setting in settings)
 
 
-def _row(setting: Setting, titles: int, column: int) -> Row:
+def _row(setting: Setting, titles: int, column: int) -> ChooserRow:
     """Return the row of a setting. `titles` and `column` are the cells of the title and
     of the value.
     """
     description, value = setting.description, setting.shown
     if cell_len(value) > column:
         value = f"{set_cell_size(value, column - 1)}…"
-    return Row(
+    return ChooserRow(
         setting.name,
         set_cell_size(description.title, titles),
         f"{set_cell_size(value, column)}  {setting.source}",

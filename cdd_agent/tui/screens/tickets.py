@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 
 from cdd_agent.commands.overview import TicketOverview, overviews
 from cdd_agent.errors import CddError
-from cdd_agent.tui.screens.chooser import Chooser, Row
+from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -30,7 +30,7 @@ _SIGNS = {
     "spec changed": "!",
     "planned": "○",
 }
-_NEW = Row("/new ", "New ticket", "/new TYPE NAME", "+")
+_NEW = ChooserRow("/new ", "New ticket", "/new TYPE NAME", "+")
 
 
 class TicketsScreen(Chooser):
@@ -83,7 +83,7 @@ def ago(then: datetime, now: datetime) -> str:
     return "just now"
 
 
-def _row(ticket: TicketOverview, now: datetime) -> Row:
+def _row(ticket: TicketOverview, now: datetime) -> ChooserRow:
     seen = ticket.view
     progress = f"{seen.done}/{seen.total}" if seen.total else ""
     money = f"${ticket.usd:.2f}" if ticket.usd else ""
@@ -95,7 +95,7 @@ def _row(ticket: TicketOverview, now: datetime) -> Row:
         (f"{when:>10}", 11),
     )
     facts = "".join(set_cell_size(text, width) for text, width in columns)
-    return Row(
+    return ChooserRow(
         ticket.next_line,
         seen.slug,
         f"{facts} {seen.error or ticket.next_line.split()[0]}",

@@ -3,7 +3,7 @@
 from textual.widgets import OptionList
 
 from cdd_agent.tui.inspector.screen import InspectorScreen
-from cdd_agent.tui.screens.chooser import Row, matching_rows
+from cdd_agent.tui.screens.chooser import ChooserRow, matching_rows
 from cdd_agent.tui.screens.palette import Palette
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.held_model import HeldModel
@@ -115,9 +115,9 @@ async def test_it_opens_during_a_turn_and_does_not_stop_it(sandbox: Sandbox) -> 
 
 
 ROWS = (
-    Row("/exec", "/exec SLUG", "Carry out a plan"),
-    Row("/plan", "/plan SLUG", "Make one"),
-    Row("k", "Help", "F1"),
+    ChooserRow("/exec", "/exec SLUG", "Carry out a plan"),
+    ChooserRow("/plan", "/plan SLUG", "Make one"),
+    ChooserRow("k", "Help", "F1"),
 )
 
 
