@@ -61,7 +61,14 @@ class _Bounded(Tool[Any]):
     def __init__(self, tool: Tool[Any], exploration: Exploration) -> None:
         self._tool, self._exploration = tool, exploration
         kind = type(tool)
-        vars(self).update(name=kind.name, category=kind.category, tags=kind.tags)
+        vars(self).update(
+            name=kind.name,
+            category=kind.category,
+            tags=kind.tags,
+            main_argument=kind.main_argument,
+            acts=kind.acts,
+            unsent=kind.unsent,
+        )
         self.returns, self.examples, self.arguments = (
             tool.returns,
             tool.examples,

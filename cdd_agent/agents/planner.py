@@ -51,6 +51,8 @@ class PlannerAgent(DocumentAgent):
             return "your answer …"
         if notes.proposal:
             return f"approve, {self._leaving_word}, or what to change …"
+        if notes.is_open:
+            return "continue, discard, or instructions …"
         return "regenerate, basic, or what to change …"
 
     @property

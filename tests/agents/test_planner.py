@@ -634,6 +634,16 @@ async def test_a_planning_that_cannot_begin_releases_the_ticket(
     await say(ticket.replies(plan()).session(), f"/plan {SLUG}")
 
 
+async def test_the_planner_shows_what_it_looks_for(ticket: Sandbox) -> None:
+    looking = ScriptedReply(
+        "I look.", tool_calls=(call("glob_files", pattern="**/*.md"),)
+    )
+    session = ticket.replies(looking, plan()).session()
+    events = await say(session, f"/plan {SLUG}")
+    (looked,) = [event for event in events if isinstance(event, ToolFinished)]
+    assert looked.target == "**/*.md"
+
+
 async def test_an_interrupted_planning_resumes_with_its_tool_results(
     ticket: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -659,6 +669,8 @@ async def test_an_interrupted_planning_resumes_with_its_tool_results(
     events = await say(session, f"/plan {SLUG}")
     assert noticed(events)[-1] is NoticeKind.RESUMED
     assert ticket.model.requests == []
+    assert session.agent is not None
+    assert session.agent.placeholder.startswith("continue, discard")
     events = await say(session, "continue")
     assert "GOOD = 'good'" in ticket.prompt(0)
     assert "### Step 1" in told(events)
