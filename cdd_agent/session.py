@@ -190,11 +190,13 @@ class Session(Struct, eq=False, dict=True):
         """Return the agent that was active last, if its work is not finished."""
         return self.memory.find_unfinished(self.project.tickets)
 
-    async def first_look(self) -> None:
-        """Report an unfinished ticket, and the models found if none is configured."""
+    async def first_look(self, *, first_line: str = "") -> None:
+        """Report an unfinished ticket, unless the session begins with a line, and the
+        models found if none is configured.
+        """
         last = await asyncio.to_thread(self.find_unfinished)
         # Otherwise this session has begun the work.
-        if last is not None and self.memory.current is None:
+        if last is not None and self.memory.current is None and not first_line:
             text = (
                 f"Last time, {AGENT_NAMES[last.agent or '']} was working on"
                 f" {last.ticket}. Type `/resume` to continue."
@@ -344,7 +346,7 @@ class Session(Struct, eq=False, dict=True):
         if slug is None:
             raise BadInput(
                 "No ticket is open",
-                hint="Name one: `/criteria SLUG`, or open its run: `/exec SLUG`.",
+                hint="`/exec SLUG` opens the run of a ticket.",
             )
         ticket = self.project.tickets.find_slug(slug)
         config = self.project.config

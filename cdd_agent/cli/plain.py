@@ -158,7 +158,7 @@ class PlainShell:
             loop.set_exception_handler(self._tell_fault_of_loop)
             self._read_along(loop)
         with self._outliving_faults():
-            await session.first_look()
+            await session.first_look(first_line=self._first)
         try:
             return await self._take_turns(session)
         finally:

@@ -223,7 +223,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         """Show what a new session needs to know. The user can type in the meantime."""
         assert self.session is not None
         if not self._helps_to_begin:
-            await self.session.first_look()
+            await self.session.first_look(first_line=self._first)
             return
         # late: the first screen shows sooner
         from cdd_agent.tui.screens.beginning import show_beginning  # noqa: PLC0415

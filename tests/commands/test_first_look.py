@@ -33,6 +33,7 @@ async def test_an_unfinished_run_is_offered_until_it_is_over(
     first.leave()
     second = sandbox.session()
     left = await first_words(second)
+    assert not await collect(second.first_look(first_line="/resume"))
     assert "`/resume`" in left
     assert SLUG in left
     await say(second, "/resume", "c")
