@@ -107,7 +107,8 @@ def read_call(command: Command, words: Sequence[str]) -> SlashCall:
     declared = command.arguments
     is_open_ended = bool(declared) and declared[-1].repeats
     if len(arguments) > len(declared) and not is_open_ended:
-        raise WrongUsage(command.usage, hint=QUOTE_HINT)
+        no_arguments = f"`/{command.name}` takes no arguments."
+        raise WrongUsage(command.usage, hint=QUOTE_HINT if declared else no_arguments)
     if len(arguments) < sum(each.is_required for each in declared):
         assert command.slash is not None
         hint = f"{command.slash.help} Example: `{command.slash.example}`"
