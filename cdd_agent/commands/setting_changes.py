@@ -77,7 +77,7 @@ def save_places(setting: Setting) -> list[SavePlace]:
         places.append(SavePlace(SettingPlace.PROJECT, PROJECT_FILE.as_posix(), note))
     path = user_file()
     if path is not None:
-        note = "project files that set it go first"
+        note = "a value in a project's file overrides it"
         places.append(SavePlace(SettingPlace.USER, show_path(path), note))
     return places
 

@@ -123,10 +123,9 @@ class ScreenActions(ShellBase):
             *(review.diffs for review in self.home.query(ReviewQuestion)),
         ]
         if not any(transcript.has_room_for_columns for transcript in shown):
-            text = (
-                f"Side-by-side needs {SIDE_BY_SIDE_WIDTH} columns. Press F2 twice to"
-                " hide the plan."
-            )
+            text = f"Diffs side by side need {SIDE_BY_SIDE_WIDTH} columns."
+            if self.home.steps.display and self.size.width >= SIDE_BY_SIDE_WIDTH:
+                text += " Press F2 twice to hide the plan."
             self.notify(text, markup=False)
             return
         layout = self.home.transcript.diff_layout

@@ -58,8 +58,8 @@ _DESCRIPTIONS: Mapping[str, str] = {
     "dark": "for dark terminals",
     "light": "for light terminals",
     "contrast": "high contrast",
-    "ansi-dark": "your 16 colours, dark",
-    "ansi-light": "your 16 colours, light",
+    "ansi-dark": "your 16 colours",
+    "ansi-light": "your 16 colours",
 }
 
 

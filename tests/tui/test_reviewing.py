@@ -294,6 +294,8 @@ async def test_f6_lays_out_the_question_and_says_where_there_is_no_room(
         assert str(SIDE_BY_SIDE_WIDTH) in str(
             [n.message for n in person.app._notifications]
         )
+        # without a plan, and in a narrow window, there is nothing to hide
+        assert "F2" not in str([n.message for n in person.app._notifications])
         assert person.app.home.transcript.diff_layout.is_side_by_side
         await person.pilot.resize_terminal(SIDE_BY_SIDE_WIDTH + 10, 40)
         await person.until(

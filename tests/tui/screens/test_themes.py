@@ -211,3 +211,13 @@ async def test_without_colours_the_chosen_and_the_found_stand_out(
         await person.until(lambda: person.app.home.query("FindInput"))
         await person.type("step")
         assert "step" in standing_out()
+
+
+async def test_the_words_about_themes_fit_a_window_of_80_columns(
+    sandbox: Sandbox,
+) -> None:
+    async with person_at(sandbox, size=(80, 24)) as person:
+        await person.say("/theme")
+        await person.until(lambda: "by the background" in person.screen)
+        assert "for dark terminals" in person.screen
+        assert "your 16 colours" in person.screen
