@@ -98,7 +98,7 @@ def describe_preview(preview: UndoPreview) -> list[Block]:
     names = steps_in_words(preview.labels)
     blocks = [(BlockKind.NOTE, f"This undoes {names}.")]
     for label, paths, kind in (
-        ("Reverted:", preview.restored, BlockKind.OUTPUT),
+        ("Reverts:", preview.restored, BlockKind.OUTPUT),
         ("merged with your edits:", preview.merged, BlockKind.NOTE),
         ("edited since, left unchanged:", preview.kept, BlockKind.WARNING),
         (

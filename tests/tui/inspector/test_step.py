@@ -192,7 +192,7 @@ async def test_after_the_run_the_command_for_the_chosen_action_is_offered(
             assert isinstance(person.app.screen, InspectorScreen)
         effect = await offered(person, "u")
         await person.until(
-            lambda: "Reverted: b.txt" in effect.query_one(Transcript).plain_text()
+            lambda: "Reverts: b.txt" in effect.query_one(Transcript).plain_text()
         )
         assert f"send `/undo {SLUG} 2`" in person.screen
         await person.press("tab")

@@ -70,7 +70,7 @@ async def test_undo_and_redo_from_the_timeline_name_their_effect_and_act(
         await person.press("up", "u")
         text = await effect(person)
         assert "This undoes steps 1 and 2." in text
-        assert "Reverted: a.txt" in text
+        assert "Reverts: a.txt" in text
         await back(person)
         await person.press("end", "u")
         await effect(person)
@@ -98,7 +98,7 @@ async def test_after_the_run_the_timeline_offers_the_command_of_the_shell(
         await person.say("all")
         await opened(person)
         await person.press("home", "u")
-        assert "Reverted: c.txt" in await effect(person)
+        assert "Reverts: c.txt" in await effect(person)
         await person.press("tab")
         await person.until(lambda: person.app.focused is person.prompt.area)
         assert person.prompt.text == f"/undo {SLUG} 1"
