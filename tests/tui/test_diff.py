@@ -76,7 +76,7 @@ def test_each_file_has_its_lines_numbered_and_counted() -> None:
     ]
     assert (binary.path, binary.added, binary.removed) == ("data.bin", 0, 0)
     assert [row.strip() for row in rows(binary.lines)] == [
-        "new file mode 100644",
+        "new file",
         "Binary files /dev/null and b/data.bin differ",
     ]
     assert code.source + binary.source == GIT
@@ -102,11 +102,11 @@ def test_new_and_deleted_files_have_no_header_lines_and_keep_their_colours() -> 
     new, old = of(source)
     assert (new.path, rows(new.lines)) == (
         "new.py",
-        ["    new file mode 100644", "  1 + import csv"],
+        ["    new file", "  1 + import csv"],
     )
     assert (old.path, rows(old.lines)) == (
         "old.py",
-        ["    deleted file mode 100644", "  1 - import csv"],
+        ["    deleted file", "  1 - import csv"],
     )
     for line in (*new.lines, *old.lines):
         assert not isinstance(line, DiffLine) or any(

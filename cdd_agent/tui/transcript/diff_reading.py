@@ -16,6 +16,8 @@ MOST_LINES = 3_000
 MOST_TEXT = 4_000_000
 """Characters of a diff that are read."""
 
+_USUAL_MODE = " mode 100644"
+"""The mode of a file that is no program. It is not shown."""
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 _GIT_HEAD = re.compile(r"diff --git (?:.* b/)?(.*)")
 
@@ -99,7 +101,7 @@ class _FileReader:
             self._names[1] = _name(line[4:])
             self._drawer.language = language_of(self._path)
         elif not line.startswith(("diff --git ", "index ")):
-            self.note(line.removeprefix("\\ "))
+            self.note(line.removeprefix("\\ ").removesuffix(_USUAL_MODE))
 
     def note(self, text: str) -> None:
         if self._has_room():
