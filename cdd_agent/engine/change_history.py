@@ -56,8 +56,6 @@ class PastChange(Struct, frozen=True):
     source: PastStep | OutsideChange
     undone_at: str = ""
     """The time of its undo; empty if it stands."""
-    undone_with: tuple[PastStep, ...] = ()
-    """All steps of its undo. A redo restores them together."""
 
     @property
     def name(self) -> str:
@@ -170,12 +168,9 @@ class ChangeHistory(Struct, frozen=True):
         if not state.undone:
             return
         undo = state.undone[-1]
-        together = tuple(
-            PastStep(ticket, step, _find_label(plan, step)) for step in undo.steps
-        )
-        for past in together:
-            at = _time_of_step(record, past.step)
-            yield PastChange(at, past, undo.id, together)
+        for step in undo.steps:
+            past = PastStep(ticket, step, _find_label(plan, step))
+            yield PastChange(_time_of_step(record, step), past, undo.id)
 
 
 def list_changes(history: ChangeHistory) -> OutsideListed:

@@ -67,11 +67,6 @@ class StrengthReading(Struct, frozen=True):
     """The number of completed steps, which a measurement would try."""
     settings: StrengthSettings = StrengthSettings()
 
-    @property
-    def is_outdated(self) -> bool:
-        """True if all results are of files that have changed since."""
-        return self.measured_at is not None and not self.steps
-
 
 class StrengthSummary(Struct, frozen=True):
     """Scores of the completed steps of a run, from the saved results."""

@@ -26,7 +26,6 @@ class RunAction(StrEnum):
     UNDO = "undo"
     RETRY = "retry"
     SKIP = "skip"
-    REDO = "redo"
 
 
 KEYS = {RunAction.RETRY: "r", RunAction.SKIP: "s", RunAction.UNDO: "u"}

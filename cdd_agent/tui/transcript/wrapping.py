@@ -46,13 +46,9 @@ def _wrap_wide(
         if cells > 1:
             row.note_break(begin)
         if row.cells + cells > room and begin > row.start:
-            cut = begin
-            if by_words and not is_space and row.last_break > row.start:
-                cut = row.last_break
-            row_text = text[row.start : cut]
-            if by_words:
-                row_text = row_text.rstrip(" ")
-            yield row.start, row.start + len(row_text)
+            may_cut_before = by_words and not is_space and row.last_break > row.start
+            cut = row.last_break if may_cut_before else begin
+            yield row.start, _end_of_row(text, row.start, cut, by_words)
             row.begin_at(cut)
             if is_space:
                 row.start = end
@@ -62,6 +58,13 @@ def _wrap_wide(
             row.note_break(end)
     if row.start < len(text):
         yield row.start, len(text)
+
+
+def _end_of_row(text: str, start: int, cut: int, by_words: bool) -> int:
+    """Return the end of a row without the spaces before the cut."""
+    if not by_words:
+        return cut
+    return start + len(text[start:cut].rstrip(" "))
 
 
 class _WideRow:
