@@ -112,7 +112,14 @@ def without_setting(text: str, source: str, name: str) -> str:
         place = [section, key]
     lines = text.splitlines(keepends=True)
     span = _lines_of(text, source, place)
-    changed = "".join([*lines[: span.start], *lines[span.stop :]])
+    comments = []
+    if section and len(place) == 1:
+        # the comments between the section's heading and its only key
+        first = _lines_of(text, source, [section, key]).start
+        for line in lines[span.start + 1 : first]:
+            if line.lstrip().startswith("#"):
+                comments.append(line)
+    changed = "".join([*lines[: span.start], *comments, *lines[span.stop :]])
     try:
         is_removed = _read_values(changed, source) == wanted
     except BadInput:

@@ -226,7 +226,7 @@ def _changed_fields(
     changes = {
         "title": _edit_of(old.title, new.title),
         "files": _edits_of_files(old.files_affected, new.files_affected),
-        "check": _edits_of_list(describe_checks(old), describe_checks(new)),
+        "check": _edits_of_commands(describe_checks(old), describe_checks(new)),
         "depends on": _edits_of_list(
             _dependencies(old, before, labels), _dependencies(new, after, {})
         ),
@@ -305,12 +305,31 @@ def _edits_of_list(old: Sequence[str], new: Sequence[str]) -> tuple[ValueEdit, .
     )
 
 
+def _edits_of_commands(old: Sequence[str], new: Sequence[str]) -> tuple[ValueEdit, ...]:
+    """Return what was added and removed. All commands if only their order differs: they
+    run one after the other.
+    """
+    edits = _edits_of_list(old, new)
+    return edits or _edit_of(", ".join(old), ", ".join(new))
+
+
+def _describe_files(files: Sequence[AffectedFile]) -> dict[str, str]:
+    """Return the places and notes of each file, which a step can name several times."""
+    descriptions: dict[str, str] = {}
+    for file in files:
+        text = describe_file(file)
+        if file.path in descriptions:
+            text = f"{descriptions[file.path]}, {text}"
+        descriptions[file.path] = text
+    return descriptions
+
+
 def _edits_of_files(
     old: Sequence[AffectedFile], new: Sequence[AffectedFile]
 ) -> tuple[ValueEdit, ...]:
     """Return the added and the removed files, and those with another note."""
-    old_notes = {file.path: describe_file(file) for file in old}
-    new_notes = {file.path: describe_file(file) for file in new}
+    old_notes = _describe_files(old)
+    new_notes = _describe_files(new)
     edits = []
     for path, text in new_notes.items():
         if old_notes.get(path) != text:

@@ -124,6 +124,9 @@ HOSTILE = {
     "a fence in a fence": "```md:a.md\nx\n```py\ny\n```\nz\n```\nw\n",
     "a wrapped one": "```markdown\nI do it.\n\n```python:a.py\nx\n```\n\nIt is.\n```\n",
     "a patch without its end": "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y",
+    "a name above an empty patch": (
+        "lost.py\n```\n*** Begin Patch\n```\nb.py\n```py\nx\n```\n"
+    ),
     "a patch without a file": "*** Begin Patch\n+x\n*** End Patch\n",
     "a diff of nothing": "```diff\n-x\n+y\n```\n",
     "names without hunks": "--- a/x.py\n+++ b/x.py\nand words\n",
@@ -162,6 +165,12 @@ def words_of(text: str) -> list[str]:
 def test_no_word_is_lost(reply: str) -> None:
     shown = {word for part in scan(reply) for word in words_of(text_of(part))}
     assert set(words_of(reply)) <= shown | {"markdown", "python", "a", "py"}
+
+
+def test_words_stay_below_the_name_above_them() -> None:
+    parts = scan("first.py\n```\n*** Begin Patch\nsecond\n*** End Patch\n```\n")
+    shown = "".join(text_of(part) for part in parts)
+    assert shown.startswith("first.py\nsecond\n")
 
 
 BLOCKS = [

@@ -67,3 +67,9 @@ def test_a_setting_that_shares_its_line_is_not_removed(text: str, name: str) -> 
     with pytest.raises(BadInput, match="not changed") as refusal:
         without_setting(text, "config.yaml", name)
     assert refusal.value.hint.startswith(f"Remove `{name}` from line")
+
+
+def test_comments_above_the_only_key_of_a_section_stay() -> None:
+    text = "theme: nord\nbudget:\n  # agreed with Ann\n  usd: 5\n# end\n"
+    kept = "theme: nord\n  # agreed with Ann\n# end\n"
+    assert without_setting(text, "config.yaml", "budget.usd") == kept

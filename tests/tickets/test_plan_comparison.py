@@ -97,6 +97,16 @@ SERVES = replace(STORE, serves=("It stores",))
             "changed 1 check; changed 2 check; 2 same",
         ),
         (
+            (replace(STORE, checks=("make a", "make b")), FORM),
+            (replace(STORE, checks=("make b", "make a")), FORM),
+            "changed 1 check; 1 same",
+        ),
+        (
+            (step("1", "Store", "a.py:1-9 a.py:20-29"), FORM),
+            (step("1", "Store", "a.py:5-9 a.py:20-29"), FORM),
+            "changed 1 files; 1 same",
+        ),
+        (
             STEPS,
             (replace(STORE, description=LONG_TEXT), FORM, LOGIN, DOCS),
             "changed 1 description; 3 same",

@@ -248,6 +248,7 @@ class ReplyScanner:
             return 0
         if count:
             self._remember(lines[:count])
+            self._show_name_lines()
             self._name_lines = lines[:count]
             return count
         self._add_words(line)
@@ -280,9 +281,8 @@ class ReplyScanner:
         return 0 if is_end or len(lines) > 2 else None
 
     def _add_words(self, line: str) -> None:
-        self._show_name_lines()
         self._remember([line])
-        self._parts.append(ReplyWords(f"{line}\n"))
+        self._show_words(line)
         if line.strip():
             self._is_first = False
 
@@ -293,6 +293,11 @@ class ReplyScanner:
             for line in lines:
                 mentioned = find_mentioned_files(line, self._project_names)
                 self._mentioned.update(mentioned)
+
+    def _show_words(self, line: str) -> None:
+        """Show a line as Markdown, below the lines that came before it."""
+        self._show_name_lines()
+        self._parts.append(ReplyWords(f"{line}\n"))
 
     def _show_name_lines(self) -> None:
         lines, self._name_lines = self._name_lines, []
@@ -467,7 +472,7 @@ class ReplyScanner:
         if not named:
             return False
         if _bare(first) != named:
-            self._parts.append(ReplyWords(f"{first}\n"))
+            self._show_words(first)
         self._start_replacement(following, named)
         return True
 
@@ -482,8 +487,7 @@ class ReplyScanner:
             self._start_fence_of_words()
 
     def _start_fence_of_words(self) -> None:
-        self._show_name_lines()
-        self._parts.append(ReplyWords(f"{self._opening_line}\n"))
+        self._show_words(self._opening_line)
         self._read = self._read_fence_words
 
     def _is_patch(self, fence: Fence, first: str) -> bool:
@@ -509,6 +513,7 @@ class ReplyScanner:
         return indent <= len(opening.container) + (0 if is_diff else 3)
 
     def _close(self) -> None:
+        self._show_name_lines()
         self._end_edit()
         self._opening = self._path = None
         self._read = self._read_words
@@ -527,7 +532,7 @@ class ReplyScanner:
         line, opening = self._waiting[0], self._opening
         assert opening is not None
         if self._closes(line):
-            self._parts.append(ReplyWords(f"{line}\n"))
+            self._show_words(line)
             self._close()
             return 1
         inner = FenceOpening.parse(line) if self._is_wrapper else None
@@ -539,7 +544,7 @@ class ReplyScanner:
             self._end_fence_of_words(opening)
             self._starts_edit_in_fence(line)
             return 1
-        self._parts.append(ReplyWords(f"{line}\n"))
+        self._show_words(line)
         if self._is_wrapper:
             self._remember([line])
         return 1
@@ -573,7 +578,7 @@ class ReplyScanner:
             if len(lines) > 1 and begins_replacement(lines[1]):
                 self._recent = [line]
                 if _bare(line) != self._name_above():
-                    self._parts.append(ReplyWords(f"{line}\n"))
+                    self._show_words(line)
                 return 1
         self._start_fence_of_words()
         return self._read(is_end)
@@ -587,12 +592,12 @@ class ReplyScanner:
         if self._closes(line):
             if not self._add_actions():
                 self._show_list()
-                self._parts.append(ReplyWords(f"{line}\n"))
+                self._show_words(line)
             self._list = []
             self._close()
         elif len(self._list) > _MOST_LINES or len(line) > _MOST_TEXT // _MOST_LINES:
             self._show_list()
-            self._parts.append(ReplyWords(f"{line}\n"))
+            self._show_words(line)
         else:
             self._list.append(line)
         return 1
@@ -639,7 +644,7 @@ class ReplyScanner:
         elif bare in (PATCH_BEGIN, "*** End of File"):
             pass
         elif self._edit_path is None:
-            self._parts.append(ReplyWords(f"{line}\n"))
+            self._show_words(line)
         elif move := _MOVE.fullmatch(bare):
             self._parts.append(EditNote(f"renamed to {move['path']}"))
         elif line.startswith("@@"):
@@ -740,7 +745,7 @@ class ReplyScanner:
             self._has_names = True
             self._add_hunk_line(line)
         elif line.strip():
-            self._parts.append(ReplyWords(f"{line}\n"))
+            self._show_words(line)
 
     def _start_named(self, old_line: str, new_line: str) -> None:
         """Start the edit of the file that the `---` and `+++` lines name."""

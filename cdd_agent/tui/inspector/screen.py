@@ -189,6 +189,8 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         self._timeline_rows = TimelineRows()
         self._early_events: list[LogEntry] = []
         """Events that came while the run was read."""
+        self._step_events: list[StepStarted | StepFinished] = []
+        """Steps that started or finished since the files of the run were last read."""
         self._is_refresh_due = False
         self._empty: dict[InspectorTab, EmptyState | None] = {}
         self._times_edited = 0
@@ -264,11 +266,13 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     async def read(self, log_size: int) -> None:
         """Read the whole run once."""
         reader = self._source.reader
-        self._inspection = await asyncio.to_thread(reader.read)
+        inspection = await asyncio.to_thread(reader.read)
         try:
             self._timeline = await asyncio.to_thread(reader.read_timeline, log_size)
         except CddError as error:
             self._timeline_problem = InspectionProblem.from_error(error)
+        # until here, events of the run are early ones
+        self._inspection = inspection
         early, self._early_events = self._early_events, []
         for entry in early:
             self._inspection = self._inspection.with_event(entry.event)
@@ -281,22 +285,35 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     @work(exclusive=True, group="read again")
     async def read_again(self) -> None:
         """Read the files of the run, after an event that changed them."""
-        self._inspection = await asyncio.to_thread(self._source.reader.read)
-        if self.step is None:
+        await self._read_files()
+        if self.step is None and self._inspection is not None:
             self._number = self._inspection.current_step
+            self.read_step()
         self.show_run()
+
+    async def _read_files(self) -> None:
+        """Read the files of the run. Events that come meanwhile may be newer."""
+        self._step_events.clear()
+        inspection = await asyncio.to_thread(self._source.reader.read)
+        for event in self._step_events:
+            inspection = inspection.with_event(event)
+        self._inspection = inspection
 
     @work(exclusive=True, group="read step")
     async def read_step(self) -> None:
         """Read the shown step with its attempts."""
-        number = self._number
-        if number is None:
-            return
+        if self._number is not None:
+            await self._read_shown_step(self._number)
+
+    async def _read_shown_step(self, number: int) -> None:
         try:
             details = await asyncio.to_thread(self._source.reader.read_step, number)
         except CddError as error:
-            text = f"{error.message}\n{error.hint or ''}".strip()
-            self._step_tab.show_problem(BlockKind.ERROR, text)
+            if number == self._number:
+                text = f"{error.message}\n{error.hint or ''}".strip()
+                self._step_tab.show_problem(BlockKind.ERROR, text)
+            return
+        if number != self._number:
             return
         self._step_tab.show(details)
         self._show_first_activity()
@@ -383,6 +400,8 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         if self._inspection is None:
             self._early_events.append(entry)
             return
+        if isinstance(event, StepStarted | StepFinished):
+            self._step_events.append(event)
         is_shown = self._timeline.add(entry)
         inspection = self._inspection.with_event(event)
         if is_shown or inspection is not self._inspection:
@@ -619,9 +638,11 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     @work(exclusive=True, group="read again")
     async def show_edited_plan(self, number: int, *news: tuple[BlockKind, str]) -> None:
         """Read the plan after an edit of a step, and show the outcome."""
-        self._inspection = await asyncio.to_thread(self._source.reader.read)
+        await self._read_files()
         self.show_run()
-        await self.read_step().wait()
+        if number != self._number:
+            return
+        await self._read_shown_step(number)
         self.report(number, *news)
 
 
