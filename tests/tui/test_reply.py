@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import pairwise
-from time import perf_counter
+from time import perf_counter, process_time
 
 import pytest
 from hypothesis import given, settings
@@ -305,3 +305,12 @@ async def test_a_step_shows_its_edits_while_they_stream_and_then_its_diff(
         assert words[at + 1 : at + 4] == ["1 one", "2 - two", "2 + 2"]
         assert "▾ create b.txt +1" in words
         assert EDITS in person.told
+
+
+def test_opening_brackets_do_not_hold_up_the_screen() -> None:
+    """Looking for the end of each link took a second for 8,000 characters."""
+    lines = ReplyDrawer(DiffLayout())
+    start = process_time()
+    settled = [*lines.feed("![" * 16_000), *lines.finish()]
+    assert process_time() - start < 2
+    assert sum(len(line.text) for line in settled) == 32_000

@@ -16,24 +16,31 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+_MOST_BRACKETS = 400
+"""Opening brackets of a text in which links are looked for. The parser looks for the
+end of each up to the end of the text.
+"""
 _BULLETS = "•◦▪"
 _QUOTE_BAR: Gutter = (("▌ ", "bar"),)
 
 
 def markdown_lines(source: str) -> list[TranscriptLine]:
     writer = _LineWriter()
-    writer.write(_parser().parse(source))
+    has_links = source.count("[") <= _MOST_BRACKETS
+    writer.write(_parser(has_links=has_links).parse(source))
     return writer.lines
 
 
 @cache
-def _parser() -> "MarkdownIt":
+def _parser(*, has_links: bool) -> "MarkdownIt":
     # late: the first screen shows sooner
     from markdown_it import MarkdownIt  # noqa: PLC0415
 
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).enable(
-        ["table", "strikethrough"]
-    )
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 100})
+    parser.enable(["table", "strikethrough"])
+    if not has_links:
+        parser.disable(["link", "image"])
+    return parser
 
 
 class _Container(Struct):
