@@ -210,7 +210,7 @@ def test_the_demo_works(home: str) -> None:
 async def test_the_shell_works(project: Sandbox, home: str) -> None:
     async with person_at(project, size=(120, 40)) as person:
         await person.press("f5")
-        await person.until(lambda: "test_timeout" in person.screen)
+        await person.until(lambda: "Server address" in person.screen)
 
 
 @pytest.fixture

@@ -24,5 +24,9 @@ def forget_server_keys() -> None:
 
 
 def _server_of(address: str) -> tuple[str, str]:
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        # the call itself reports what is wrong with the address
+        return "", address
     return parts.scheme, parts.netloc
