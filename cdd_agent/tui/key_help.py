@@ -47,8 +47,8 @@ def on_screens() -> dict[str, tuple[KeyHelp, ...]]:
         "Finding": keys(FindBar.BINDINGS),
         "The plan": keys(StepList.BINDINGS),
         "The inspector": keys(InspectorScreen.BINDINGS),
-        "Its step": keys(StepTab.BINDINGS),
-        "Its lists": keys(RowList.BINDINGS),
-        "Its criteria": keys(CriteriaTab.BINDINGS),
+        "The inspector's step": keys(StepTab.BINDINGS),
+        "The inspector's lists": keys(RowList.BINDINGS),
+        "The inspector's criteria": keys(CriteriaTab.BINDINGS),
         "Lists: commands, tickets, settings": keys(Chooser.BINDINGS, Overlay.BINDINGS),
     }

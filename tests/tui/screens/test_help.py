@@ -84,7 +84,7 @@ async def test_a_question_mark_reaches_the_prompt(sandbox: Sandbox) -> None:
 def test_each_topic_has_each_section_once_and_each_key() -> None:
     for topic in ("chat", "executor", "planner", "socrates", "question", "keys"):
         titles = [title for title, _ in sections(topic)]
-        assert len(titles) == len(set(titles)) == 15 + (topic in commands()), topic
+        assert len(titles) == len(set(titles)) == 16 + (topic in commands()), topic
         text = "\n".join(text for _, text in sections(topic))
         for binding in (
             *Shell.BINDINGS,
