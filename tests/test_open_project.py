@@ -11,7 +11,7 @@ import pytest
 
 from cdd_agent.commands.model_choice import choose_model
 from cdd_agent.commands.setting_changes import save_setting
-from cdd_agent.commands.settings import Origin, read_settings
+from cdd_agent.commands.settings import SettingOrigin, read_settings
 from cdd_agent.commands.trust_command import trust_events
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
@@ -146,13 +146,10 @@ def test_each_setting_that_is_left_out_is_shown_as_untrusted(tmp_path: Path) -> 
         "request: {headers: {A: b}}\nfallbacks: [openai/x]\neffort: high\n",
     )
     origins = {s.name: s.origin for s in read_settings(open_project(tmp_path, {}))}
-    assert {name for name, origin in origins.items() if origin is Origin.UNTRUSTED} == {
-        "models",
-        "commands.mode",
-        "request.headers",
-        "fallbacks",
-    }
-    assert origins["effort"] is Origin.PROJECT
+    untrusted = [name for name in origins if origins[name] is SettingOrigin.UNTRUSTED]
+    expected = ["commands.mode", "fallbacks", "models", "request.headers"]
+    assert sorted(untrusted) == expected
+    assert origins["effort"] is SettingOrigin.PROJECT
 
 
 def test_a_moved_folder_asks_again(tmp_path: Path) -> None:
@@ -306,8 +303,8 @@ async def test_what_cdd_writes_for_the_user_is_trusted_and_nothing_else(
     origins = {
         setting.name: setting.origin for setting in read_settings(session.project)
     }
-    assert origins["commands.mode"] is Origin.UNTRUSTED
-    assert origins["approval"] is origins["model"] is Origin.PROJECT
+    assert origins["commands.mode"] is SettingOrigin.UNTRUSTED
+    assert origins["approval"] is origins["model"] is SettingOrigin.PROJECT
     project = open_project(sandbox.root, {})
     assert project.config.api_base == "http://127.0.0.1:8/v1"
     assert project.config.model == "openai/x"
@@ -443,8 +440,8 @@ async def test_settings_are_shown_and_saved_beside_a_check_that_is_not_trusted(
     origins = {
         setting.name: setting.origin for setting in read_settings(session.project)
     }
-    assert origins["approval"] is Origin.PROJECT
-    assert origins["commit"] is Origin.UNTRUSTED
+    assert origins["approval"] is SettingOrigin.PROJECT
+    assert origins["commit"] is SettingOrigin.UNTRUSTED
     assert left_out(session.project) == ["commit", "check"]
 
 

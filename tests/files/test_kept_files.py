@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from cdd_agent.agents import notebook
 from cdd_agent.agents.planning_notes import PlanningNotes
+from cdd_agent.agents.spec_notes import SpecNotes
 from cdd_agent.agents.store import LastActive, read_conversation
 from cdd_agent.engine import approval, attempt
 from cdd_agent.engine.attempt import Attempt
@@ -31,7 +31,7 @@ from tests.support.tables import each_row
 
 KEPT = Path(__file__).with_name("kept")
 FORMS: dict[str, type[JsonFile]] = {
-    "answer-4.json": approval._Saved,
+    "answer-4.json": approval._SavedOutcome,
     "baseline.json": Baseline,
     "before.json": attempt._Before,
     "checks.json": attempt._Checks,
@@ -53,8 +53,7 @@ FORMS: dict[str, type[JsonFile]] = {
 
 OF_AGENTS: dict[str, type[Struct]] = {
     "planning.json": PlanningNotes,
-    "socrates-v1.json": notebook._SavedV1,
-    "socrates.json": notebook._Saved,
+    "socrates.json": SpecNotes,
 }
 
 
