@@ -234,7 +234,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say(
             README,
             "Step 2 also writes a README",
-            "+### Step 2: Make it a command, and show it",
+            "~ 2. Make it a command, and show it",
         )
         assert not (ticket / "plan.md").exists()
         shell.say("approve", "Wrote tickets")
@@ -278,7 +278,7 @@ INTERRUPTED = [
     ("approve", "", "spec.yaml. Next:"),
     (f"/plan {SLUG}", "There is no code yet", "1. May the command"),
     (ONE_MODULE, "One module it is", "Plan check passed"),
-    (README, "That belongs to", "+### Step 2"),
+    (README, "That belongs to", "~ 2. Make it a command"),
     ("approve", "", "Wrote tickets"),
     (f"/exec {SLUG}", "", "Next: step 1"),
     ("continue", "Now the code", "Step 1 completed"),
