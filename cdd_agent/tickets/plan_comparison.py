@@ -226,7 +226,7 @@ def _changed_fields(
     changes = {
         "title": _edit_of(old.title, new.title),
         "files": _edits_of_files(old.files_affected, new.files_affected),
-        "check": _edits_of_commands(describe_checks(old), describe_checks(new)),
+        "check": _edits_of_list(describe_checks(old), describe_checks(new)),
         "depends on": _edits_of_list(
             _dependencies(old, before, labels), _dependencies(new, after, {})
         ),
@@ -294,23 +294,19 @@ def _edit_of(old: str, new: str) -> tuple[ValueEdit, ...]:
 
 
 def _edits_of_list(old: Sequence[str], new: Sequence[str]) -> tuple[ValueEdit, ...]:
-    """Return what was added and removed, as one edit if it is one of each."""
+    """Return what was added and removed, as one edit if it is one of each. The whole
+    list if only the order, or how often a value is named, differs.
+    """
     removed = [text for text in old if text not in new]
     added = [text for text in new if text not in old]
+    if not removed and not added:
+        return _edit_of(", ".join(old), ", ".join(new))
     if len(removed) == len(added) == 1:
         return (ValueEdit(removed[0], added[0]),)
     return (
         *(ValueEdit("", text) for text in added),
         *(ValueEdit(text, "") for text in removed),
     )
-
-
-def _edits_of_commands(old: Sequence[str], new: Sequence[str]) -> tuple[ValueEdit, ...]:
-    """Return what was added and removed. All commands if only their order differs: they
-    run one after the other.
-    """
-    edits = _edits_of_list(old, new)
-    return edits or _edit_of(", ".join(old), ", ".join(new))
 
 
 def _describe_files(files: Sequence[AffectedFile]) -> dict[str, str]:
@@ -337,6 +333,8 @@ def _edits_of_files(
     for path, text in old_notes.items():
         if path not in new_notes:
             edits.append(ValueEdit(text, ""))
+    if not edits:
+        return _edit_of(", ".join(old_notes.values()), ", ".join(new_notes.values()))
     return tuple(edits)
 
 

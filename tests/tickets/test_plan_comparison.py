@@ -325,3 +325,28 @@ def test_the_changes_have_the_same_words_everywhere() -> None:
         "  + 5. Audit",
         "    3. Login",
     ]
+
+
+@each_row(
+    "name,value",
+    [
+        ("checks", ("make a", "make b")),
+        ("serves", ("It stores", "It loads")),
+        ("removes_tests", ("test_a", "test_b")),
+        ("may_fail", (MayFail("test_a"), MayFail("test_b"))),
+        ("files_affected", (AffectedFile("a.py"), AffectedFile("b.py"))),
+    ],
+)
+def test_another_order_in_a_step_is_a_change(
+    name: str, value: tuple[object, ...]
+) -> None:
+    before = replace(STORE, **{name: value})
+    after = replace(STORE, **{name: tuple(reversed(value))})
+    assert not compare_plans(plan(before), plan(after)).is_empty
+
+
+def test_another_order_of_risks_is_a_change() -> None:
+    before = plan(STORE, risks=("Slow", "Large"))
+    after = plan(STORE, risks=("Large", "Slow"))
+    (part,) = compare_plans(before, after).parts
+    assert part.edits == (ValueEdit("Slow, Large", "Large, Slow"),)
