@@ -159,6 +159,8 @@ class Asking:
         self._home.is_asking = True
         try:
             with self._home.activity.interrupted("Waiting for your answer"):
+                # a line that was typed before is not queued any more
+                self._home.say_what_enter_does()
                 yield
         finally:
             self._home.lines_wait, self._home.is_asking = lines_waited, False

@@ -76,6 +76,22 @@ async def test_a_step_writes_nothing_before_the_user_agrees(asking: Sandbox) -> 
         assert len(asking.model.requests) == 1
 
 
+async def test_a_line_typed_before_the_question_is_not_called_queued(
+    asking: Sandbox,
+) -> None:
+    async with person_at(asking, f"/exec {SLUG}") as person:
+        person.app.home.begin()
+        person.write("use tabs")
+        await person.until(lambda: "queue it" in person.activity)
+
+        question = person.app.asking.approve(LONG)
+        person.app.run_worker(question, group="asking")
+        await person.until_asked()
+
+        assert "queue it" not in person.activity
+        assert "Waiting for your answer" in person.activity
+
+
 async def test_leaving_during_the_question_writes_nothing(asking: Sandbox) -> None:
     async with person_at(asking, f"/exec {SLUG}") as person:
         await until_asked(person)
