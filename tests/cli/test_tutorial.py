@@ -288,8 +288,10 @@ INTERRUPTED = [
 """Lines, the words of the reply at which it is interrupted, and what is told at the
 end. Lines without a reply have no such words.
 """
-READS_ALONG = 250
-"""Characters a second, so that a reply can be interrupted."""
+READS_ALONG = 100
+"""Characters a second, so that a reply can be interrupted. The emulated terminal of a
+test needs up to a second to show a large screen.
+"""
 
 
 @pytest.mark.pty

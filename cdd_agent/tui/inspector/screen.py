@@ -257,6 +257,13 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     def _strength_tab(self) -> ListTab:
         return self.query_one(f"#{_pane(InspectorTab.STRENGTH)}", ListTab)
 
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the screen has been closed. Its tabs may be gone by then, while it
+        still reads the run.
+        """
+        return self not in self.app.screen_stack
+
     def seen(self) -> Hashable:
         return self.tab, self._number, self._times_edited
 
@@ -271,6 +278,8 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
             self._timeline = await asyncio.to_thread(reader.read_timeline, log_size)
         except CddError as error:
             self._timeline_problem = InspectionProblem.from_error(error)
+        if self._is_closed:
+            return
         # until here, events of the run are early ones
         self._inspection = inspection
         early, self._early_events = self._early_events, []
@@ -309,15 +318,18 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         try:
             details = await asyncio.to_thread(self._source.reader.read_step, number)
         except CddError as error:
-            if number == self._number:
-                text = f"{error.message}\n{error.hint or ''}".strip()
+            text = f"{error.message}\n{error.hint or ''}".strip()
+            if self._is_shown(number):
                 self._step_tab.show_problem(BlockKind.ERROR, text)
             return
-        if number != self._number:
+        if not self._is_shown(number):
             return
         self._step_tab.show(details)
         self._show_first_activity()
         self._show_keys()
+
+    def _is_shown(self, number: int) -> bool:
+        return number == self._number and not self._is_closed
 
     def _show_first_activity(self) -> None:
         """Show what a step does that was running before it was opened."""
@@ -332,7 +344,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         """Show the inspection and the timeline in all tabs."""
         self._is_refresh_due = False
         inspection = self._inspection
-        if inspection is None:
+        if inspection is None or self._is_closed:
             return
         name = inspection.ticket_slug
         if inspection.title:
@@ -394,7 +406,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     def receive(self, event: Event) -> None:
         """Follow the run that the screen shows."""
-        if not self._is_of_this_run(event) or not self.is_mounted:
+        if not self._is_of_this_run(event) or not self.is_mounted or self._is_closed:
             return
         entry = LogEntry(datetime.now(UTC), event)
         if self._inspection is None:
@@ -632,7 +644,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     def report(self, number: int, *news: tuple[BlockKind, str]) -> None:
         """Show the outcome of editing a step that stays unchanged."""
-        if number == self._number:
+        if self._is_shown(number):
             self._step_tab.report(*news)
 
     @work(exclusive=True, group="read again")
@@ -640,7 +652,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         """Read the plan after an edit of a step, and show the outcome."""
         await self._read_files()
         self.show_run()
-        if number != self._number:
+        if not self._is_shown(number):
             return
         await self._read_shown_step(number)
         self.report(number, *news)

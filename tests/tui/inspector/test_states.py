@@ -107,7 +107,7 @@ STATES: list[tuple[Make, tuple[str, str, str, str]]] = [
     ),
     (
         with_damaged_attempt,
-        ("failure.json", "not covered", "1. Make a.txt", "no step is completed"),
+        ("truncated", "not covered", "1. Make a.txt", "no step is completed"),
     ),
     (without_log, ("Evidence:", "not covered", "timeline is not known", NOT_MEASURED)),
 ]
@@ -191,3 +191,19 @@ async def test_each_key_works_in_each_tab(sandbox: Sandbox, tab: InspectorTab) -
             while person.app.screen is not person.app.home:
                 await person.press("escape")
                 await person.pilot.pause()
+
+
+async def test_it_closes_while_it_reads(sandbox: Sandbox) -> None:
+    """Whatever part of the run arrives after the screen was closed is not shown."""
+    await done(sandbox)
+    async with person_at(sandbox) as person:
+        for turns in range(60):
+            person.app.inspect(InspectorTab.STEP, SLUG)
+            await person.until(lambda: isinstance(person.app.screen, InspectorScreen))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            screen = person.app.screen
+            assert isinstance(screen, InspectorScreen)
+            screen.action_close()
+            screen.show_run()
+            await person.until(lambda: person.app.screen is person.app.home)
