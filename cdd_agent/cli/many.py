@@ -47,7 +47,7 @@ from cdd_agent.run_wiring import open_own_tree
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.travel.travelling import utc_now
+from cdd_agent.travel.transfer import utc_now
 
 AT_ONCE = 3
 """The default number of runs at once. They mostly wait for a model, but tests run on

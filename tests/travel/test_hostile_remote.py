@@ -16,7 +16,7 @@ from cdd_agent.engine.whereabouts import load_whereabouts
 from cdd_agent.git.command import Git
 from cdd_agent.git.content_store import hash_content
 from cdd_agent.git.remote import Address, Remote
-from cdd_agent.travel import arrival, reference
+from cdd_agent.travel import reference, unpacking
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.reference import NotARun, RunReference
 from tests.support.projects import SLUG, Sandbox
@@ -424,7 +424,7 @@ def test_more_than_there_is_room_for_is_refused(
 def test_a_file_that_is_too_large_is_refused(
     sent: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrival, "LARGEST_FILE", 10_000)
+    monkeypatch.setattr(unpacking, "LARGEST_FILE", 10_000)
     tampered = Tampered(sent)
     tampered.put(f"{ATTEMPT}/output.txt", "x" * 10_001)
     tampered.publish()
