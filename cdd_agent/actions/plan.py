@@ -1,4 +1,4 @@
-"""Action plans: lists of actions in YAML. docs/action-plan.md describes the format."""
+"""Action plans: lists of actions in YAML (docs/reference/action-plans.md)."""
 
 from typing import Annotated, Self
 

@@ -324,7 +324,7 @@ def check_settings(
             note = f" ({_YAML_NOTE})" if isinstance(error.value, bool) else ""
             faults.append(f"{where(place)}: {error}{note}")
             if key not in Config.__struct_fields__:
-                hint = "See docs/settings.md for all settings."
+                hint = "See docs/reference/settings.md for all settings."
             continue
         if isinstance(setting, Section):
             given = {name: getattr(setting, name) for name in value}

@@ -222,7 +222,7 @@ def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_the_page_of_commands_names_every_command() -> None:
-    page = Path(__file__).parents[2] / "docs" / "commands.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
     text = page.read_text(encoding="utf-8")
     assert [command for command in COMMANDS if f"`cdd {command}" not in text] == []
 

@@ -64,11 +64,11 @@ def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
     )
 
 
-SETTINGS_PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+SETTINGS_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def _documented() -> list[tuple[str, str]]:
-    """Return each key of docs/settings.md with its default."""
+    """Return each key of docs/reference/settings.md with its default."""
     page = SETTINGS_PAGE.read_text(encoding="utf-8")
     return re.findall(r"^\| `(\w+)` \| (.+?) \| .+ \|$", page, re.MULTILINE)
 

@@ -111,7 +111,7 @@ CONTEXT = (
             """,
             notes=(
                 "Opens the shell with your models. Keys come from the environment,"
-                " such as OPENAI_API_KEY. See docs/models.md."
+                " such as OPENAI_API_KEY. See docs/reference/models.md."
             ),
             opens_shell=True,
         ),
