@@ -32,6 +32,7 @@ from cdd_agent.git.checkpoint import Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.objects import find_objects
+from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.manifest import (
@@ -51,7 +52,6 @@ from cdd_agent.travel.secret_files import (
     has_secret,
     judge_name,
 )
-from cdd_agent.user_folders import home_folder
 
 _FOR_READING = re.compile(
     r"events\.jsonl|report\.(json|md)|(execution-)?state\.json|baseline\.txt"

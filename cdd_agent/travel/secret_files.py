@@ -15,8 +15,8 @@ from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.objects import find_objects
 from cdd_agent.git.snapshot import Snapshots
-from cdd_agent.redaction import Redactor
 from cdd_agent.settings.config import PROJECT_FILE
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.manifest import EMPTY_TREE
 

@@ -31,7 +31,7 @@ from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.repository import Repository, repository_of
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.bundles import RunHere
 from cdd_agent.travel.lease import Claim

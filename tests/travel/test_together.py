@@ -14,13 +14,13 @@ from cdd_agent.engine.whereabouts import Phase, RunElsewhere, load_whereabouts
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
-from cdd_agent.redaction import Redactor
-from cdd_agent.run_wiring import open_travel
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.travel.lease import DURATION
 from cdd_agent.travel.pull import pull
 from cdd_agent.travel.push import push
 from cdd_agent.travel.renewal import lease_kept
 from cdd_agent.travel.transfer import Travel
+from cdd_agent.wiring.runs import open_travel
 from tests.support.listening import tell
 from tests.support.projects import SLUG, Sandbox
 from tests.travel.copies import GOOD, Copies, cdd, many_processes
