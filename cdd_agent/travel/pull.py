@@ -34,7 +34,7 @@ from cdd_agent.travel.manifest import (
     TICKET_TEXTS,
     Manifest,
 )
-from cdd_agent.travel.transfer import TIP, Connection, Travel
+from cdd_agent.travel.transfer import TIP, Connection, Travel, show_path
 
 
 async def pull(
@@ -192,13 +192,13 @@ def _set_run_aside(run: Travel) -> None:
 
 def _report_missing(run: Travel, manifest: Manifest) -> None:
     if manifest.left_out:
-        run.report_not_sent(
-            f"Not included, because they hold secrets: {named(manifest.left_out)}"
-        )
+        paths = named([show_path(name) for name in manifest.left_out])
+        run.report_not_sent(f"Not included, because they hold secrets: {paths}")
     if manifest.stayed:
+        paths = named([show_path(name) for name in manifest.stayed])
         run.report_not_sent(
-            f"Not included: changes of steps in {named(manifest.stayed)}. `undo` does"
-            " not restore these files here"
+            f"Not included: changes of steps in {paths}. `undo` does not restore these"
+            " files here"
         )
 
 

@@ -20,7 +20,7 @@ from cdd_agent.travel.bundles import RunHere
 from cdd_agent.travel.manifest import PROJECT, Manifest
 from cdd_agent.travel.packing import PackedRun
 from cdd_agent.travel.secret_files import Reason
-from cdd_agent.travel.transfer import TIP, Connection, Travel
+from cdd_agent.travel.transfer import TIP, Connection, Travel, show_path
 
 
 async def push(
@@ -97,14 +97,16 @@ def _group(files: Mapping[str, Reason]) -> dict[Reason, str]:
     """Return the sorted paths by their reason."""
     groups = dict[Reason, list[str]]()
     for path, reason in sorted(files.items()):
-        groups.setdefault(reason, []).append(path)
+        groups.setdefault(reason, []).append(show_path(path))
     return {reason: ", ".join(paths) for reason, paths in groups.items()}
 
 
 async def _report_sent(connection: Connection, packed: PackedRun) -> None:
     manifest = packed.manifest
     sizes = [len(one.what) for one in packed.entries if isinstance(one.what, bytes)]
-    uncommitted = ", ".join(await _list_uncommitted(connection.here, manifest))
+    uncommitted = ", ".join(
+        map(show_path, await _list_uncommitted(connection.here, manifest))
+    )
     text = (
         f"{manifest.slug} would be sent to {connection.reference.remote.address.shown}:"
         f" {len(sizes)} files of its ticket and record ({sum(sizes) / 1000:,.0f} kB),"

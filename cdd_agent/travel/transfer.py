@@ -4,7 +4,9 @@ remote.
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -40,6 +42,7 @@ from cdd_agent.travel.reference import RunReference
 
 TIP = "travel/tip"
 """The name of git's reference to the last commit that was pushed or pulled."""
+_PLAIN_PATH = re.compile(r"[\w./@+-]+")
 
 
 def utc_now() -> datetime:
@@ -170,6 +173,11 @@ class Connection(Struct, frozen=True):
             project_form=manifest.project_checkpoint.form,
             ticket=ticket,
         )
+
+
+def show_path(path: str) -> str:
+    """Return a path for a list, quoted if it could be misread."""
+    return path if _PLAIN_PATH.fullmatch(path) else json.dumps(path)
 
 
 def open_claim(

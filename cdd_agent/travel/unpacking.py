@@ -101,8 +101,8 @@ def _read_manifest(data: bytes, slug: str) -> Manifest:
         raise NotARun("it was pushed by a newer cdd; update cdd here, too")
     try:
         manifest = from_json(data, Manifest)
-        manifest.list_checkpoints()
-        _ = manifest.project_checkpoint
+        for one in (manifest.project_checkpoint, *manifest.list_checkpoints().values()):
+            one.part("")  # reads all names
     except ValueError as error:
         raise NotARun(f"{MANIFEST}: {error}") from error
     if manifest.slug != slug:

@@ -222,6 +222,13 @@ TAMPERED: dict[str, Tamper] = {
     "a name that goes up": lambda it: change_json(
         it, "run.json", lambda it: it["checkpoints"].update({"a/../b": "0" * 40})
     ),
+    "a broken name": lambda it: change_json(
+        it, "run.json", lambda it: it.update(left_out=["\0zz"])
+    ),
+    "an id that is an option": lambda it: change_json(
+        it, "run.json", lambda it: it.update(project="--output=/tmp/x")
+    ),
+    "notes with a broken name": hostile_note(lambda it: it.update(unseen=["\0zz"])),
     "a torn lease": lambda it: it.put("lease.json", '{"holder": 1}'),
     "a torn state": lambda it: it.put("ticket/execution-state.json", "{"),
     "a state of another ticket": state(
