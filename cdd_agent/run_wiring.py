@@ -30,7 +30,8 @@ from cdd_agent.project_wiring import list_own_paths, make_permit, make_redactor
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.models import of_role
 from cdd_agent.tickets.spec import SpecEmpty
-from cdd_agent.tickets.state import load_state, new_state
+from cdd_agent.tickets.state import new_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.came_back import put_what_came_back
 from cdd_agent.travel.keeping import lease_kept

@@ -32,7 +32,8 @@ from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile
-from cdd_agent.tickets.state import ExecutionState, load_state, new_state
+from cdd_agent.tickets.state import ExecutionState, new_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.checks import check_problems
 

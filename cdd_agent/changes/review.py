@@ -10,22 +10,13 @@ bytes. Diffs show the decoded text.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
-from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.file_diff import LARGEST_COMPARED, MOST_LINES, LeftOut
-from cdd_agent.changes.model import EditProblem, ReplyFault, ReplyRefused
-from cdd_agent.changes.readability import refuse_unreadable
-from cdd_agent.changes.targets import (
-    Protected,
-    find_collisions,
-    refuse_unwritable,
-    writable_path,
-)
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
 from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
 from cdd_agent.files.text import UTF_8, Encoding, FileText, decode_versions, encode_file
@@ -350,44 +341,6 @@ class Review(Struct, frozen=True):
     def diff(self) -> str:
         """Return a unified diff of all files."""
         return "".join(file.diff() for file in self.files)
-
-    def changes(self, root: Path, protected: Protected) -> ChangeSet:
-        """Return the accepted parts, checked again as a whole.
-
-        One hunk may need another, and no one has checked the user's edits yet. Raises
-        `ReplyRefused`, which names every reason.
-        """
-        changes = tuple(change for file in self.files for change in file.changes)
-        contents = {change.path: change.before for change in changes}
-        written = [change.path for change in changes if change.after is not None]
-        deleted = [change.path for change in changes if change.after is None]
-        given_up = frozenset(map(str, deleted))
-        notes: list[str] = []
-        problems: list[EditProblem] = []
-        for change in changes:
-            try:
-                path = writable_path(root, str(change.path), protected, given_up)
-                refuse_unwritable(root, path)
-                if change.after is None:
-                    continue
-                before = change.before
-                if before is None and change.like is not None:
-                    before = contents.get(change.like)
-                doubt = refuse_unreadable(root, path, before, change.after)
-                if doubt:
-                    notes.append(doubt)
-            except CddError as refusal:
-                problems.append(EditProblem.from_error(str(change.path), refusal))
-        collisions = find_collisions(written, deleted)
-        problems += [
-            EditProblem("", reason, ReplyFault.NAME_TAKEN) for reason in collisions
-        ]
-        if problems:
-            raise ReplyRefused(
-                "\n".join(problem.reason for problem in problems),
-                problems=tuple(problems),
-            )
-        return ChangeSet(changes, tuple(notes))
 
     def answer_model(self, reason: str = "") -> str:
         """Return the user's answer for the model: empty if the user accepted every

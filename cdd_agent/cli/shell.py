@@ -14,10 +14,10 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.paths import find_root
-from cdd_agent.frontend import Frontend
 from cdd_agent.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
+    from cdd_agent.frontend import Frontend
     from cdd_agent.open_project import Decide
     from cdd_agent.session import Session
     from cdd_agent.tui.app import Shell

@@ -25,7 +25,8 @@ from cdd_agent.events.ticket_events import (
 from cdd_agent.tickets.outcome_words import run_in_words
 from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
-from cdd_agent.tickets.state import ExecutionState, load_state, new_state, read_state
+from cdd_agent.tickets.state import ExecutionState, new_state
+from cdd_agent.tickets.state_file import load_state, read_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import Ticket, TicketStore

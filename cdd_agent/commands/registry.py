@@ -19,7 +19,7 @@ from cdd_agent.commands.slash_call import SlashCall, WrongUsage, read_call, spli
 from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
-from cdd_agent.tickets.store import SeveralTickets
+from cdd_agent.tickets.slugs import SeveralTickets
 
 if TYPE_CHECKING:
     from cdd_agent.session import Session

@@ -22,7 +22,8 @@ from cdd_agent.events.stream import SessionRestored
 from cdd_agent.open_project import Project
 from cdd_agent.redaction import Redactor
 from cdd_agent.session import Session
-from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.store import Ticket
 
 LIST = "list"

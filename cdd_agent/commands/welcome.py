@@ -18,7 +18,8 @@ from cdd_agent.engine.lock import is_other_at_work
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.open_project import Project
-from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.user_folders import home_folder

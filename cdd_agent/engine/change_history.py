@@ -21,7 +21,8 @@ from cdd_agent.events.outside_events import OutsideListed, OutsideView
 from cdd_agent.files.json_file import STAMP, stamp
 from cdd_agent.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.state import StepExecution, load_state
+from cdd_agent.tickets.state import StepExecution
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 

@@ -76,8 +76,7 @@ _JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")
 """ISO-2022-JP, all of whose bytes are ASCII, shows itself so."""
 
 _KNOWN = frozenset(
-    codecs.lookup(name).name
-    for name in (
+    (
         *CANDIDATES,
         *("ascii", "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"),
         *("gb2312", "big5hkscs", "shift_jis", "shift_jis_2004", "euc_jis_2004"),
@@ -89,7 +88,7 @@ _KNOWN = frozenset(
         *("mac-cyrillic", "mac-greek", "mac-latin2", "mac-turkish"),
     )
 )
-"""Encodings that a file or a project may name."""
+"""Encodings that a file or a project may name, by the names that Python gives them."""
 _NO_TEXT = "\ufffd"
 """The character that is shown for a byte that is not text."""
 _ENDLESS = 200

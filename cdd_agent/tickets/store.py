@@ -21,7 +21,7 @@ from cdd_agent.files.regular_files import read_beginning, read_small
 from cdd_agent.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
-from cdd_agent.tickets.slugs import comparable, shorten, to_kebab
+from cdd_agent.tickets.slugs import SeveralTickets, comparable, shorten, to_kebab
 from cdd_agent.tickets.spec import TicketSpec, TicketType
 from cdd_agent.tickets.templates import spec_template
 
@@ -641,18 +641,6 @@ def _title_of(name: str, slug: str) -> str:
     if re.fullmatch(r"[\w-]+", title) and to_kebab(title).endswith(slug):
         return slug.replace("-", " ").capitalize()
     return title
-
-
-class SeveralTickets(BadInput):
-    """Several tickets match what was typed."""
-
-    def __init__(self, reference: str, slugs: Sequence[str]) -> None:
-        super().__init__(
-            f"Several tickets match {shorten(reference)}: {', '.join(slugs)}.",
-            hint="Type more of the name.",
-        )
-        self.short_reason = f"{len(slugs)} tickets match; type more of the name"
-        """The reason for a line of 60 columns."""
 
 
 def _already_exists(ticket: Ticket) -> BadInput:

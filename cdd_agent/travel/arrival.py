@@ -28,7 +28,8 @@ from cdd_agent.git.restore import FILE_MODES
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import ExecutionState, read_state_file
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import read_state_file
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.parcel import (
     ATTEMPT,

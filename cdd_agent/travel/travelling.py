@@ -57,7 +57,8 @@ from cdd_agent.git.restore import held
 from cdd_agent.git.snapshot import names_in
 from cdd_agent.redaction import Redactor
 from cdd_agent.threads import in_thread
-from cdd_agent.tickets.state import StateUnreadable, read_state
+from cdd_agent.tickets.state import StateUnreadable
+from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.arrival import Arrival, is_link, links_away, read_manifest
 from cdd_agent.travel.lease import Claim

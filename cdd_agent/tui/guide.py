@@ -9,7 +9,6 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.overview import next_command
 from cdd_agent.errors import CddError
 from cdd_agent.tickets.slugs import to_kebab
 
@@ -73,6 +72,9 @@ class Guide:
             return words
         if completed is None or session.agent is not None:
             return None
+        # late: the first screen shows sooner
+        from cdd_agent.commands.overview import next_command  # noqa: PLC0415
+
         try:
             ticket = session.project.tickets.find_slug(completed.ticket_slug)
             line = await asyncio.to_thread(next_command, ticket)
