@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from cdd_agent.frontend import Frontend
-    from cdd_agent.open_project import TrustAnswer, TrustQuestion
-    from cdd_agent.session import Session
+    from cdd_agent.session.open_project import TrustAnswer, TrustQuestion
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
     from cdd_agent.tui.widgets.welcome import Welcome
 
