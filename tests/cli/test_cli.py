@@ -391,7 +391,7 @@ FIRST_SCREEN = "cdd_agent.cli.parser, cdd_agent.cli.shell, cdd_agent.tui.app"
         ),
         (
             FIRST_SCREEN,
-            "filelock importlib.metadata markdown_it pygments yaml cdd_agent.verification",
+            "filelock importlib.metadata markdown_it pygments yaml cdd_agent.git.index",
         ),
     ],
     ids=["session", "first screen"],
