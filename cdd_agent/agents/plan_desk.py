@@ -100,8 +100,8 @@ class PlanDesk(Struct, frozen=True):
         return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
-        """Return the spec. Raises `BadInput` if something is missing, or if the spec is
-        too large for a prompt.
+        """Raises `BadInput` if something is missing, or if the spec is too large for a
+        prompt.
         """
         spec = SpecFile(self.ticket).read().spec
         missing = spec.missing()
@@ -156,7 +156,6 @@ class PlanDesk(Struct, frozen=True):
     def problems(
         self, plan: ImplementationPlan, spec: TicketSpec, present: Present
     ) -> list[Problem]:
-        """Return the problems of the present plan, or of another version of it."""
         return self.compile(plan, spec, present.state_in(plan))
 
     def compile(

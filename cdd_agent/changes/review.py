@@ -59,7 +59,6 @@ class FileReview(Struct, frozen=True, dict=True):
 
     change: FileChange
     old_name: FileChange | None
-    """For a renamed file: the deletion under the old name."""
     hunks: tuple[Hunk, ...]
     """The parts. Empty if the user restored the old content in the editor."""
     left_out: Mapping[int, str] = field(default_factory=dict)
@@ -130,7 +129,6 @@ class FileReview(Struct, frozen=True, dict=True):
         return sum(hunk.removed for hunk in self.hunks)
 
     def diff(self, parts: Collection[int] | None = None) -> str:
-        """Return a unified diff of some parts, or of all."""
         texts = []
         for place, hunk in enumerate(self.hunks):
             if parts is None or place in parts:
@@ -142,7 +140,6 @@ class FileReview(Struct, frozen=True, dict=True):
         return "".join(f"{text}\n" for text in texts)
 
     def leave(self, parts: Collection[int], reason: str = "") -> "FileReview":
-        """Return the review with these parts left out."""
         return replace(self, left_out={**self.left_out, **dict.fromkeys(parts, reason)})
 
     def accept(self, parts: Collection[int]) -> "FileReview":
@@ -170,10 +167,7 @@ class FileReview(Struct, frozen=True, dict=True):
         return self.result if text is None else text.text.encode()
 
     def edit_copy(self, content: bytes) -> "FileReview":
-        """Return a review of the edited copy, in the file's encoding.
-
-        Raises `BadInput` or `TextNotHeld`.
-        """
+        """Raises `BadInput` or `TextNotHeld`."""
         before = self._text_for_editor
         if before is None:
             return self.edit(content)
@@ -249,7 +243,6 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def _changes_encoding(self) -> bool:
-        """True if no single encoding could decode lines of both versions."""
         old, new = self._texts
         if old is None or new is None or old.encoding.codec == new.encoding.codec:
             return False
@@ -411,7 +404,6 @@ class _Line(Struct, frozen=True):
         return hash(self.data)
 
     def as_diff(self, sign: str) -> str:
-        """Return the line for a unified diff."""
         data = self.data.removeprefix(self.encoding.mark)
         text = data.decode(self.encoding.codec, errors="replace")
         if text.endswith("\n"):

@@ -58,7 +58,7 @@ def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
 
 
 def _read_filters(words: Iterable[str]) -> dict[str, str]:
-    """Return the type and the state among the words. Raises `BadInput`."""
+    """Raises `BadInput`."""
     filters: dict[str, str] = {}
     for word in words:
         typed = word.lower().replace("_", "-")
@@ -149,7 +149,6 @@ def _with_run(
     where: str,
     changed: int = 0,
 ) -> TicketView:
-    """Return the view of a ticket with a plan."""
     return TicketView(
         ticket.slug,
         state,

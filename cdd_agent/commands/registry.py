@@ -182,7 +182,7 @@ async def _run_own_command(session: Session | None, command: str) -> None:
 
 
 def _parse_call(line: str) -> SlashCall:
-    """Return the command of a line. Raises `BadInput`."""
+    """Raises `BadInput`."""
     name, words = split_line(line)
     command = find_command(name)
     if command is None:

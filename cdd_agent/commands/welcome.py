@@ -61,7 +61,6 @@ def find_beginning(
 
 
 def _is_taken(project: Project, slug: str) -> bool:
-    """True if another process works on a ticket."""
     try:
         ticket = in_its_tree(project.tickets.find_slug(slug))
     except CddError:
@@ -116,7 +115,6 @@ def describe_progress(state: ExecutionState) -> str:
 def _rows(
     unfinished: Unfinished | None, tickets: int, model_problem: str
 ) -> Iterator[WelcomeRow]:
-    """Yield the rows, the most important ones first: a low window shows no others."""
     if unfinished is not None:
         yield WelcomeRow(
             RowAction.CONTINUE,

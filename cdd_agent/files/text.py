@@ -276,7 +276,6 @@ def as_shown(text: str) -> str:
 
 
 def in_normal_form(new: str, form: NormalForm | None) -> str:
-    """New text in a normal form, where that loses nothing."""
     if form is None or new.isascii():
         return new
     converted = normalize(form, new)
@@ -430,9 +429,7 @@ def _is_mostly_utf8(text: str) -> bool:
 def _encoding_of(
     path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
 ) -> Encoding:
-    """The encoding in which a new text is written. Raises `TextNotHeld` if its coding
-    line names another than the file has.
-    """
+    """Raises `TextNotHeld` if its coding line names another than the file has."""
     named = _named_in(path, new)
     if before is None or before.encoding == _ASCII:
         encoding = _declared(path, charsets) or UTF_8

@@ -28,7 +28,6 @@ class Extensions:
         self.waiting: list[str] = []
         """The names of the extensions that are not loaded yet."""
         self.loading = ""
-        """The name of the extension that is being loaded."""
         self.seconds: dict[str, float] = {}
         """How long each extension took to load."""
 
@@ -37,7 +36,6 @@ class Extensions:
         return tuple(self.load_each(make))
 
     def load_each(self, make: Callable[[str, object], _Value]) -> Iterator[_Value]:
-        """Yield each extension as soon as it is loaded."""
         # late: the first screen has no extensions
         from importlib.metadata import entry_points  # noqa: PLC0415
 

@@ -112,7 +112,6 @@ class StepExecution(Struct, frozen=True):
     hidden_attempts: int = field(default=0, name="forgotten")
     """The first attempts, which the prompts of later attempts do not mention."""
     commit: str | None = None
-    """The commit of the step in the project's repository."""
     submodule_commits: dict[str, str] | None = None
     """The commits of the step in submodules, by the submodule's path. The file has the
     key only if there are any.
@@ -146,7 +145,6 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def commits(self) -> tuple[str, ...]:
-        """The commits of the step, in all repositories."""
         inside = (self.submodule_commits or {}).values()
         return (self.commit, *inside) if self.commit else tuple(inside)
 
@@ -200,7 +198,6 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def remaining_attempts(self) -> range:
-        """The attempts of which something may remain."""
         return range(self.undone_attempts + 1, self.last_attempt + 1)
 
     def to_pending(self) -> "StepExecution":
@@ -624,7 +621,6 @@ def _expect_known_verifications(content: Mapping[str, Any], source: str) -> None
 
 
 def _entries(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of all steps in a file whose values may have any type."""
     steps: list[Any] = []
     for key in ("step_executions", "former_steps"):
         entries = content.get(key)
@@ -738,7 +734,6 @@ def unproven_steps(
 
 
 def completed_steps(plan: ImplementationPlan, state: ExecutionState) -> list[PlanStep]:
-    """Return the completed steps, in the order of the plan."""
     steps = []
     for step in plan.order():
         if state.step(step.number).status is StepStatus.COMPLETED:

@@ -247,7 +247,7 @@ class Ticket(Struct, frozen=True):
             return None
 
     def parse_spec(self, text: str) -> TicketSpec:
-        """Return the spec that a text for spec.yaml has. Raises `BadInput`."""
+        """Raises `BadInput`."""
         return TicketSpec.from_yaml(text, self.shown(self.spec_path), slug=self.slug)
 
     def read_plan(self) -> ImplementationPlan:
@@ -257,7 +257,6 @@ class Ticket(Struct, frozen=True):
         return self.parse_plan(self._plan_text())
 
     def parse_plan(self, text: str) -> ImplementationPlan:
-        """Return the plan that a text for plan.md has, which may have errors."""
         plan = read_plan_once(text).relative_to(self.root)
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
@@ -600,7 +599,6 @@ def slug_in(state: Path | str) -> str | None:
 
 
 def _begun_steps(state: Path) -> set[tuple[str | None, str]]:
-    """Return the titles of the steps in a state that were begun, each with the time."""
     try:
         steps = from_json(state.read_bytes(), _BegunSteps).step_executions.values()
     except (OSError, ValueError):

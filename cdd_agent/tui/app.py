@@ -96,7 +96,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         """True if the user quit to watch the demo."""
         theme = load_last_theme().name
         self.fitting_theme = theme if theme in ("dark", "light") else "dark"
-        """The theme that fits the terminal's background."""
         use_theme(self, theme)
 
     def get_driver_class(self) -> type[Driver]:

@@ -33,7 +33,6 @@ class Drafts:
         self._is_closed = False
 
     def save(self, lines: Sequence[str]) -> None:
-        """Replace the saved drafts."""
         is_project = (self._root / ".cdd").is_dir()
         if self._is_closed or list(lines) == self._saved or not is_project:
             return

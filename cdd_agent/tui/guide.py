@@ -95,7 +95,6 @@ class Guide:
 
 
 def _choose_sentence(words: str) -> str:
-    """Return the first sentence that has several meaningful words."""
     sentences = _SENTENCE_END.split(words)
     for sentence in sentences:
         if len(_telling_words(sentence)) > 1:
@@ -104,7 +103,6 @@ def _choose_sentence(words: str) -> str:
 
 
 def _make_name(sentence: str) -> str:
-    """Return a name for the ticket, made of the meaningful words of a sentence."""
     words = _telling_words(sentence)
     try:
         return to_kebab(" ".join(words[:_WORDS])[:_LONGEST])
@@ -113,7 +111,6 @@ def _make_name(sentence: str) -> str:
 
 
 def _make_title(sentence: str) -> str:
-    """Return the sentence as the title of the ticket."""
     # a dash in front would make it a flag of `/new`
     title = sentence.strip(" -.:;!?。！？")
     if len(title) > _LONGEST_TITLE:

@@ -173,7 +173,7 @@ async def measure_ticket(
 
 
 def _completed_work(ticket: Ticket, config: Config) -> Subject:
-    """Read the run of a ticket where its tree is. Raises `BadInput`."""
+    """Raises `BadInput`."""
     # late: the engine; a shell that runs no plan stays small
     from cdd_agent.engine import verify  # noqa: PLC0415
 

@@ -275,7 +275,6 @@ class TerminalDriver(Driver):
             self._process(self.parser.feed(lines + keys, monotonic()))
 
     def _end_input(self) -> None:
-        """Deliver the last keys, then report the end of the input."""
         while self.parser.deadline < inf:
             self._process(self.parser.tick(self.parser.deadline))
         self.send_message(InputEnded(is_gone=is_hung_up(self.input)))
