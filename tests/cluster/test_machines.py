@@ -4,6 +4,7 @@ again, who is not listened to.
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -14,10 +15,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.cluster.cache import Cache
-from cdd_agent.cluster.identity import settings_to_send
-from cdd_agent.cluster.words import ClientFailed, Over
-from cdd_agent.cluster.worker import ENVIRONMENT
+from cdd_agent.cluster.equipment import ENVIRONMENT
+from cdd_agent.cluster.messages import ClientFailed, WorkerEnd
+from cdd_agent.cluster.project_cache import ProjectCache
+from cdd_agent.cluster.sent_facts import settings_to_send
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Row
 from cdd_agent.fleet.job import TicketJob
@@ -71,10 +72,10 @@ def test_what_was_done_elsewhere_is_on_a_branch_here_and_lands(
     client.write(STEPS[0])
     before, told = files(client.root), list[Question]()
 
-    async def elsewhere() -> Over | None:
+    async def elsewhere() -> WorkerEnd | None:
         desk = await opened_desk(client, told.append)
         over = await Machine(tmp_path / "one", desk).works()
-        await desk.end()
+        await desk.close()
         return over
 
     over = asyncio.run(elsewhere())
@@ -112,14 +113,14 @@ def questions(number: int) -> Callable[[Question], bool]:
     return cut
 
 
-SAMPLE = (2, 3, 5)
-"""Before the first reply has come, when it is kept, when the last one is."""
+SAMPLE = (2, 4)
+"""While the first step and the last step are saved."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "last" in metafunc.fixturenames:
-        every = metafunc.config.getoption("--all-kill-points", default=False)
-        metafunc.parametrize("last", range(1, 6) if every else SAMPLE)
+        every = "CDD_TEST_KILLS" in os.environ
+        metafunc.parametrize("last", range(1, 5) if every else SAMPLE)
 
 
 @pytest.mark.cluster
@@ -132,7 +133,7 @@ async def test_a_machine_dies_and_another_goes_on_without_paying_again(
     kept = max(last - 2, 0)
     assert paid <= kept + 1
     over = await Machine(tmp_path / "two", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
@@ -148,7 +149,7 @@ async def test_the_client_dies_and_the_same_command_goes_on(
     desk._locks.close()  # its process is gone, and its locks with it
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "two", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
@@ -186,12 +187,12 @@ async def test_a_machine_that_was_taken_for_dead_changes_nothing(
     other = await Machine(tmp_path / "two", desk).works()
     assert other is not None
     assert other.exit_code == ExitCode.DONE
-    kept = desk.kept
+    kept = desk.came_back
     awake.set()
     assert await work is None
     assert sleeper.said[-1] == {"gone": True}
-    assert desk.kept == kept
-    await desk.end()
+    assert desk.came_back == kept
+    await desk.close()
     assert content(client) == DONE
     assert len(server.requests) == 4
 
@@ -212,7 +213,7 @@ async def test_neither_keys_nor_secrets_nor_folders_are_sent(
     desk = await opened_desk(client)
     machine = Machine(tmp_path / "one", desk)
     await machine.works()
-    await desk.end()
+    await desk.close()
     sent = everything(machine, tmp_path / "looked-at")
     assert b"Make a.txt" in sent
     assert b"good" in sent
@@ -286,7 +287,7 @@ async def test_stopping_keeps_what_was_paid_for(
         desk.is_stopping = True
         over = await work
         may_answer.set()
-        await desk.end()
+        await desk.close()
         assert over is not None
         assert over.exit_code == ExitCode.INTERRUPTED
         assert content(client) == {"a.txt": "good"}
@@ -294,7 +295,7 @@ async def test_stopping_keeps_what_was_paid_for(
         client.flags |= {"api_base": server.url}
         desk = await opened_desk(client)
         over = await Machine(tmp_path / "two", desk).works()
-        await desk.end()
+        await desk.close()
         assert over is not None
         assert over.exit_code == ExitCode.DONE
         assert len(server.requests) == 2
@@ -339,10 +340,10 @@ async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
     (client.root / ".cdd" / "config.yaml").write_text("budget: {tokens: 9500}\n")
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "one", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.NOT_APPROVED
-    assert over.budget_used_up
+    assert desk.ending(over).budget_used_up
     assert len(server.requests) == 2
     assert desk.purse.tally.spent.tokens > 0
 
@@ -354,8 +355,8 @@ async def test_another_version_does_not_take_it(
     machine = Machine(tmp_path / "one", desk)
     over = await machine.works(version="0.0.1")
     assert over is not None
-    assert over.not_here
-    assert "0.0.1" in over.words
+    assert over.is_unfit
+    assert "0.0.1" in over.reason
     assert not machine.said
     assert not server.requests
 
@@ -374,24 +375,24 @@ async def test_a_full_disk_of_the_client_is_not_the_workers(
 
     desk = await opened_desk(client)
     over = await NoRoom(tmp_path / "one", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.BAD_INPUT
-    assert not over.not_here
+    assert not over.is_unfit
     assert len(server.requests) == 1
 
 
 @pytest.mark.cluster
 async def test_workers_of_one_machine_make_its_cache_at_once(client: Sandbox) -> None:
-    caches = await asyncio.gather(*(Cache.open("project") for _ in range(4)))
-    assert [await cache.known() for cache in caches] == [()] * 4
+    caches = await asyncio.gather(*(ProjectCache.open("project") for _ in range(4)))
+    assert [await cache.received_commits() for cache in caches] == [()] * 4
 
 
 def test_without_the_extra_the_command_that_installs_it_is_named(
     client: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    for name in ("place", "task"):
+    for name in ("place", "dask_task"):
         monkeypatch.delitem(sys.modules, f"cdd_agent.cluster.{name}", raising=False)
     assert cdd(client, "exec", SLUG, "--on", "local") == ExitCode.BAD_INPUT
     assert 'pip install "cdd-shell[cluster]"' in capsys.readouterr().err
@@ -406,8 +407,8 @@ async def test_a_failed_step_is_an_end_and_its_words_come_back(
         told = list[Question]()
         desk = await opened_desk(client, told.append)
         over = await Machine(tmp_path / "one", desk).works()
-        await desk.end()
-    assert over == Over(attempt=1, exit_code=ExitCode.FAILED, worker="one")
+        await desk.close()
+    assert over == WorkerEnd(attempt=1, exit_code=ExitCode.FAILED, worker="one")
     assert any(event["event"] == "attempt_failed" for event in told)
     tree = Sandbox(client.root / ".cdd" / "runs" / SLUG / "tree")
     assert tree.state()["step_executions"]["1"]["status"] == "failed"
@@ -421,14 +422,14 @@ async def test_edits_in_the_runs_tree_are_not_lost(
     await Machine(tmp_path / "one", desk).works()
     (desk.own.root / "README").write_text("mine\n")
     with pytest.raises(BadInput):
-        await desk.end()
+        await desk.close()
     assert (desk.own.root / "README").read_text() == "mine\n"
     assert git(client.root, "for-each-ref", "refs/cdd/cluster") != ""
 
     (desk.own.root / "README").write_text("words\n")
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "two", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
@@ -441,9 +442,9 @@ async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(
     desk = await opened_desk(client)
     await Machine(tmp_path / "one", desk).works()
     # killed while it was put there
-    replace(desk.kept, arriving=True).keep(desk.own.record.folder)
+    replace(desk.came_back, arriving=True).keep(desk.own.record.folder)
     (desk.own.root / "README").write_text("mine\n")
-    await desk.end()
+    await desk.close()
     assert content(client) == DONE
     (kept,) = [
         name
@@ -476,7 +477,7 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(
 
     desk = await opened_desk(client, tell)
     attempt = (await desk.answer({"kind": "begin", "worker": "one"}))["attempt"]
-    desk._sent.unlink()
+    desk._sent_bundle.unlink()
     assert "error" in await desk.answer(
         {"kind": "piece", "attempt": attempt, "offset": 0}
     )
@@ -488,10 +489,10 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(
         '{"event": "reply_finished", "step": 1, "usage": {}}',
     ):
         assert "error" in await desk.answer(
-            {"kind": "told", "attempt": attempt, "events": [event]}
+            {"kind": "printed", "attempt": attempt, "lines": [event]}
         )
-    assert "stop" in await desk.answer({"kind": "alive", "attempt": attempt})
-    await desk.end()
+    assert "input" in await desk.answer({"kind": "printed", "attempt": attempt})
+    await desk.close()
 
 
 @pytest.mark.cluster
@@ -507,7 +508,7 @@ async def test_what_tests_need_is_linked_and_the_link_does_not_come_back(
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "srv"))
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "one", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
