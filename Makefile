@@ -85,7 +85,7 @@ picture: $(READY)
 	@$(BIN)/python docs/picture.py
 
 schema: $(READY)
-	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/json-lines-schema.json
+	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
 
 models: $(READY)
 	@$(BIN)/python tools/known_models.py

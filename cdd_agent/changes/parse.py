@@ -1,6 +1,6 @@
 """Read a model's reply: the edits that it asks for, and what became of each block.
 
-The forms of edits are in docs/replies.md. The stages, each with its value:
+The forms of edits are in docs/reference/replies.md. The stages, each with its value:
 
 1. `split_lines` and `hide_thoughts`: the lines of the answer;
 2. `hide_wrapper`: the lines of a reply that is itself in a code block;

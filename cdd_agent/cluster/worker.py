@@ -47,16 +47,16 @@ from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.git.repository import repository_of
 from cdd_agent.process.child import Child, ChildEnd
-from cdd_agent.redaction import Redactor
 from cdd_agent.settings.config import PROJECT_FILE, Config
 from cdd_agent.settings.reading import USER_CONFIG, VARIABLES
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import RunHere, bundle
 from cdd_agent.travel.parcel import MANIFEST
 from cdd_agent.travel.reference import RunReference
 from cdd_agent.travel.travelling import utc_now
-from cdd_agent.typed_values import read
+from cdd_agent.values.typed_values import read
 from cdd_agent.version import VERSION
 
 _TICK = 1.0

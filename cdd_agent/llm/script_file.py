@@ -12,7 +12,6 @@ from msgspec import Meta, Struct, to_builtins
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import append_line
-from cdd_agent.guarded_yaml import decode, read_mapping
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -36,7 +35,8 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
-from cdd_agent.typed_values import RuleBroken, WrongValue, read
+from cdd_agent.values.guarded_yaml import decode, read_mapping
+from cdd_agent.values.typed_values import RuleBroken, WrongValue, read
 
 ERRORS: dict[str, type[ModelError]] = {
     "authentication_failed": AuthenticationFailed,
@@ -63,7 +63,9 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
-_HINT = "All keys are in docs/scripted-model.md. To record again, add --record."
+_HINT = (
+    "All keys are in docs/reference/scripted-model.md. To record again, add --record."
+)
 
 
 class Script(Struct, frozen=True):

@@ -2,7 +2,7 @@
 The first rule that matches wins.
 
 Each rule has a sentence for the user and a text for the model. Its `seen` and `verdict`
-are also a row of docs/verification.md.
+are also a row of docs/reference/verification.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

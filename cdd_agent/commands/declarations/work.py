@@ -184,7 +184,8 @@ WORK = (
             switch(
                 "--driven",
                 "like --json, but another program answers the questions on standard"
-                " input; the run stops when the input ends. See docs/driving.md",
+                " input; the run stops when the input ends. See"
+                " docs/reference/driving.md",
                 only=Front.TERMINAL,
             ),
         ),

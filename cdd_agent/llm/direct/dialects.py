@@ -1,7 +1,7 @@
 """The differences between providers of chat completions: a table.
 
-`ChatCompletions.adapts_to` learns more rules from refusals. `docs/models.md` has the
-sources.
+`ChatCompletions.adapts_to` learns more rules from refusals. The sources are in
+docs/reference/models.md.
 """
 
 import re
