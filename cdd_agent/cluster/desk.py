@@ -245,7 +245,8 @@ class Desk(Struct, dict=True):
         add_waits(self.waits, printed.waits)
         answers = tuple(self._answers)
         self._answers.clear()
-        return Reaction(answers, self.is_stopping, read_waits(self.waits))
+        waits = read_waits(self.waits, self.own.record.redactor)
+        return Reaction(answers, self.is_stopping, waits)
 
     async def _save(self, saved: Saved) -> None:
         """Save a part of a bundle, and after the last part the run that is in it.

@@ -177,7 +177,7 @@ class WorkerTree(Struct):
         await cache.check_out(self.top, head, begun.branch, begun.author)
         self.root.mkdir(parents=True, exist_ok=True)
         self.tip = begun.tip
-        record = self._open_record()
+        record = self.open_record()
         record.prepare()
         await self._install(record, cache)
         settings = self.root / PROJECT_FILE
@@ -206,14 +206,14 @@ class WorkerTree(Struct):
         that the client does not have. The run's process must be waiting. Raises
         `CddError`.
         """
-        run = await self._open_run(self._open_record())
+        run = await self._open_run(self.open_record())
         head = (await Git(self.top)("rev-parse", "HEAD")).stdout.strip()
         tip, _ = await run.pack(head, self.tip)
         file = self.place / "saved.bundle"
         await bundle(run.checkpoints.snapshots.git, (self.tip,), file)
         return tip, file
 
-    def _open_record(self) -> RunRecord:
+    def open_record(self) -> RunRecord:
         redactor = Redactor.of_environment(self.config.commands.hide_env)
         return RunRecord.of(self.root, self.begun.slug, redactor)
 
@@ -242,6 +242,7 @@ class Relay(Struct, dict=True):
 
     def __post_init__(self) -> None:
         self._child = Child(self.receive)
+        self._redactor = self.tree.open_record().redactor
         self._is_urgent = asyncio.Event()
 
     async def run(self) -> ChildEnd:
@@ -287,7 +288,7 @@ class Relay(Struct, dict=True):
         """
         clock = asyncio.get_running_loop().time
         waits_file = folder_of(self.tree.root) / "waits.json"
-        waits = read_waits(waits_file)
+        waits = read_waits(waits_file, self._redactor)
         is_silent = clock() - self._reported_at < self.patience / _SIGNS_OF_LIFE
         if is_silent and not self._lines and not waits and not self._is_asking:
             return
