@@ -101,7 +101,8 @@ class ClusterPlace(Struct):
                     timeout=_CONNECT_SECONDS,
                     set_as_default=False,
                 )
-            except (OSError, TimeoutError, ValueError) as error:
+            except (OSError, TimeoutError, ValueError, TypeError) as error:
+                # a `TypeError`: Dask has no certificate for an address with TLS
                 raise BadInput(
                     f"No Dask scheduler answers at {address}: {error}",
                     hint="Start one with `dask scheduler`. See docs/cluster.md.",

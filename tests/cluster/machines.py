@@ -54,7 +54,9 @@ def good(request: Request) -> ModelAnswer:
 
 
 async def opened_desk(
-    sandbox: Sandbox, tell: Callable[[Question], None] = lambda event: None
+    sandbox: Sandbox,
+    tell: Callable[[Question], None] = lambda event: None,
+    waits: Path | None = None,
 ) -> Desk:
     project = open_project(sandbox.root, sandbox.flags)
     own = await open_own_tree(project, project.tickets.find(SLUG))
@@ -62,7 +64,7 @@ async def opened_desk(
     budget = project.config.budget
     purse = Purse(Limit(budget.tokens, budget.usd))
     author = await author_of(own)
-    waits = project.root / ".cdd" / "waits-of-client.json"
+    waits = waits or project.root.parent / "waits.json"
     return Desk(
         project, own, settings, author, purse, waits, tell, asyncio.Semaphore(2)
     )
@@ -96,8 +98,15 @@ class Machine:
     async def works(self, **order: Any) -> WorkerEnd | None:
         """Carries the ticket out; None: nobody wants it any more."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        known = {"ticket": SLUG, "version": VERSION, "inbox": "", "patience": 20.0}
-        known |= {"project": await project_id(self.desk.own), **order}
+        known: dict[str, Any] = {
+            "ticket": SLUG,
+            "version": VERSION,
+            "inbox": "",
+            "patience": 20.0,
+        }
+        known |= order
+        if "project" not in order:
+            known["project"] = await project_id(self.desk.own)
         decode_message(known, WorkerOrder)
         with suppress(ClientGone):
             return await carry_out(known, self.ask, self.folder, self.folder.name)

@@ -24,7 +24,7 @@ from cdd_agent.fleet.board import Row
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
-from tests.llm.server import Answer, LoopbackServer
+from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import SLUG, Sandbox, says
 from tests.support.settings import load_config
 from tests.travel.copies import STEPS, cdd, files, git
@@ -513,3 +513,79 @@ async def test_what_tests_need_is_linked_and_the_link_does_not_come_back(
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
     assert (desk.own.root / "node_modules").readlink() == client.root / "node_modules"
+
+
+@pytest.mark.cluster
+async def test_a_wait_that_one_worker_is_asked_for_delays_the_others(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    """The provider sends one machine away for some seconds. The other one, which has
+    not called yet, does not call before.
+    """
+    seconds, times = 8.0, list[float]()
+    refused = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def answer(request: Any) -> Answer:
+        times.append(loop.time())
+        if len(times) > 1:
+            return good(request)
+        loop.call_soon_threadsafe(refused.set)
+        return failure(429, "Too many.", headers={"Retry-After": str(seconds)})
+
+    other = made_project(tmp_path / "other")
+    with LoopbackServer(answer) as provider:
+        for sandbox in (client, other):
+            sandbox.write(STEPS[0])
+            sandbox.flags |= {"model": "openai/any", "api_base": provider.url}
+        waits = tmp_path / "waits.json"
+        desks = [await opened_desk(one, waits=waits) for one in (client, other)]
+        first = asyncio.create_task(Machine(tmp_path / "one", desks[0]).works())
+        await come_or_over(refused, first)
+        while not waits.exists():
+            await asyncio.wait([first], timeout=0.1)
+        ends = [await Machine(tmp_path / "two", desks[1]).works(), await first]
+        for desk in desks:
+            await desk.close()
+    assert [end and end.exit_code for end in ends] == [0, 0]
+    assert len(times) == 3
+    assert min(times[1:]) - times[0] >= seconds
+
+
+@pytest.mark.cluster
+async def test_a_worker_without_git_is_unfit(
+    client: Sandbox,
+    server: LoopbackServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = await opened_desk(client)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path / "new"))
+        machine = Machine(tmp_path / "one", desk)
+        end = await machine.works(project="0")
+    await desk.close()
+    assert end is not None
+    assert end.is_unfit
+    assert "git" in end.reason
+    assert not machine.said
+
+
+@pytest.mark.cluster
+async def test_settings_of_the_worker_do_not_count(
+    client: Sandbox,
+    server: LoopbackServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = tmp_path / "worker.yaml"
+    settings.write_text("model: anthropic/other\n")
+    desk = await opened_desk(client)
+    monkeypatch.setenv("CDD_USER_CONFIG", str(settings))
+    monkeypatch.setenv("CDD_API_BASE", "http://127.0.0.1:1/v1")
+    end = await Machine(tmp_path / "one", desk).works()
+    await desk.close()
+    assert end is not None
+    assert end.exit_code == ExitCode.DONE
+    assert len(server.requests) == 3
