@@ -304,7 +304,7 @@ def the_scheduler_is_killed(
     until(model.thinks.is_set)
     cluster.processes["scheduler"].kill()
     assert cluster.end_of() == 1
-    assert content(sandbox) == {"a.txt": "good"}
+    assert content(sandbox) == {"a.txt": "good", "b.txt": "good"}
     model.may_answer.set()
     asked = len(server.requests)
     assert asked == 3
