@@ -50,6 +50,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import (
@@ -480,10 +481,23 @@ def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutc
     changes, by_user = transaction.changes, transaction.told
     if isinstance(refusal, ChangesRefused):
         why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")
-        return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
+        return AttemptOutcome(
+            changes,
+            None,
+            why,
+            by_user,
+            refusal=Refusal.CHANGES_REJECTED,
+            is_by_person=True,
+        )
     detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
     if by_user:
         detail = f"{detail}\n\n{by_user}"
     return AttemptOutcome(
-        changes, None, refusal.for_user, detail, refusal.unseen, refusal.lines
+        changes,
+        None,
+        refusal.for_user,
+        detail,
+        refusal.unseen,
+        refusal.lines,
+        refusal=refusal.main_refusal,
     )

@@ -137,6 +137,10 @@ class StepExecution(Struct, frozen=True):
     """Number of the step in the run's record if it differs. It stays when steps are
     renumbered.
     """
+    refusal: str = ""
+    """The id of the kind of failure, as `cdd help` explains it. The file has the key
+    only if there is one.
+    """
 
     def __post_init__(self) -> None:
         # Earlier tools did not record how a step was verified.
@@ -400,6 +404,7 @@ class ExecutionState(Struct, frozen=True):
             self.step(number),
             status=StepStatus.COMPLETED,
             error=None,
+            refusal="",
             verification=verification,
             commit=commit,
             evidence=evidence,
@@ -415,12 +420,14 @@ class ExecutionState(Struct, frozen=True):
         files: Files = NO_FILES,
         insufficient: Verification | None = None,
         evidence: Evidence | None = None,
+        refusal: str = "",
     ) -> Self:
         """`files` are those that the failed attempt left for the user to inspect."""
         step = replace(
             self.step(number),
             status=StepStatus.FAILED,
             error=error,
+            refusal=refusal,
             insufficient=insufficient,
             evidence=evidence,
         )
@@ -561,7 +568,7 @@ class ExecutionState(Struct, frozen=True):
             for key in ("id", "serves", "spec_version", "submodule_commits"):
                 if step[key] is None:
                     del step[key]
-            for key in ("is_for_all", "open_attempt"):
+            for key in ("is_for_all", "open_attempt", "refusal"):
                 if not step[key]:
                     del step[key]
         values["status"] = self.status.value
