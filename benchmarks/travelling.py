@@ -27,7 +27,7 @@ from benchmarks.checkpoints import git, make_tree, path_of
 from cdd_agent.events.stream import Event
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process import run
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.travelling import Travel
 

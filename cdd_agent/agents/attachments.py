@@ -30,7 +30,7 @@ from cdd_agent.llm.pictures import (
 from cdd_agent.llm.port import Model, Picture
 from cdd_agent.project.rules import NAMES, ProjectRules, project_rules
 from cdd_agent.project.unfilled import without_unfilled
-from cdd_agent.sanitize import fenced, sanitize_for_display
+from cdd_agent.text.sanitize import fenced, sanitize_for_display
 
 _LARGEST = 100_000
 """Maximum number of characters of one file."""

@@ -43,10 +43,10 @@ from cdd_agent.llm.port import (
     Request,
 )
 from cdd_agent.llm.token_estimates import estimate_prompt
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tools.base import Tool
-from cdd_agent.work_clock import WorkClock
 
 _LONGEST_TITLE = 60
 """Characters of the title of a turn."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import create_exclusive
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 LONGEST = 40_000
 """Characters of a line that is kept and sent whole."""

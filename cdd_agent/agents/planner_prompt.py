@@ -22,7 +22,7 @@ from cdd_agent.llm.port import Message
 from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import FixedSteps
 from cdd_agent.tickets.plan_writer import write_plan

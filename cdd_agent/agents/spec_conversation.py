@@ -40,7 +40,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
     Usage,
 )
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile, SpecOnDisk

@@ -14,7 +14,7 @@ from cdd_agent.agents.spec_items import Clean, Item, ItemChange, ItemList, SpecL
 from cdd_agent.agents.spec_losses import lost_words
 from cdd_agent.agents.spec_proposal import Proposal
 from cdd_agent.events.ticket_events import CriterionView, QuestionView, SpecShown
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import FIELDS, TicketSpec
 from cdd_agent.tickets.spec_file import MAX_BYTES

@@ -39,7 +39,7 @@ from cdd_agent.files.atomic import (
 )
 from cdd_agent.files.json_file import JsonFile, as_json, set_aside
 from cdd_agent.llm.port import Message
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 Form = TypeVar("Form", bound=Struct)
 _CONVERSATIONS = Path(".cdd") / "conversations"

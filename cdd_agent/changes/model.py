@@ -11,7 +11,7 @@ from cdd_agent.actions.model import Action, CreateFileAction, EditAction
 from cdd_agent.errors import CddError, StepFailed
 from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.refusals.kinds import Refusal
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _MOST_REASONS = 20
 """Reasons in one message of a refusal."""

@@ -36,9 +36,9 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.charsets import Charsets
-from cdd_agent.open_project import Project, open_project
-from cdd_agent.redaction import Redactor
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.session.open_project import Project, open_project
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _LARGEST = 50_000_000
 _NONE = ChangeSet(())

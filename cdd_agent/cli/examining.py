@@ -20,6 +20,7 @@ from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.cli.invocation import Invocation
 from cdd_agent.commands.added_commands import ADDED
 from cdd_agent.commands.model_setup import how_to_set_up
+from cdd_agent.commands.trust_words import leaves_out_model, left_out_in_words
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
@@ -37,16 +38,20 @@ from cdd_agent.llm.local_servers import (
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.providers import Endpoint
-from cdd_agent.model_wiring import added_adapter, direct_endpoint, make_model
 from cdd_agent.network.certificates import certificate_sources
 from cdd_agent.network.proxies import proxy_for
-from cdd_agent.open_project import Decide, Project, accept_once, leave_out, open_project
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.session.open_project import (
+    Decide,
+    Project,
+    accept_once,
+    leave_out,
+    open_project,
+)
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, Models
 from cdd_agent.settings.models import fallbacks_of, of_role
 from cdd_agent.settings.reading import existing_user_file, user_file
 from cdd_agent.settings.writing import as_lines
-from cdd_agent.trust_words import leaves_out_model, left_out_in_words
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.checks import project_checks
 from cdd_agent.verification.collection import collect_tests
@@ -54,6 +59,7 @@ from cdd_agent.verification.detection import survey
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.runners.added import left_out as left_out_runners
 from cdd_agent.version import VERSION
+from cdd_agent.wiring.models import added_adapter, direct_endpoint, make_model
 
 SERVER_TIMEOUT = 5.0
 """Seconds for the list of models of a remote server."""

@@ -42,12 +42,12 @@ from cdd_agent.fleet.work_check import check_work
 from cdd_agent.llm.budget import Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
-from cdd_agent.open_project import Project
-from cdd_agent.run_wiring import open_own_tree
+from cdd_agent.session.open_project import Project
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.travelling import utc_now
+from cdd_agent.wiring.runs import open_own_tree
 
 AT_ONCE = 3
 """The default number of runs at once. They mostly wait for a model, but tests run on

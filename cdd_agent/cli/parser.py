@@ -32,8 +32,8 @@ from cdd_agent.commands.declaration import (
     read_reference,
     switch,
 )
-from cdd_agent.completion import find_matches
 from cdd_agent.refusals.kinds import Refusal
+from cdd_agent.text.completion import find_matches
 from cdd_agent.version import VERSION
 
 _COMMON_FLAGS = (

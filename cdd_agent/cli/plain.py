@@ -31,13 +31,10 @@ from cdd_agent.events.question_events import (
 from cdd_agent.events.shell_events import ExitRequested
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, beside_the_turn
-from cdd_agent.faults import FaultLog
-from cdd_agent.frontend import REST, Decision, Nobody
-from cdd_agent.printer import PlainPrinter
-from cdd_agent.process.signals import handle_signals
-from cdd_agent.reviewing import approve_in_words, review_in_words
-from cdd_agent.session import Session
-from cdd_agent.terminal import (
+from cdd_agent.faces.faults import FaultLog
+from cdd_agent.faces.printer import PlainPrinter
+from cdd_agent.faces.reviewing import approve_in_words, review_in_words
+from cdd_agent.faces.terminal import (
     add_to_paste,
     forget_what_was_typed,
     is_paste,
@@ -45,6 +42,9 @@ from cdd_agent.terminal import (
     read_available,
     read_burst,
 )
+from cdd_agent.frontend import REST, Decision, Nobody
+from cdd_agent.process.signals import handle_signals
+from cdd_agent.session.session import Session
 from cdd_agent.threads import in_thread
 from cdd_agent.wording.question_words import question
 

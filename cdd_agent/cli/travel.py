@@ -6,8 +6,8 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.run_wiring import open_travel
 from cdd_agent.tickets.slugs import is_folder_name
+from cdd_agent.wiring.runs import open_travel
 
 
 def push(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.errors import BadInput
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.plan import STEP_LABEL
 from cdd_agent.tickets.slugs import is_change_name
 

@@ -15,18 +15,18 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.shell_events import ModelChosen, ModelsFound, ScreenAsked
 from cdd_agent.files.atomic import write_atomic
-from cdd_agent.guarded_yaml import read_file, read_mapping
 from cdd_agent.llm.known_models import has_provider
 from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.llm.model_search import expect_no_secret
 from cdd_agent.llm.offered_model import list_in_words
 from cdd_agent.llm.providers import endpoint_of
-from cdd_agent.open_project import stored_config, trust_written
-from cdd_agent.session import Session
+from cdd_agent.session.open_project import stored_config, trust_written
+from cdd_agent.session.session import Session
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, ModelSettings, Role
 from cdd_agent.settings.models import is_same_server, of_role
 from cdd_agent.settings.writing import changed_text, with_model, without_own_model
 from cdd_agent.threads import to_its_end
+from cdd_agent.values.guarded_yaml import read_file, read_mapping
 
 _ABOUT_MODELS = f"""\
 `/model MODEL [API_BASE]` switches the model for this session; add `--save` to keep it \

@@ -16,13 +16,13 @@ from cdd_agent.commands.added_commands import ADDED
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.declaration import Command
 from cdd_agent.commands.slash_call import SlashCall, WrongUsage, read_call, split_line
-from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.text.completion import find_matches
 from cdd_agent.tickets.store import SeveralTickets
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
 
 _OTHER_NAMES = {"quit": "exit", "q": "exit"}
 """Aliases that work and are not offered."""

@@ -19,9 +19,9 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.shell_events import PersonSaid, SessionsListed, SessionView
 from cdd_agent.events.stream import SessionRestored
-from cdd_agent.open_project import Project
-from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
+from cdd_agent.session.open_project import Project
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.state import ExecutionState, read_state
 from cdd_agent.tickets.store import Ticket
 

@@ -24,10 +24,9 @@ from cdd_agent.commands.typed_settings import find_value, read_typed
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
-from cdd_agent.guarded_yaml import read_file
 from cdd_agent.llm.model_search import expect_no_secret
-from cdd_agent.open_project import Project, trust_written
-from cdd_agent.session import Session
+from cdd_agent.session.open_project import Project, trust_written
+from cdd_agent.session.session import Session
 from cdd_agent.settings.config import (
     PROJECT_FILE,
     Config,
@@ -39,9 +38,10 @@ from cdd_agent.settings.models import is_same_server, with_settings
 from cdd_agent.settings.reading import SettingsFile, user_file
 from cdd_agent.settings.writing import changed_text, with_setting, without_setting
 from cdd_agent.threads import to_its_end
-from cdd_agent.trust import SETTINGS as TRUST_RULES
-from cdd_agent.trust import NeedsTrust
-from cdd_agent.trust_store import TrustStore
+from cdd_agent.trust.rules import SETTINGS as TRUST_RULES
+from cdd_agent.trust.rules import NeedsTrust
+from cdd_agent.trust.store import TrustStore
+from cdd_agent.values.guarded_yaml import read_file
 
 _ONLY_IN_FILES = ("tickets_dir",)
 """Settings that are read once, at the start."""

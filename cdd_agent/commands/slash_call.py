@@ -21,7 +21,7 @@ from cdd_agent.tickets.slugs import is_change_name
 
 if TYPE_CHECKING:
     from cdd_agent.events.stream import Event
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tickets.store import Ticket, TicketStore
 
 QUOTE_HINT = "Put words that belong together in quotation marks."

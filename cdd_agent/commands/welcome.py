@@ -17,11 +17,11 @@ from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
 from cdd_agent.engine.lock import is_other_at_work
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
-from cdd_agent.open_project import Project
+from cdd_agent.session.open_project import Project
+from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.tickets.state import ExecutionState, read_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.user_folders import home_folder
 
 _WHY_MODEL = "specs, plans and steps need one"
 _LONGEST_PATH = 20

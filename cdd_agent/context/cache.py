@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from cdd_agent.context.terms import TERM_SIGNS, find_only_term, quote_terms
 from cdd_agent.errors import BadInput
-from cdd_agent.user_key import sign
+from cdd_agent.files.user_key import sign
 
 _FOLDER = Path(".cdd") / "cache"
 _VERSION = 3

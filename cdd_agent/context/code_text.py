@@ -19,7 +19,7 @@ from cdd_agent.files.line_ranges import (
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, find_hidden_lines, is_notebook
 from cdd_agent.files.text import decode_file, lines_of
 from cdd_agent.llm.token_estimates import estimate_tokens
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 
 LARGEST_IN_PART = 1_000_000
 """Bytes of a file that is shown in part."""

@@ -25,8 +25,8 @@ from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.git.checkpoint import CONTENTS
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.llm.port import Message, PromptShare
-from cdd_agent.redaction import Redactor
 from cdd_agent.refusals.kinds import Refusal
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun, merge_runs

@@ -19,7 +19,7 @@ from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events.outside_events import OutsideListed, OutsideView
 from cdd_agent.files.json_file import STAMP, stamp
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.state import StepExecution, load_state
 from cdd_agent.tickets.status import StepStatus

@@ -15,7 +15,7 @@ from cdd_agent.engine.strength_summary import (
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.strength_events import Strength
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.store import Ticket

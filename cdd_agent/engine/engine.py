@@ -72,8 +72,8 @@ from cdd_agent.git.commit import already_committed, settle_commits
 from cdd_agent.git.commit_git import CommitRefused
 from cdd_agent.git.restore import entry_now
 from cdd_agent.llm.port import ModelError, RateLimited
-from cdd_agent.redaction import Redactor
 from cdd_agent.refusals.kinds import Refusal, id_of
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.declared_files import (
     declare_files,
     describe_hidden,

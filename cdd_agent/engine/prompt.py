@@ -40,7 +40,7 @@ from cdd_agent.llm.port import ContextTooLong, Message, PromptShare, Request
 from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import entries
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.declared_files import DeclaredFiles, declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import digests_of_step, places_of_step

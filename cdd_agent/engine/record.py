@@ -80,9 +80,9 @@ from cdd_agent.files.atomic import (
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.json_file import JsonFile, read_text, set_aside, stamp, write_text
 from cdd_agent.files.paths import expect_no_link_out
-from cdd_agent.redaction import Redactor
+from cdd_agent.files.user_key import sign
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.user_key import sign
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.check_run import CheckRun, remove_abandoned
 

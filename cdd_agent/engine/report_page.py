@@ -13,7 +13,7 @@ from pathlib import Path
 from cdd_agent.engine.effort import RunEffort
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import (
     proof_in_words,
     remark_on,

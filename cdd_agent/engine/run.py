@@ -53,7 +53,7 @@ from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.outcome_words import steps_in_words
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep

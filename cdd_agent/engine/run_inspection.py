@@ -27,7 +27,7 @@ from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.step_summary import StepFinished, StepSummary
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import CriterionProof
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket

@@ -50,7 +50,7 @@ from cdd_agent.llm.pictures import (
 from cdd_agent.llm.port import Picture, PromptShare
 from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import plain_tree
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import ExecutionState

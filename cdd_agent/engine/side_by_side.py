@@ -57,10 +57,10 @@ from cdd_agent.events.stream import Emit, Event
 from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.refusals.kinds import id_of
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, StepStatus
-from cdd_agent.work_clock import WorkClock
 
 if TYPE_CHECKING:
     from cdd_agent.engine.engine import Engine

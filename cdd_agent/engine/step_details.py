@@ -10,7 +10,7 @@ from cdd_agent.engine.saved_run import SavedRun
 from cdd_agent.errors import BadInput
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.files.json_file import read_text
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import StepExecution
 from cdd_agent.tickets.store import Ticket

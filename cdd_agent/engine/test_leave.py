@@ -15,9 +15,9 @@ from cdd_agent.events.question_events import Choice, LostTest, TestLossProposed
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.frontend import Frontend, NobodyHere
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.permissions import REMOVES_TESTS
-from cdd_agent.work_clock import WorkClock
 
 _NAME = "test-leave.json"
 _NAMED_IN_HINT = 3

@@ -42,11 +42,11 @@ from cdd_agent.files.paths import path_inside, without_links
 from cdd_agent.files.text import decode_file, decode_versions, lines_of
 from cdd_agent.git.diff import Change
 from cdd_agent.git.snapshot import LARGEST_SAVED
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.declared_files import DeclaredFiles
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.permissions import Permissions
-from cdd_agent.work_clock import WorkClock
 
 
 def uncovered_notices(ledger: Ledger) -> Iterator[Notice]:

@@ -20,9 +20,9 @@ from msgspec import field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import NotRead, create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile, Moment
-from cdd_agent.redaction import Redactor
+from cdd_agent.settings.user_folders import state_folder
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.user_folders import state_folder
 
 MARGIN = timedelta(minutes=5)
 """The largest error of a computer's clock that is expected."""

@@ -15,7 +15,7 @@ from cdd_agent.files.hidden_from_models import (
 )
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_above
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 
 class Kind(StrEnum):

@@ -29,7 +29,7 @@ from cdd_agent.git.commit_git import OR_OFF, CommitGit, CommitRefused, scratch_f
 from cdd_agent.git.commit_message import CommitMessage, carries, carries_prefix
 from cdd_agent.git.diff import Change
 from cdd_agent.git.index import LIST_INDEX, IndexView, quote_path
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 Declares = Callable[[str], bool]
 """True for a path of the project that the step declares."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cdd_agent.files.regular_files import git_folder
 from cdd_agent.git.command import Git, GitUnusable
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import waited_for
 
 LIST_INDEX = ("ls-files", "--stage", "-v", "-z")

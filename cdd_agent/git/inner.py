@@ -20,7 +20,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.git.command import GitUnusable
 from cdd_agent.git.repository import Unreadable, inner_repository
 from cdd_agent.git.snapshot import Snapshot, Snapshots
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _AT_ONCE = 4
 """Repositories that git looks at at the same time."""

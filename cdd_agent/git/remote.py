@@ -23,8 +23,8 @@ from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
 from cdd_agent.process.run import CommandResult
-from cdd_agent.redaction import Redactor
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _PROTOCOLS = "file:git:http:https:ssh"
 """Protocols that run no program named by the address."""

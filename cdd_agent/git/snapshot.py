@@ -50,7 +50,7 @@ from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import USUAL_PERMISSIONS
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import locate
 from cdd_agent.git.command import CONFIG, GitUnusable, NoRepository, refusal
 from cdd_agent.process.run import CommandResult
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
     from cdd_agent.git.look import LookingGit

@@ -19,7 +19,7 @@ from cdd_agent.llm.port import ConnectionFailed, ModelError
 from cdd_agent.llm.providers import Endpoint, Speaks, endpoint_of
 from cdd_agent.network.keys import Key
 from cdd_agent.network.web_address import is_local_server, web_address
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 PATIENCE = 4.0
 """Seconds for one request."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.cost import Cost
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.values.partly_shown import PartlyShown
 
 
 class ToolDefinition(Struct, frozen=True):

@@ -18,7 +18,7 @@ from cdd_agent.llm.port import (
     ThoughtDelta,
     ToolCall,
 )
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 _FOLDER = "project folder"
 _FOLDER_MARK = f"[redacted: {_FOLDER}]"

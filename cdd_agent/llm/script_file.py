@@ -12,7 +12,6 @@ from msgspec import Meta, Struct, to_builtins
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import append_line
-from cdd_agent.guarded_yaml import decode, read_mapping
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -36,7 +35,8 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
-from cdd_agent.typed_values import RuleBroken, WrongValue, read
+from cdd_agent.values.guarded_yaml import decode, read_mapping
+from cdd_agent.values.typed_values import RuleBroken, WrongValue, read
 
 ERRORS: dict[str, type[ModelError]] = {
     "authentication_failed": AuthenticationFailed,

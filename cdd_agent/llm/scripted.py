@@ -24,7 +24,7 @@ from cdd_agent.llm.request_comparison import (
 )
 from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 
 class NoReplyLeft(BadAnswer):

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cdd_agent.llm.providers import PROVIDERS, Provider
 from cdd_agent.network.keys import Key, clean_key, is_sendable
-from cdd_agent.redaction import hide_typed_key, is_typed_key
+from cdd_agent.text.redaction import hide_typed_key, is_typed_key
 
 
 class KeySource(Struct, frozen=True):

@@ -26,7 +26,7 @@ from cdd_agent.process.command_segments import (
     split_nested,
     split_segments,
 )
-from cdd_agent.user_folders import home_folder
+from cdd_agent.settings.user_folders import home_folder
 
 _NAMES_ONLY = frozenset(
     (

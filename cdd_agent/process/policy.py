@@ -35,9 +35,9 @@ from cdd_agent.process.run import (
     run_command,
     shell_argv,
 )
-from cdd_agent.sanitize import CONTROL_CHARACTERS
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.settings.config import Commands
-from cdd_agent.work_clock import WorkClock
+from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
 ALWAYS_ALLOWED = (
     *("ls", "pwd", "cat", "echo", "wc", "head", "tail"),

@@ -27,10 +27,10 @@ from msgspec import Struct, field
 
 from cdd_agent.process.ending import GRACE, MARK, end_marked, noted
 from cdd_agent.process.programs import find_program
-from cdd_agent.redaction import is_typed_key
-from cdd_agent.secret_names import is_secret_name
+from cdd_agent.text.redaction import is_typed_key
+from cdd_agent.text.secret_names import is_secret_name
 from cdd_agent.threads import in_thread, to_its_end
-from cdd_agent.typed_values import Checked
+from cdd_agent.values.typed_values import Checked
 
 if sys.platform == "linux":
     import fcntl

@@ -21,8 +21,8 @@ from cdd_agent.files.read import SourceMissing, SourceUnreadable, read_source
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.git.branch import current_branch
 from cdd_agent.process.programs import find_program
-from cdd_agent.sanitize import fenced, sanitize_for_display
-from cdd_agent.typed_values import Checked, Written
+from cdd_agent.text.sanitize import fenced, sanitize_for_display
+from cdd_agent.values.typed_values import Checked, Written
 
 _LINES = 1_000
 _WIDTH = 200

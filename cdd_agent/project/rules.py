@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.project.unfilled import without_unfilled
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 LONGEST = 20_000

@@ -9,10 +9,10 @@ import yaml
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 from cdd_agent.settings.config import Config, Models, ModelSettings, Role, with_values
 from cdd_agent.settings.models import with_settings
 from cdd_agent.settings.reading import check_settings
+from cdd_agent.values.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 
 _ANSWER_OPTIONS = ("effort", "temperature", "max_output_tokens")
 _PLAIN_TEXT = re.compile(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", re.ASCII)

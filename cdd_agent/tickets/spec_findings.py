@@ -14,11 +14,11 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import read_node
 from cdd_agent.tickets.findings import Findings
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.spec import FIELDS, OLD_DESCRIPTION_KEYS, TicketType
-from cdd_agent.yaml_remedies import quotes_advice, separate_key, split_lines
+from cdd_agent.values.guarded_yaml import read_node
+from cdd_agent.values.yaml_remedies import quotes_advice, separate_key, split_lines
 
 _PROSE = frozenset(FIELDS).difference({"type", "priority"}).union(OLD_DESCRIPTION_KEYS)
 """Keys whose text people read."""

@@ -12,13 +12,13 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, digest
 from cdd_agent.files.json_file import from_json
 from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.files.regular_files import read_beginning, read_small
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.completion import find_matches
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.slugs import comparable, shorten, to_kebab

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from cdd_agent.engine.whereabouts import MARGIN, Phase, RunElsewhere, Whereabouts
 from cdd_agent.files.json_file import JsonFile, Moment
 from cdd_agent.git.remote import PushRefused
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 DURATION = timedelta(hours=2)
 _TRIES = 3

@@ -43,11 +43,11 @@ from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.snapshot import Snapshots
-from cdd_agent.redaction import Redactor
 from cdd_agent.settings.config import PROJECT_FILE
+from cdd_agent.settings.user_folders import home_folder
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.user_folders import home_folder
 from cdd_agent.version import VERSION
 
 MANIFEST = "run.json"

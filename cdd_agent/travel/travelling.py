@@ -55,7 +55,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.git.restore import held
 from cdd_agent.git.snapshot import names_in
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.state import StateUnreadable, read_state
 from cdd_agent.tickets.store import Ticket

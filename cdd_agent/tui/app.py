@@ -13,8 +13,8 @@ from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsListed
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import CriteriaShown
-from cdd_agent.open_project import TrustAnswer
 from cdd_agent.process.signals import handle_signals
+from cdd_agent.session.open_project import TrustAnswer
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.attention import Calling
 from cdd_agent.tui.bindings import SHELL_BINDINGS
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from cdd_agent.frontend import Frontend
-    from cdd_agent.open_project import TrustQuestion
-    from cdd_agent.session import Session
+    from cdd_agent.session.open_project import TrustQuestion
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
     from cdd_agent.tui.widgets.welcome import Welcome
 

@@ -26,7 +26,7 @@ from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tui.recap import Recap

@@ -14,7 +14,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.tickets.slugs import to_kebab
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
 
 _WORDS = 6
 """The most words of a wish that name the ticket."""

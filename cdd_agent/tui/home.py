@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from cdd_agent.agents.base import Agent
     from cdd_agent.agents.meaning import Meaning
-    from cdd_agent.completion import Completion
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
+    from cdd_agent.text.completion import Completion
     from cdd_agent.tui.answering import KeyClock
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdd_agent.agents.meaning import Meaning
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.answering import Answering, KeyClock
 
 

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
-from cdd_agent.redaction import Redactor
-from cdd_agent.secret_names import is_secret_name
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.text.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.invocation import Invocation
 from cdd_agent.verification.outcomes import (

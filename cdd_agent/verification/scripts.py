@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.globs import Glob
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
-from cdd_agent.guarded_yaml import read_node, read_tree
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.policy import CommandRefused, split
+from cdd_agent.values.guarded_yaml import read_node, read_tree
 from cdd_agent.verification.runners.launchers import program_name
 
 _DEEPEST = 5

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-from cdd_agent.sanitize import remove_escapes, sanitize_for_display
+from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.verification.outcomes import Statement, StatementKind
 
 _HEAD, _TAIL = 32_000, 96_000

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.threads import in_thread
-from cdd_agent.typed_values import Checked, Written, check_argument
+from cdd_agent.values.typed_values import Checked, Written, check_argument
 from cdd_agent.web.plain_text import one_line
 
 _LONGEST_TITLE = 300

@@ -26,7 +26,7 @@ from cdd_agent.commands.declaration import (
 )
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
-from cdd_agent.open_project import Project
+from cdd_agent.session.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.git.repositories import make_repository
 from tests.support.commandline import (
@@ -353,7 +353,7 @@ def test_no_help_imports_what_a_command_needs_to_run() -> None:
         f"for arguments in [[], *([name] for name in {COMMANDS})]:\n"
         "    with suppress(SystemExit): main([*arguments, '--help'])\n"
         "heavy = {'asyncio', 'httpx', 'litellm', 'textual', 'yaml', 'rich',"
-        " 'cdd_agent.wiring'}\n"
+        " 'cdd_agent.wiring.root'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run(
@@ -381,7 +381,7 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
 @pytest.mark.fork
 def test_the_shell_starts_without_engine_and_adapters() -> None:
     code = (
-        "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
+        "import sys, cdd_agent.tui.app, cdd_agent.wiring.root\n"
         "later = {'litellm', 'openai', 'httpx', 'git', 'bs4',"
         " 'cdd_agent.engine.engine'}\n"
         "print(sorted(later & set(sys.modules)))"

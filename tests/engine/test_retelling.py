@@ -16,7 +16,7 @@ from cdd_agent.events.step_events import CommandOutput, StepDiff, StepStarted
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import SessionRestored
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.state import ExecutionState, read_state
 from tests.engine.tool_steps import calls, create
 from tests.support.listening import collect

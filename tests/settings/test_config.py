@@ -17,14 +17,14 @@ from platformdirs import user_config_path
 from rich.pretty import pretty_repr
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import read_mapping
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.options import ModelOptions
 from cdd_agent.settings.config import Commands, Config, Models, OwnRequest, runs_others
 from cdd_agent.settings.models import of_role
 from cdd_agent.settings.reading import VARIABLES, user_file
 from cdd_agent.settings.writing import changed_text, with_setting
-from cdd_agent.typed_values import read
+from cdd_agent.values.guarded_yaml import read_mapping
+from cdd_agent.values.typed_values import read
 from tests.support.settings import load_config
 from tests.support.tables import each_row
 

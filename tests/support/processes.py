@@ -26,7 +26,7 @@ PROCESSES.set_forkserver_preload(
             "cdd_agent.cli.parser",
             "cdd_agent.cli.plain",
             "cdd_agent.tui.app",
-            "cdd_agent.wiring",
+            "cdd_agent.wiring.root",
             "tests.support.forked",
         ),
         *(

@@ -15,9 +15,9 @@ from cdd_agent.events.step_events import StepDiff, StepStarted
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.run_wiring import open_travel
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.wiring.runs import open_travel
 from tests.support.listening import collect, stop_at, tell, told_to
 from tests.support.projects import SLUG, Sandbox, noticed
 from tests.support.time_of_loops import leap

@@ -14,11 +14,11 @@ from cdd_agent.engine.whereabouts import Phase, RunElsewhere, load_whereabouts
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
-from cdd_agent.redaction import Redactor
-from cdd_agent.run_wiring import open_travel
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.travel.keeping import lease_kept
 from cdd_agent.travel.lease import DURATION
 from cdd_agent.travel.travelling import Travel
+from cdd_agent.wiring.runs import open_travel
 from tests.support.listening import tell
 from tests.support.projects import SLUG, Sandbox
 from tests.travel.copies import GOOD, Copies, cdd, many_processes

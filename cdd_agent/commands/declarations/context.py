@@ -126,7 +126,7 @@ CONTEXT = (
                 "MODE",
                 "ask, edits or auto",
                 times=_OPTIONAL,
-                offers="cdd_agent.approval_mode:MODES",
+                offers="cdd_agent.engine.approval_mode:MODES",
             ),
             switch("--save", "keep the mode for this project, in .cdd/config.yaml"),
         ),

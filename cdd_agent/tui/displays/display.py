@@ -19,7 +19,7 @@ from cdd_agent.wording.faces import Face
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.cost import Cost
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.transcript.widget import Transcript
     from cdd_agent.tui.widgets.bars import ActivityBar
     from cdd_agent.tui.widgets.proposal import ProposalPanel

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdd_agent.engine.run_inspection import RunInspection
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import steps_in_words
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.transcript.blocks import BlockKind

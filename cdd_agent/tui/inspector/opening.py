@@ -18,7 +18,7 @@ from cdd_agent.tui.inspector.source import (
 from cdd_agent.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.screen_actions import ScreenActions
 
 

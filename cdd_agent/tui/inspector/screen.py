@@ -32,7 +32,7 @@ from cdd_agent.events.step_events import (
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.strength_events import StrengthFinished
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.inspector.action_screen import PUT, ActionScreen

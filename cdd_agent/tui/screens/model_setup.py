@@ -56,7 +56,7 @@ from cdd_agent.llm.session_keys import (
     read_typed_key,
 )
 from cdd_agent.network.keys import Key, clean_key
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.quiet_enter import EnterGuard
 from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 

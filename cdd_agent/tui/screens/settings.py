@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from cdd_agent.commands.setting_changes import find_inherited
 from cdd_agent.commands.settings import Setting, read_settings, session_project
 from cdd_agent.errors import CddError
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
 
 _AROUND_ROW = 8
 """Cells of a row that are no text: the frame, the spaces, the scroll bar."""

@@ -19,7 +19,7 @@ from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from cdd_agent.open_project import Project
+    from cdd_agent.session.open_project import Project
 
 _SIGNS = {
     "done": "✓",

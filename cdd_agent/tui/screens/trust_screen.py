@@ -8,9 +8,15 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from cdd_agent.commands.trust_words import (
+    ANSWERS,
+    SHOW,
+    described,
+    heading,
+    numbered_file,
+)
 from cdd_agent.frontend import REST
-from cdd_agent.open_project import TrustAnswer
-from cdd_agent.trust_words import ANSWERS, SHOW, described, heading, numbered_file
+from cdd_agent.session.open_project import TrustAnswer
 from cdd_agent.tui.screens.overlay import SCROLLING, Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from cdd_agent.open_project import TrustQuestion
+    from cdd_agent.session.open_project import TrustQuestion
 
 
 class TrustScreen(Overlay):

@@ -5,7 +5,7 @@ faster than a user types.
 import re
 from math import inf
 
-from cdd_agent.sanitize import is_text
+from cdd_agent.text.sanitize import is_text
 from cdd_agent.tui.terminal_input.splitting import Pasted, PasteEnd, Token
 
 BURST_GAP = 0.01

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import constants, events, messages
 
-from cdd_agent.sanitize import is_text, text_of_paste
+from cdd_agent.text.sanitize import is_text, text_of_paste
 from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
 from cdd_agent.tui.terminal_input.key_names import (
     ALT_KEYS,

@@ -3,7 +3,7 @@
 from textual import events
 from textual.message import Message
 
-from cdd_agent.sanitize import is_text, text_of_paste
+from cdd_agent.text.sanitize import is_text, text_of_paste
 
 
 class TypedKey(events.Key):

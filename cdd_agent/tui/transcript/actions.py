@@ -20,7 +20,7 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.events.stream import Event
-from cdd_agent.sanitize import remove_escapes, sanitize_for_display
+from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tickets.outcome_words import OUTCOME_WORDS
 from cdd_agent.tickets.status import StepOutcome, Verification
 from cdd_agent.tui.transcript.blocks import BLOCKS, BlockKind

@@ -7,7 +7,7 @@ from enum import StrEnum
 from rich.cells import cell_len
 
 from cdd_agent.events.notices import Tone
-from cdd_agent.sanitize import remove_escapes, sanitize_for_display
+from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (
     Gutter,

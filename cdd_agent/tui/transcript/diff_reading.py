@@ -5,7 +5,7 @@ so.
 import re
 from typing import NamedTuple
 
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.colouring import language_of
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.diff_drawer import DiffDrawer

@@ -5,7 +5,7 @@ forced breaks.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.lines import Ink, InkedText, Mark
 from cdd_agent.tui.transcript.tables import Cell
 

@@ -4,7 +4,7 @@ import re
 
 from rich.cells import cell_len
 
-from cdd_agent.sanitize import remove_escapes, sanitize_for_display
+from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, LineRow, TranscriptLine
 from cdd_agent.tui.transcript.wrapping import wrap

@@ -9,7 +9,7 @@ from cdd_agent.changes.reply.scanned_parts import (
     ReplyPart,
     ReplyWords,
 )
-from cdd_agent.sanitize import remove_escapes, sanitize_for_display
+from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.edits import EditDrawer
 from cdd_agent.tui.transcript.folds import Fold, FoldHeader

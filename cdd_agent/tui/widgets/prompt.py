@@ -14,9 +14,9 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import OptionList, Static
 
-from cdd_agent.completion import Completion, CompletionKind
 from cdd_agent.errors import CddError
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.completion import Completion, CompletionKind
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.editor import edit_text
 from cdd_agent.tui.faults import GuardedWidget

@@ -6,7 +6,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from cdd_agent.approval_mode import ACCEPTED_RUN, TITLES, ApprovalMode
+from cdd_agent.engine.approval_mode import ACCEPTED_RUN, TITLES, ApprovalMode
 from cdd_agent.tui.faults import GuardedWidget
 
 _CLASSES = {

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from cdd_agent.events.question_events import Choice
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.transcript.actions import show_diff
 from cdd_agent.tui.transcript.blocks import BlockKind

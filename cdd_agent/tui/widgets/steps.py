@@ -21,7 +21,7 @@ from textual.strip import Strip
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.step_summary import StepFinished, StepSummary
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import signs_of
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.step_tally import StepTally

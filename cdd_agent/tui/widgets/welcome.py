@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from cdd_agent.commands.welcome_rows import WHAT_CDD_IS, Beginning, WelcomeRow
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.quiet_enter import EnterGuard
 from cdd_agent.tui.widgets.prompt import Prompt
