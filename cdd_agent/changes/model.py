@@ -148,11 +148,7 @@ class ReplyRefused(StepFailed):
             EditProblem(path, "\n".join(filter(None, (message, hint))), fault, detail),
         )
         self.blocks = blocks
-
-    @property
-    def main_refusal(self) -> Refusal:
-        """The kind of its first problem."""
-        return self.problems[0].fault.refusal
+        self.refusal = self.problems[0].fault.refusal
 
     @property
     def for_user(self) -> str:

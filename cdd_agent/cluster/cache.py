@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import worker_cache_folder
 
 _KNOWN = "refs/cdd/have"
@@ -37,6 +38,7 @@ def cache_folder() -> Path:
         raise BadInput(
             f"The worker on {platform.node()} has no home folder for its cache",
             hint="Set XDG_CACHE_HOME in the worker's environment to a folder.",
+            refusal=Refusal.WORKER_UNUSABLE,
         )
     return folder
 
@@ -56,7 +58,8 @@ class Cache(Struct, frozen=True):
             folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
-                f"{folder} could not be created: {error.strerror or error}"
+                f"{folder} could not be created: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         settings = (
             "core.fsync=none",
@@ -113,7 +116,10 @@ class Cache(Struct, frozen=True):
             await git("rev-parse", "--verify", f"{_KNOWN}/{tip}^{{commit}}")
         ).stdout.strip()
         if found != tip:
-            raise BadInput(f"Received the run as {found}, expected {tip}")
+            raise BadInput(
+                f"Received the run as {found}, expected {tip}",
+                refusal=Refusal.WORKER_UNUSABLE,
+            )
 
     async def know(self, commits: Sequence[str]) -> None:
         """Remember commits that are in it, as something that a bundle can build on."""

@@ -42,6 +42,7 @@ from cdd_agent.fleet.order import Tell
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
@@ -256,7 +257,8 @@ class Desk(Struct):
                 file.write(saved.data)
         except OSError as error:
             raise BadInput(
-                f"{place} could not be written: {error.strerror or error}"
+                f"{place} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         if not saved.is_last:
             return
@@ -272,7 +274,10 @@ class Desk(Struct):
             OUT, reference.have, MOST_BYTES
         )
         if reference.fetched != saved.tip:
-            raise BadInput("Received a different commit than announced")
+            raise BadInput(
+                "Received a different commit than announced",
+                refusal=Refusal.WORKER_UNUSABLE,
+            )
         self._expect_current(saved.attempt)
         reference.accept()
         await self.own.trees.git("update-ref", reference_of(self.own), saved.tip)

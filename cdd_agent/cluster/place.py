@@ -28,6 +28,7 @@ from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.purse import Purse
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project, config_without_user
 from cdd_agent.settings.models import of_role
 from cdd_agent.version import VERSION
@@ -85,7 +86,10 @@ class ClusterPlace(Struct):
         try:
             patience = float(os.environ.get(PATIENCE) or _PATIENCE)
         except ValueError as error:
-            raise BadInput(f"{PATIENCE} is not a number of seconds") from error
+            raise BadInput(
+                f"{PATIENCE} is not a number of seconds",
+                refusal=Refusal.WORKER_UNUSABLE,
+            ) from error
         async with _scheduler(project.root, on, at_once) as address:
             try:
                 client = await Client(
@@ -95,6 +99,7 @@ class ClusterPlace(Struct):
                 raise BadInput(
                     f"No Dask scheduler answers at {on}: {error}",
                     hint="Start one with `dask scheduler`. See docs/cluster.md.",
+                    refusal=Refusal.WORKER_UNUSABLE,
                 ) from error
             place = cls(project, purse, client, on, patience)
             place._hearing = asyncio.create_task(place._hear())
@@ -111,7 +116,9 @@ class ClusterPlace(Struct):
         job = order.job
         if job.variant:
             raise BadInput(
-                "Models are compared only on this machine", hint="Leave out `--on`."
+                "Models are compared only on this machine",
+                hint="Leave out `--on`.",
+                refusal=Refusal.WORKER_UNUSABLE,
             )
         ticket = self.project.tickets.find_slug(job.slug)
         config = of_role(config_without_user(self.project), "executor")
@@ -166,7 +173,10 @@ class ClusterPlace(Struct):
             self.refused[over.worker] = over.words
             text = f"{name} cannot run on {over.worker}: {over.words}"
             desk.tell(to_json(Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)))
-        raise CddError(f"{name} was sent to workers {_TRIES} times and never finished")
+        raise CddError(
+            f"{name} was sent to workers {_TRIES} times and never finished",
+            refusal=Refusal.WORKER_UNUSABLE,
+        )
 
     async def _end_of(self, future: Future, desk: Desk, good: list[str]) -> Over | None:
         """The end of a task; None: it is to be given out again. Raises `CddError`."""
@@ -207,13 +217,18 @@ class ClusterPlace(Struct):
                         "Check their logs: the ticket may need more memory than they"
                         " have."
                     ),
+                    refusal=Refusal.WORKER_UNUSABLE,
                 )
-            raise CddError(f"The worker failed: {type(error).__name__}: {error}")
+            raise CddError(
+                f"The worker failed: {type(error).__name__}: {error}",
+                refusal=Refusal.WORKER_UNUSABLE,
+            )
         if not await self._is_connected():
             raise CddError(
                 f"The scheduler at {self.on} has stopped",
                 hint="All results so far are kept. Run the same command again to"
                 " resume.",
+                refusal=Refusal.WORKER_UNUSABLE,
             )
         return None
 
@@ -255,7 +270,9 @@ class ClusterPlace(Struct):
             why = "; ".join(
                 f"{worker}: {self.refused[worker]}" for worker in sorted(known)
             )
-            raise BadInput(f"No worker can run it ({why})")
+            raise BadInput(
+                f"No worker can run it ({why})", refusal=Refusal.WORKER_UNUSABLE
+            )
         return sorted(good) if known & self.refused.keys() else []
 
     async def _workers(self) -> set[str]:

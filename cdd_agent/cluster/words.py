@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert, to_builtins
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 PIECE = 4_000_000
 """Bytes of a bundle that travel at once: the scheduler holds no more of it at a time.
@@ -35,6 +36,8 @@ class ClientGone(Exception):
 
 class ClientFailed(BadInput):
     """The client could not do what a worker needs of it, such as write to its disk."""
+
+    refusal = Refusal.WORKER_UNUSABLE
 
 
 class _Said(Struct, frozen=True, forbid_unknown_fields=True):

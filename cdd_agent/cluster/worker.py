@@ -53,6 +53,7 @@ from cdd_agent.llm.port import Done, Model, OnEvent, Request
 from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
 from cdd_agent.text.redaction import Redactor
@@ -170,7 +171,9 @@ class _Run(Struct, dict=True):
                 }
                 data = (await self.ask(question))["data"]
                 if not data:
-                    raise BadInput("Received an incomplete run")
+                    raise BadInput(
+                        "Received an incomplete run", refusal=Refusal.WORKER_UNUSABLE
+                    )
                 bundle_file.write(data)
         await store.know(begun.have)
         await store.take(file, OUT, begun.tip)

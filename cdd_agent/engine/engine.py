@@ -961,7 +961,7 @@ class Engine(Struct):
             "Its reply is saved. Add tests for the step or set `require: off`,"
             " then run it again: it continues with the saved reply."
         )
-        self.stopped_by = StepFailed(error, hint=hint)
+        self.stopped_by = StepFailed(error, hint=hint, refusal=Refusal.PROOF_REQUIRED)
         return replace(
             outcome,
             verification=None,

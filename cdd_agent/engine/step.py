@@ -82,6 +82,8 @@ async def _nothing_more() -> None:
 class _NoRoomForTools(RequestRejected):
     """The step does not fit into the model's window together with the tools."""
 
+    refusal = Refusal.WINDOW_TOO_SMALL
+
 
 class StepRunner(Struct, frozen=True):
     """Makes attempts at steps. `model` is called only if no reply is saved."""
@@ -114,7 +116,9 @@ class StepRunner(Struct, frozen=True):
                 messages.append(f"Step {step.label}: {error.message}")
                 hints.append(error.hint)
         if messages:
-            raise BadInput("\n".join(messages), hint=hints[0])
+            raise BadInput(
+                "\n".join(messages), hint=hints[0], refusal=Refusal.CHECK_UNUSABLE
+            )
 
     def _check_problems(self, step: PlanStep) -> list[BadInput]:
         if step.checks is not None:
@@ -482,12 +486,7 @@ def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutc
     if isinstance(refusal, ChangesRefused):
         why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")
         return AttemptOutcome(
-            changes,
-            None,
-            why,
-            by_user,
-            refusal=Refusal.CHANGES_REJECTED,
-            is_by_person=True,
+            changes, None, why, by_user, refusal=refusal.refusal, is_by_person=True
         )
     detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
     if by_user:
@@ -499,5 +498,5 @@ def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutc
         detail,
         refusal.unseen,
         refusal.lines,
-        refusal=refusal.main_refusal,
+        refusal=refusal.refusal,
     )

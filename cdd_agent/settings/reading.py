@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import (
     Commands,
     Config,
@@ -332,7 +333,11 @@ def check_settings(
         else:
             valid[key] = setting
     if faults:
-        raise BadInput("\n".join(dict.fromkeys(faults)), hint=hint)
+        raise BadInput(
+            "\n".join(dict.fromkeys(faults)),
+            hint=hint,
+            refusal=Refusal.SETTINGS_INVALID,
+        )
     return valid
 
 

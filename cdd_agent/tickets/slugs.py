@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 _MAX_LENGTH = 100
 _MAX_BYTES = 180
@@ -45,11 +46,13 @@ def to_kebab(name: str) -> str:
         raise BadInput(
             f"{shorten(name)} has no letters or digits.",
             hint="Use letters or digits, such as user-auth.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     if len(words) > _MAX_LENGTH or len(words.encode()) > _MAX_BYTES:
         raise BadInput(
             f"{shorten(name)} is too long for a name; {_MAX_LENGTH} letters are the"
-            f" limit, and {_MAX_BYTES} bytes."
+            f" limit, and {_MAX_BYTES} bytes.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     return words
 
@@ -80,6 +83,7 @@ def to_file_stem(name: str) -> str:
         raise BadInput(
             f"{shorten(name)} is a reserved name on Windows.",
             hint="Add a word, such as con-guide.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     return words
 

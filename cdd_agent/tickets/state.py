@@ -16,6 +16,7 @@ from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import from_json
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import (
     Evidence,
@@ -59,9 +60,13 @@ _OPTIONAL_KEYS = (
 class StateUnreadable(BadInput):
     """The file is torn, not a state, or the state of another ticket."""
 
+    refusal = Refusal.STATE_UNREADABLE
+
 
 class StateIsNewer(BadInput):
     """The file is of a newer version of the program. It is never renamed."""
+
+    refusal = Refusal.WRITTEN_BY_NEWER
 
 
 class Files(Struct, frozen=True):

@@ -25,6 +25,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore, hash_content
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import FILE_MODES
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
@@ -134,7 +135,8 @@ class Arrival(Struct, frozen=True):
                 (source / name).replace(target)
         except OSError as error:
             raise BadInput(
-                f"{record.folder} could not be written: {error.strerror or error}"
+                f"{record.folder} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
 
     def install_ticket(self, ticket: Ticket) -> None:
@@ -287,7 +289,8 @@ async def _unpack_all(reference: RunReference, tip: str, folder: Path) -> None:
         _unpack(told, folder, list(names))
     except OSError as error:
         raise BadInput(
-            f"{folder} could not be written: {error.strerror or error}"
+            f"{folder} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
 
 

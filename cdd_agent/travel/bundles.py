@@ -22,6 +22,7 @@ from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.arrival import Arrival, is_link, links_away
 from cdd_agent.travel.parcel import PROJECT, Manifest, Parcel
@@ -83,6 +84,7 @@ class RunHere(Struct, frozen=True):
                 f"These files changed at the same time and were not touched:"
                 f" {named(kept)}",
                 hint="Run the same command again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
         snapshots = checkpoints.snapshots
         where = f"{snapshots.namespace}/{self.ticket.slug}"

@@ -43,6 +43,7 @@ from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.snapshot import Snapshots
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.text.redaction import Redactor
@@ -154,6 +155,7 @@ class Parcel(Struct):
                         "Rename them or add them to .gitignore. For old checkpoints,"
                         " see docs/checkpoints.md."
                     ),
+                    refusal=Refusal.SECRET_NOT_SENT,
                 )
             self.left_out |= secret
             sent = await self._without(sent, secret)
@@ -306,6 +308,7 @@ class Parcel(Struct):
                     " sent",
                     hint="Remove the secret. In the ticket, write the name of the"
                     " variable that holds it.",
+                    refusal=Refusal.SECRET_NOT_SENT,
                 )
             yield Entry(f"ticket/{name}", content)
 

@@ -20,6 +20,7 @@ from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.remote import Remote, address_of
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.snapshot import CONFIG
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.travel.lease import Lease
 
 LEASE = "lease.json"
@@ -30,6 +31,8 @@ LARGEST_LEASE = 10_000
 
 class NotARun(BadInput):
     """A remote has no run that can be taken under this name; nothing of it was."""
+
+    refusal = Refusal.RUN_INCOMPLETE
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -152,7 +155,8 @@ class RunReference(Struct):
             asked.write_text(f"{name}\n")
         except OSError as error:
             raise BadInput(
-                f"{asked} could not be written: {error.strerror or error}"
+                f"{asked} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         await self.git("cat-file", "--batch-check", stdin=asked, stdout=told)
         kind, size = ([*told.read_text(errors="replace").split(), "", ""])[1:3]

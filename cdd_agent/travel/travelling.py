@@ -55,6 +55,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.git.restore import held
 from cdd_agent.git.snapshot import names_in
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.state import StateUnreadable, read_state
@@ -110,7 +111,8 @@ class Travel(Struct):
         if not self.ticket.spec_path.exists() and not self.ticket.plan_path.exists():
             raise BadInput(
                 f"{self.ticket.slug} has neither a spec nor a plan, so there is"
-                " nothing to push"
+                " nothing to push",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         with self._locked() as known:
             if known is not None and known.phase is Phase.ARRIVING:
@@ -240,6 +242,7 @@ class Travel(Struct):
             raise BadInput(
                 f"{reference.remote.address.shown} has no run of {self.ticket.slug}",
                 hint=f"Push it there first: `cdd push {self.ticket.slug}`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         if not await self._is_here(known, reference, tip):
             await self._expect_replaceable(known, reference, tip, replace=replace)
@@ -308,6 +311,7 @@ class Travel(Struct):
                     f"These files changed during the pull and were not touched:"
                     f" {named(kept)}",
                     hint="Pull again.",
+                    refusal=Refusal.TREE_DIFFERS,
                 )
             await self._refer(checkpoints, {**arrival.manifest.references, _TIP: new})
             for one in arrival.manifest.notes:
@@ -466,6 +470,7 @@ class Travel(Struct):
                 "These files differ from the run and from its commit:"
                 f" {named(sorted(differ))}",
                 hint=self._how_to_be_alike(manifest, head),
+                refusal=Refusal.TREE_DIFFERS,
             )
         return tuple(changes)
 
@@ -508,6 +513,7 @@ class Travel(Struct):
             raise BadInput(
                 f"{path} differs from the run's version",
                 hint="Move your file to another folder, then pull again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
 
     async def _is_committed(self, head: str, name: str, content: bytes) -> bool:
