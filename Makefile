@@ -14,7 +14,7 @@ MODEL_READY := $(MODEL_VENV)/.ready
 # Three workers for two cores: a third of the time is waiting for programs and disks.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
-.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture schema models lock clean
+.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture reference models lock clean
 
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
@@ -84,8 +84,9 @@ bench: $(READY)
 picture: $(READY)
 	@$(BIN)/python docs/picture.py
 
-schema: $(READY)
+reference: $(READY)
 	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
+	@$(BIN)/python -m tools.reference
 
 models: $(READY)
 	@$(BIN)/python tools/known_models.py

@@ -1,4 +1,4 @@
-"""Action plans: lists of actions in YAML (docs/reference/action-plans.md)."""
+"""Action plans: lists of actions in YAML (docs/reference/commands.md)."""
 
 from typing import Annotated, Self
 

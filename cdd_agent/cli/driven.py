@@ -1,5 +1,5 @@
 """`cdd exec --driven`: another program answers the run's questions, by lines on
-standard input. See docs/reference/driving.md.
+standard input. See docs/reference/events.md.
 """
 
 from __future__ import annotations

@@ -15,11 +15,22 @@ def print_refusal_help(invocation: Invocation, refusal_id: str) -> ExitCode:
     del invocation
     refusal = Refusal(Refusal.find(refusal_id))
     text = refusal.text
-    width = help_width()
+    remedy = Face.TERMINAL.name_commands(text.remedy)
     paragraphs = [
-        fill(text.message, width, initial_indent="  ", subsequent_indent="  "),
-        fill(text.reason, width),
-        fill(f"What to do: {Face.TERMINAL.name_commands(text.remedy)}", width),
+        refusal.id,
+        _fill(text.message, indent="  "),
+        _fill(text.reason),
+        _fill(f"What to do: {remedy}"),
     ]
-    sys.stdout.write("\n\n".join([refusal.id, *paragraphs]) + "\n")
+    sys.stdout.write("\n\n".join(paragraphs) + "\n")
     return ExitCode.DONE
+
+
+def _fill(text: str, indent: str = "") -> str:
+    return fill(
+        text,
+        help_width(),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )

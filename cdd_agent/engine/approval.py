@@ -143,6 +143,7 @@ class ChangesRefused(ReplyRefused):
         self.reason = answer.reviewed.reason or "; ".join(
             map(str, answer.reviewed.left_out)
         )
+        self.refusal = Refusal.CHANGES_REJECTED
 
 
 class KeptAnswers(Struct, frozen=True):

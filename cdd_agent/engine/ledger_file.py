@@ -2,7 +2,7 @@
 
 `.cdd/runs/SLUG/step-02/ledger.jsonl` says what the attempts at a step changed, and what
 caused each change. The first line names the version of the format. Each other line is
-an `Entry` as JSON. docs/reference/ledger.md describes it.
+an `Entry` as JSON. docs/reference/records.md describes it.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@
 Other modules keep more there: plans and the Planner's notes (`agents/plan_desk.py`,
 `planning_notes.py`), edited steps (`agents/step_editing.py`), the conversation about
 the spec (`agents/spec_notes.py`), the whereabouts and trees of runs (`whereabouts.py`,
-`travel`), and what comes from a cluster (`cluster`). docs/reference/record.md lists
+`travel`), and what comes from a cluster (`cluster`). docs/reference/records.md lists
 them all.
 
 A step's folder has the step's first number; it stays when steps are renumbered. An

@@ -64,9 +64,7 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
-_HINT = (
-    "All keys are in docs/reference/scripted-model.md. To record again, add --record."
-)
+_HINT = "All keys are in docs/reference/models.md. To record again, add --record."
 
 
 class Script(Struct, frozen=True):

@@ -153,7 +153,7 @@ class Parcel(Struct):
                     f" {named(sorted(secret))}",
                     hint=(
                         "Rename them or add them to .gitignore. For old checkpoints,"
-                        " see docs/checkpoints.md."
+                        " see docs/reference/records.md."
                     ),
                     refusal=Refusal.SECRET_NOT_SENT,
                 )

@@ -76,7 +76,7 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: The ticket bug-login already exists.",
-                "✗ It is in tickets/bug-login.",
+                "✗ It is in tickets/bug-login. See `cdd help ticket-unusable`.",
             ],
         ),
         (
@@ -84,7 +84,7 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: There is no ticket type 'epic'.",
-                "✗ Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page.",
+                "✗ Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page. See `cdd help ticket-unusable`.",
             ],
         ),
         ("list", 0, ["bug-login  empty"]),
@@ -151,7 +151,7 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
 
     assert said(f"status {SLUG}") == [
         f"✗ cdd: There is no ticket '{SLUG}'.",
-        "✗ It was renamed to feature-speech.",
+        "✗ It was renamed to feature-speech. See `cdd help ticket-unusable`.",
     ]
     assert said("status feature-speech")[0] == done[0]
     assert said("exec feature-speech")[0] == (
@@ -379,6 +379,7 @@ def test_settings_that_are_wrong(
             2,
             [
                 "✗ cdd: ROOT/.cdd/config.yaml:1: `test_timeout` is not a number (over 0, at most 86,400)",
+                "✗ See `cdd help settings-invalid`.",
             ],
         ),
     ):
