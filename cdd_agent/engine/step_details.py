@@ -46,7 +46,6 @@ class AttemptDetails(Struct, frozen=True):
     failure: str
     diff: str
     output: str
-    """The output of its checks."""
     tests: tuple[SeenTest, ...]
     """The most important ones first."""
 
@@ -59,7 +58,6 @@ class StepDetails(Struct, frozen=True):
     view: StepSummary
     attempts: tuple[AttemptDetails, ...]
     depends_on: tuple[str, ...] = ()
-    """The labels of the steps that it depends on."""
 
     @property
     def diff(self) -> str:
@@ -114,7 +112,6 @@ def _read_attempt(
 def _read_tests(
     attempt: Attempt, run: SavedRun, step: StepExecution
 ) -> tuple[SeenTest, ...]:
-    """Return the tests in an attempt's checks, each with its earlier result."""
     tests = attempt.tests
     if tests is None:
         return ()

@@ -72,7 +72,6 @@ class Address(Struct, frozen=True):
     """The address of a remote."""
 
     name: str
-    """The name or address that the user gave."""
     fetch: str
     push: str
     settings: tuple[tuple[str, str], ...] = ()
@@ -112,7 +111,6 @@ async def address_of(repository: Repository | None, name: str) -> Address:
         )
 
     def resolve(url: str) -> str:
-        """Return a path as an absolute path, and an address unchanged."""
         before, colon, _ = url.partition(":")
         is_path = (not colon or "/" in before) and not url.startswith(known.shorthands)
         return str((top / url).resolve()) if is_path else url
@@ -127,8 +125,6 @@ def _is_address(name: str) -> bool:
 
 
 class _Remotes(Struct):
-    """The remotes that a repository configures."""
-
     urls: dict[str, str] = field(default_factory=dict)
     push_urls: dict[str, str] = field(default_factory=dict)
     settings: list[tuple[str, str]] = field(default_factory=list)
@@ -354,7 +350,6 @@ class Remote(Struct, frozen=True):
     async def _speak(
         self, *words: str, git: Git | None = None, codes: tuple[int, ...] = (0,)
     ) -> CommandResult:
-        """Run a git command that contacts the remote."""
         git = git or self.git
         env = {
             "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
@@ -394,7 +389,6 @@ def _size(folder: Path) -> int:
 
 
 def _move(path: Path, target: Path) -> None:
-    """Move a file completely or not at all, also to another disk."""
     try:
         path.replace(target)
     except OSError:

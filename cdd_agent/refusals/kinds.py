@@ -565,8 +565,8 @@ class Refusal(Enum):
         "… does not fit into the model's window",
         "The request has more tokens than the model's context window. It is never cut"
         " without a message.",
-        "Split the step, leave files out with `/context` and `-PATH`, or use a model with"
-        " a larger window. For your own server, raise its window.",
+        "Split the step, leave files out (`/context`), or use a model with a larger"
+        " window. For your own server, raise its window.",
     )
     RATE_LIMITED = RefusalText(
         RefusalGroup.MODELS,

@@ -105,7 +105,7 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: The ticket bug-login has no plan.md.",
-                "✗ Make a plan: `cdd plan bug-login`.",
+                "✗ Make a plan: `cdd plan bug-login`. See `cdd help unreadable-file`.",
             ],
         ),
         (
