@@ -59,9 +59,9 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import RunHere, bundle
-from cdd_agent.travel.parcel import MANIFEST
+from cdd_agent.travel.manifest import MANIFEST
 from cdd_agent.travel.reference import RunReference
-from cdd_agent.travel.travelling import utc_now
+from cdd_agent.travel.transfer import utc_now
 from cdd_agent.values.typed_values import read
 from cdd_agent.version import VERSION
 from cdd_agent.wiring.root import Wiring

@@ -29,13 +29,14 @@ from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.models import of_role
 from cdd_agent.tickets.spec import SpecEmpty
-from cdd_agent.tickets.state import load_state, new_state
+from cdd_agent.tickets.state import new_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.came_back import put_what_came_back
-from cdd_agent.travel.keeping import lease_kept
 from cdd_agent.travel.landing import Landing
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.travel.travelling import Travel
+from cdd_agent.travel.renewal import lease_kept
+from cdd_agent.travel.transfer import Travel
 from cdd_agent.wiring.projects import list_own_paths, make_permit, make_redactor
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
             " by that name",
             hint=f"Rename its folder back to {former} to push or pull it.",
         )
-    return Travel.of(
+    return Travel.open(
         project.root, ticket, redactor, emit, list_own_paths(project, config)
     )
 
@@ -172,7 +173,7 @@ async def measure_ticket(
 
 
 def _completed_work(ticket: Ticket, config: Config) -> Subject:
-    """Read the run of a ticket where its tree is. Raises `BadInput`."""
+    """Raises `BadInput`."""
     # late: the engine; a shell that runs no plan stays small
     from cdd_agent.engine import verify  # noqa: PLC0415
 
