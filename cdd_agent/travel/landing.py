@@ -122,13 +122,9 @@ class Landing(Struct, frozen=True):
                 hint=f"Resume it with `cdd exec {own.ticket.slug} --worktree`.",
                 refusal=Refusal.NOTHING_TO_MOVE,
             )
-        if left := [
-            path
-            for path in await trees.changed(own.place, untracked=False)
-            if self._is_work(path)
-        ]:
+        if uncommitted := await self._uncommitted_work(state):
             hint = f"Commit it in {own.place}, then try again."
-            message = f"Not committed in the run's worktree: {named(left)}"
+            message = f"Not committed in the run's worktree: {named(uncommitted)}"
             raise BadInput(message, hint=hint, refusal=Refusal.BRANCH_CONFLICT)
         if inner := await trees.unpublished_submodules(own.place, own.branch):
             folder = quote_path(inner[0])
@@ -176,6 +172,22 @@ class Landing(Struct, frozen=True):
             text += f" The run: {tally_in_words(tally)}."
         tone = Tone.GOOD if tally.is_done else Tone.WARNING
         self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
+
+    async def _uncommitted_work(self, state: ExecutionState) -> list[str]:
+        """Return the files of the tree that landing would lose: changed ones, and new
+        ones of the steps. Other new files may be what checks left.
+        """
+        own = self.own
+        changed = await own.trees.changed(own.place, untracked=False)
+        files = [path for path in changed if self._is_work(path)]
+        of_steps = set()
+        for step in state.step_executions.values():
+            for path in (*step.files.created, *step.files.modified):
+                of_steps.add(own.place / own.prefix / path)
+        for path in await own.trees.changed(own.place, untracked=True):
+            if own.place / path in of_steps:
+                files.append(path)
+        return files
 
     def _is_work(self, path: str) -> bool:
         """True if a file in the run's tree belongs to the user and not to cdd."""
