@@ -36,6 +36,7 @@ from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.index import quote_path
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.outcome_words import tally_in_words
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -82,9 +83,14 @@ class Landing(Struct, frozen=True):
                     f"{own.ticket.slug} has nothing to land: it ran in your working"
                     " tree",
                     hint=hint,
+                    refusal=Refusal.NOTHING_TO_MOVE,
                 )
             hint = f"Run it in one with `cdd exec {own.ticket.slug} --worktree`."
-            raise BadInput(f"{own.ticket.slug} has no worktree", hint=hint)
+            raise BadInput(
+                f"{own.ticket.slug} has no worktree",
+                hint=hint,
+                refusal=Refusal.NOTHING_TO_MOVE,
+            )
         with (
             locked(own.record.folder, own.ticket.slug, self.emit),
             (
@@ -114,15 +120,12 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 f"{own.ticket.slug} has unfinished steps",
                 hint=f"Resume it with `cdd exec {own.ticket.slug} --worktree`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
-        if left := [
-            path
-            for path in await trees.changed(own.place, untracked=False)
-            if self._is_work(path)
-        ]:
+        if uncommitted := await self._uncommitted_work(state):
             hint = f"Commit it in {own.place}, then try again."
-            message = f"Not committed in the run's worktree: {named(left)}"
-            raise BadInput(message, hint=hint)
+            message = f"Not committed in the run's worktree: {named(uncommitted)}"
+            raise BadInput(message, hint=hint, refusal=Refusal.BRANCH_CONFLICT)
         if inner := await trees.unpublished_submodules(own.place, own.branch):
             folder = quote_path(inner[0])
             source = quote_path(str(own.place / inner[0]))
@@ -132,6 +135,7 @@ class Landing(Struct, frozen=True):
                 f"Commits of submodules exist only in the run's worktree:"
                 f" {named(inner)}",
                 hint=hint,
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         base = await trees.commit_of("HEAD")
         assert base is not None, "seen in `OwnTree.of`"
@@ -149,6 +153,7 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 "Your branch moved during the landing",
                 hint="Nothing was changed. Try again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
         assert made is not None, "seen by whoever asks for it"
         replace(made, landing=result, landing_of=tip).keep(own.record.folder)
@@ -167,6 +172,22 @@ class Landing(Struct, frozen=True):
             text += f" The run: {tally_in_words(tally)}."
         tone = Tone.GOOD if tally.is_done else Tone.WARNING
         self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
+
+    async def _uncommitted_work(self, state: ExecutionState) -> list[str]:
+        """Return the files of the tree that landing would lose: changed ones, and new
+        ones of the steps. Other new files may be what checks left.
+        """
+        own = self.own
+        changed = await own.trees.changed(own.place, untracked=False)
+        files = [path for path in changed if self._is_work(path)]
+        of_steps = set()
+        for step in state.step_executions.values():
+            for path in (*step.files.created, *step.files.modified):
+                of_steps.add(own.place / own.prefix / path)
+        for path in await own.trees.changed(own.place, untracked=True):
+            if own.place / path in of_steps:
+                files.append(path)
+        return files
 
     def _is_work(self, path: str) -> bool:
         """True if a file in the run's tree belongs to the user and not to cdd."""
@@ -225,6 +246,7 @@ class Landing(Struct, frozen=True):
                         "Nothing was changed. Your branch may have moved on since the"
                         " run began."
                     ),
+                    refusal=Refusal.TESTS_FAILED,
                 )
             tone = Tone.WARNING
             if result.verification is Verification.PASSED:
@@ -277,5 +299,6 @@ def _move(source: Path, target: Path) -> None:
         sync_folder(target)
     except OSError as error:
         raise BadInput(
-            f"{target} could not be written: {error.strerror or error}"
+            f"{target} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
