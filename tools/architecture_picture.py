@@ -11,7 +11,7 @@ _BANDS = {
     "Engine": "engine · dialogue · verification · tools",
     "Language": "events · changes · actions · context · tickets · llm",
     "World": "project · git · process · files · settings · text · values"
-    " · network · web",
+    " · network · web · refusals",
 }
 _COLOURS = ("#0f766e", "#0e7490", "#1d4ed8", "#6d28d9", "#9d174d", "#9a3412")
 _STEPS = {

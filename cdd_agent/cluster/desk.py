@@ -43,6 +43,7 @@ from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import Tell
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.llm.purse import Purse
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
@@ -259,7 +260,8 @@ class Desk(Struct, dict=True):
                 bundle_file.write(saved.data)
         except OSError as error:
             raise BadInput(
-                f"{file} could not be written: {error.strerror or error}"
+                f"{file} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         if saved.is_last:
             async with self.busy:
@@ -274,7 +276,10 @@ class Desk(Struct, dict=True):
             OUT, reference.have, MOST_BYTES
         )
         if reference.fetched != saved.tip:
-            raise BadInput("Received a different commit than announced")
+            raise BadInput(
+                "Received a different commit than announced",
+                refusal=Refusal.WORKER_UNUSABLE,
+            )
         self._expect_current(saved.attempt)
         reference.accept()
         await self.own.trees.git("update-ref", reference_of(self.own), saved.tip)

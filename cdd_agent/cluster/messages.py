@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert, to_builtins
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 PIECE = 4_000_000
 """Bytes of a bundle that travel at once. The scheduler holds no more of it."""
@@ -32,6 +33,8 @@ class ClientGone(Exception):
 
 class ClientFailed(BadInput):
     """The client could not do its part, such as write to its disk."""
+
+    refusal = Refusal.WORKER_UNUSABLE
 
 
 class _Message(Struct, frozen=True, forbid_unknown_fields=True):

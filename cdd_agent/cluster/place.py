@@ -34,6 +34,7 @@ from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.local_runs import folder_of
 from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.purse import Purse
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project, config_without_user
 from cdd_agent.settings.models import of_role
 from cdd_agent.version import VERSION
@@ -92,7 +93,10 @@ class ClusterPlace(Struct):
         try:
             patience = float(os.environ.get(PATIENCE) or _PATIENCE)
         except ValueError as error:
-            raise BadInput(f"{PATIENCE} is not a number of seconds") from error
+            raise BadInput(
+                f"{PATIENCE} is not a number of seconds",
+                refusal=Refusal.WORKER_UNUSABLE,
+            ) from error
         async with _open_scheduler(project.root, address, workers) as scheduler:
             try:
                 client = await Client(
@@ -106,6 +110,7 @@ class ClusterPlace(Struct):
                 raise BadInput(
                     f"No Dask scheduler answers at {address}: {error}",
                     hint="Start one with `dask scheduler`. See docs/cluster.md.",
+                    refusal=Refusal.WORKER_UNUSABLE,
                 ) from error
             place = cls(project, purse, client, address, patience)
             place._listening = asyncio.create_task(place._listen())
@@ -123,7 +128,9 @@ class ClusterPlace(Struct):
         job = order.job
         if job.variant:
             raise BadInput(
-                "Models are compared only on this machine", hint="Leave out `--on`."
+                "Models are compared only on this machine",
+                hint="Leave out `--on`.",
+                refusal=Refusal.WORKER_UNUSABLE,
             )
         desk, project = await self._open_desk(order, tell)
         self._desks[job.name] = desk
@@ -187,7 +194,10 @@ class ClusterPlace(Struct):
                 return end
             self.refused[end.worker] = end.reason
             _warn(desk.tell, f"{name} cannot run on {end.worker}: {end.reason}")
-        raise CddError(f"{name} was sent to workers {_TRIES} times and never finished")
+        raise CddError(
+            f"{name} was sent to workers {_TRIES} times and never finished",
+            refusal=Refusal.WORKER_UNUSABLE,
+        )
 
     async def _stop(self, future: Future, desk: Desk) -> None:
         """Let the worker stop the run and save it."""
@@ -223,6 +233,7 @@ class ClusterPlace(Struct):
                 f"The scheduler at {self.address} has stopped",
                 hint="All results so far are kept. Run the same command again to"
                 " resume.",
+                refusal=Refusal.WORKER_UNUSABLE,
             )
         return None
 
@@ -265,7 +276,9 @@ class ClusterPlace(Struct):
             reasons = "; ".join(
                 f"{worker}: {self.refused[worker]}" for worker in sorted(workers)
             )
-            raise BadInput(f"No worker can run it ({reasons})")
+            raise BadInput(
+                f"No worker can run it ({reasons})", refusal=Refusal.WORKER_UNUSABLE
+            )
         return sorted(fit)
 
     async def _check_versions(self, workers: set[str], tell: Tell) -> None:
@@ -333,8 +346,12 @@ def _explain(error: BaseException) -> CddError:
         return CddError(
             f"{error.allowed_failures + 1} workers died while running it",
             hint="Check their logs: the ticket may need more memory than they have.",
+            refusal=Refusal.WORKER_UNUSABLE,
         )
-    return CddError(f"The worker failed: {type(error).__name__}: {error}")
+    return CddError(
+        f"The worker failed: {type(error).__name__}: {error}",
+        refusal=Refusal.WORKER_UNUSABLE,
+    )
 
 
 async def _settle(future: Future) -> None:

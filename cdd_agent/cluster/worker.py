@@ -47,6 +47,7 @@ from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.git.repository import repository_of
 from cdd_agent.process.child import Child, ChildEnd
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import PROJECT_FILE, Config
 from cdd_agent.settings.reading import USER_CONFIG, VARIABLES
 from cdd_agent.text.redaction import Redactor
@@ -165,7 +166,9 @@ class WorkerTree(Struct):
                 piece = Piece(begun.attempt, bundle_file.tell())
                 data = (await ask(piece.to_values()))["data"]
                 if not data:
-                    raise BadInput("Received an incomplete run")
+                    raise BadInput(
+                        "Received an incomplete run", refusal=Refusal.WORKER_UNUSABLE
+                    )
                 bundle_file.write(data)
         await cache.note_commits(begun.have)
         await cache.take_in(file, OUT, begun.tip)
