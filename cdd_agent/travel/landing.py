@@ -27,6 +27,7 @@ from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.question_events import CommandProposed
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import (
+    NotWritten,
     read_bytes,
     remove_leftovers,
     sync_folder,
@@ -275,6 +276,4 @@ def _move(source: Path, target: Path) -> None:
                 path.replace(place)
         sync_folder(target)
     except OSError as error:
-        raise BadInput(
-            f"{target} could not be written: {error.strerror or error}"
-        ) from error
+        raise NotWritten(target, error) from error

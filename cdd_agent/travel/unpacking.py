@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import NotWritten
 from cdd_agent.files.json_file import from_json
 from cdd_agent.git.objects import find_objects
 from cdd_agent.travel.manifest import (
@@ -44,9 +44,7 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
         _write_files(batch, folder, list(contents))
         batch.unlink()
     except OSError as error:
-        raise BadInput(
-            f"{folder} could not be written: {error.strerror or error}"
-        ) from error
+        raise NotWritten(folder, error) from error
     place = folder / MANIFEST
     if not place.exists():
         raise NotARun(f"it has no {MANIFEST}")
