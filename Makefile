@@ -14,7 +14,7 @@ MODEL_READY := $(MODEL_VENV)/.ready
 # Three workers for two cores: a third of the time is waiting for programs and disks.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
-.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture schema models lock clean
+.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model check check-platforms format bench picture schema models lock clean
 
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
@@ -46,6 +46,11 @@ test-crash: $(READY)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
 	@CDD_TEST_KILLS=60 $(BIN)/pytest tests/travel/test_killed.py
 
+MINUTES := 60
+
+soak: $(READY)
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
 test-mutations: $(READY)
 	@$(BIN)/python -m tests.mutations $(ARGS)
 
@@ -57,6 +62,12 @@ check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+PLATFORM := --no-warn-unreachable --package cdd_agent --platform
+check-platforms: $(READY)
+	@$(BIN)/mypy --cache-dir .mypy_cache/darwin $(PLATFORM) darwin
+	@$(BIN)/mypy --cache-dir .mypy_cache/win32 $(PLATFORM) win32 \
+		--exclude 'terminal_input/(driver|terminal_mode)\.py$$'
 
 format: $(READY)
 	@$(BIN)/ruff check --fix .

@@ -303,7 +303,6 @@ class DriverAccount:
                 self.driver.output.emit(CallEnded(asked.needed.id))
 
     def _note_other_runs(self, answer: AnswerLine) -> None:
-        """Compute the cost of other runs from the remaining budget in an answer."""
         tokens, usd = 0, 0.0
         if self.limit.tokens is not None and answer.tokens_left is not None:
             tokens = self.limit.tokens - answer.tokens_left - self._spent_here.tokens

@@ -89,7 +89,7 @@ class AddedCommands:
             self._commands[command.name] = command
 
     def _declare(self, full_name: str, value: object) -> Command:
-        """Return the command of an extension. Raises an error if it is not valid."""
+        """Raises an error if it is not valid."""
         extension = require_type(value, CommandExtension)
         name, _, package = full_name.partition(" of ")
         if not _NAME.fullmatch(name):

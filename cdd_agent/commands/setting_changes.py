@@ -64,7 +64,6 @@ class SavePlace(Struct, frozen=True):
 
 
 def save_places(setting: Setting) -> list[SavePlace]:
-    """Return the places in which a setting can be saved."""
     places = []
     if setting.name not in _ONLY_IN_FILES:
         places.append(SavePlace(SettingPlace.SESSION))
@@ -208,9 +207,7 @@ def _file_of(place: SettingPlace, project: Project) -> Path:
 
 
 def _read_writable(path: Path) -> str:
-    """Return the text of a settings file. Raises `BadInput` if the file is damaged or
-    must not be written.
-    """
+    """Raises `BadInput` if the file is damaged or must not be written."""
     text = read_file(path)
     if text is None:
         return ""
@@ -224,7 +221,7 @@ def _read_writable(path: Path) -> str:
 
 
 async def _use(session: Session, name: str, config: Config) -> None:
-    """Use other settings from now on. Raises `BadInput`, and then changes nothing."""
+    """Raises `BadInput`, and then changes nothing."""
     if find_group(name) is SettingGroup.SHELL:
         # no model depends on it, so none is made again
         session.project = replace(session.project, config=config)
@@ -237,9 +234,7 @@ async def _use(session: Session, name: str, config: Config) -> None:
 async def _use_and_write(
     session: Session, name: str, config: Config, path: Path, text: str
 ) -> None:
-    """Use other settings and write the file. Raises `BadInput`, and then changes
-    nothing.
-    """
+    """Raises `BadInput`, and then changes nothing."""
     before, approval = session.project.config, session.approval.value
     await _use(session, name, config)
     try:
@@ -275,7 +270,6 @@ def _changed(now: Config, name: str, value: object) -> tuple[Config, dict[str, A
 
 
 def _name_override(project: Project, name: str, place: SettingPlace) -> str:
-    """Return a warning if another source goes before the file at the next start."""
     source = SettingSources.read(project).stored_source(name)
     if source.origin is SettingOrigin.ENVIRONMENT:
         return (

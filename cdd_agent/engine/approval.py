@@ -15,6 +15,7 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.changes.accepted_changes import accepted_changes
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.changes.model import ReplyRefused
@@ -96,7 +97,9 @@ async def ask_about(
         if answer.review.is_untouched:
             return answer, changes
         try:
-            accepted = await asyncio.to_thread(answer.review.changes, root, protected)
+            accepted = await asyncio.to_thread(
+                accepted_changes, answer.review, root, protected
+            )
         except ReplyRefused as refusal:
             review = replace(answer.review, problem=refusal.message)
         else:

@@ -113,7 +113,6 @@ class AttemptOutcome(Struct, frozen=True):
 
     @property
     def failure(self) -> AttemptFailure:
-        """The failure for the next attempt."""
         return AttemptFailure(
             detail=self.detail, unseen=self.unseen, lines=dict(self.lines)
         )
@@ -384,7 +383,6 @@ class Attempt(Struct, frozen=True):
 
     @property
     def outputs(self) -> str:
-        """The outputs of all checks as one text."""
         texts: list[str] = []
         while True:
             text = self._read(_output_name(len(texts)))

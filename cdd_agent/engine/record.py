@@ -222,7 +222,6 @@ class RunRecord(Struct, frozen=True):
         replace(baseline, runs=runs).save(self._baseline)
 
     def save_baseline_output(self, run: CheckRun) -> None:
-        """Add the output of a check to those before it."""
         path = self.folder / "baseline.txt"
         earlier = read_text(path) or ""
         output = self.redactor.redact(f"$ {run.command}\n{run.output}")

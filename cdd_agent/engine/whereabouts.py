@@ -124,7 +124,6 @@ class OwnTreeMade(JsonFile, frozen=True):
 
     branch: str
     base: str
-    """The commit from which the tree was made."""
     prefix: str = ""
     """The project's folder in the repository; empty if it is the top folder."""
     is_made: bool = False
@@ -223,7 +222,7 @@ def expect_arrived(record: Path) -> None:
 
 
 def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
-    """Save the whereabouts. Raises `BadInput` if the disk refuses."""
+    """Raises `BadInput` if the disk refuses."""
     if whereabouts is None:
         remove(record / _NAME)
     else:

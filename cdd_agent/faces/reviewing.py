@@ -51,12 +51,9 @@ class Stage(Enum):
 
 
 class _Word(Struct, frozen=True):
-    """A word that answers a review, in one stage."""
-
     label: str
     """The word among the answers."""
     effect: str
-    """The effect of the word, for the legend."""
 
 
 _WORDS: Mapping[tuple[Stage, str], _Word] = {
@@ -321,7 +318,6 @@ class Reviewing:
     def _mark_part(
         self, mark: Callable[[FileReview, tuple[int, ...]], FileReview]
     ) -> None:
-        """Mark the part, and go to the next one."""
         place, hunks = self._parts[self._place]
         marked = mark(self.review.files[place], hunks)
         self.review = self.review.with_file(place, marked)
@@ -331,7 +327,6 @@ class Reviewing:
 
     @property
     def _editable_places(self) -> list[int]:
-        """The places of the files that the editor can open."""
         if not self._may_edit:
             return []
         return [
@@ -445,7 +440,7 @@ async def review_in_words(
 
 
 async def _edit(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the contents after the user has edited them. Raises `BadInput`."""
+    """Raises `BadInput`."""
     argv = editor_argv(os.environ)
     with copies(files) as places:
         command = [*argv, *map(str, places.values())]

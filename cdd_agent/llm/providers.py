@@ -286,7 +286,6 @@ def _uses_responses(names: re.Pattern[str], model: str, base: str) -> bool:
 
 
 def _find_key(provider: Provider, variables: Mapping[str, str]) -> tuple[str, Key]:
-    """Return the first key and its variable; without a key, the usual variable."""
     for variable in provider.keys:
         key = clean_key(variables.get(variable, ""))
         if key.text:

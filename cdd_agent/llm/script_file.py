@@ -137,7 +137,6 @@ def _read_lines(data: bytes) -> list[tuple[int, Any]]:
 def _read_yaml(
     data: bytes, source: str, faults: list[str]
 ) -> tuple[float, list[tuple[int, Any]]]:
-    """Return the pace, and the entries and their lines."""
     content = read_mapping(decode(data, source), source, "a script")
     values = {str(key): entry.value(source) for key, entry in content.items()}
     pace = 0.0
@@ -165,16 +164,12 @@ class _ScriptKeys(_Part, frozen=True, kw_only=True):
 
 
 class _Call(_Part, frozen=True, kw_only=True):
-    """A tool call of a written reply."""
-
     name: str
     arguments: Any = {}
     """A text is played unchanged, so that a script can have broken JSON."""
 
 
 class _Failure(_Part, frozen=True, kw_only=True):
-    """The error at the end of a call."""
-
     kind: str
     message: str
     hint: str = ""
@@ -233,7 +228,7 @@ class _Entry(_Part, frozen=True, kw_only=True):
             raise RuleBroken("retry_after", "it belongs to `rate_limited` alone")
 
     def reply_at(self, line: int) -> ScriptedReply:
-        """Return the reply. Raises `ValueError`."""
+        """Raises `ValueError`."""
         error = self._make_error()
         if self.request is None:
             return ScriptedReply(

@@ -217,7 +217,6 @@ def trust_written(project: Project, text: str, names: Collection[str]) -> Projec
 
 
 def _is_named(setting: ProjectSetting, names: Collection[str]) -> bool:
-    """True if a setting has one of the names, or is in a section that has."""
     return any(f"{setting.name}.".startswith(f"{name}.") for name in names)
 
 
@@ -266,7 +265,6 @@ def _decide(
     tickets: TicketStore,
     decide: Decide,
 ) -> tuple[Config, ProjectTrust]:
-    """Return the settings that take effect, and the state of those that need trust."""
     root, store = tickets.root, TrustStore.open()
     found = _in_need(layers, tickets)
     if not found and layers.config.commands.mode != "unsafe":

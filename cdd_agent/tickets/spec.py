@@ -287,9 +287,6 @@ def _pop_criteria(entries: dict[object, YamlEntry]) -> tuple[str, ...]:
 
 
 def _split_criteria(text: str) -> tuple[str, ...]:
-    """Split a text into its list items with their continuation lines; without items,
-    into its lines.
-    """
     lines = [line for line in text.splitlines() if line.strip()]
     if not any(map(_BULLET.match, lines)):
         return tuple(lines)

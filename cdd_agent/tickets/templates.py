@@ -37,9 +37,7 @@ class PageKind(StrEnum):
 
 
 def spec_template(root: Path, kind: TicketType, title: str = "") -> str:
-    """Return the spec.yaml of a new ticket, with a title if one is given. Raises
-    `BadInput` for a project template that is not such a spec.
-    """
+    """Raises `BadInput` for a project template that is not such a spec."""
     name = f"{kind}.yaml"
     text = _read_template(root, name)
     source = str(PROJECT_FOLDER / name)

@@ -94,7 +94,6 @@ class Tool(ABC, Generic[A]):
         """Carry out a call with valid arguments. May raise `CddError`."""
 
     def _list_parameters(self) -> list[str]:
-        """Return each parameter with its type, and whether it is required."""
         schema = self.parameters_schema
         parameters = []
         for name, field in schema["properties"].items():

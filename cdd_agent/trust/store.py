@@ -39,9 +39,7 @@ class TrustStore(Struct, frozen=True):
         return cls(folder / _NAME if folder else None)
 
     def read(self, root: Path) -> Answers:
-        """Return the answers for a project. Raises `BadInput` if the file is
-        damaged.
-        """
+        """Raises `BadInput` if the file is damaged."""
         return self._read_all().get(str(root), {})
 
     def add(self, root: Path, settings: Iterable[ProjectSetting]) -> None:

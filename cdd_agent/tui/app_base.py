@@ -69,7 +69,6 @@ class ShellBase(Guarded, App[CddError]):
         """The time at which it appeared. Earlier keys are not for it."""
         self._message_count = 0
         self._restore_hint: Callable[[], object] | None = None
-        """Restores the text that a hint replaced."""
 
     def _write_to_terminal(self, sequence: str) -> None:
         """Write to the terminal, if there is one. Textual uses standard error; in a

@@ -60,7 +60,6 @@ class WebSearchError(CddError):
         self.original_exception: Exception = check_argument(
             "original_exception", Exception, original_exception
         )
-        """The error of the search library."""
         super().__init__(
             message or f"The search failed: {original_exception}", hint=hint
         )
@@ -157,7 +156,6 @@ class DdgsSearcher(Struct, frozen=True):
 
 
 def _read_results(entries: Iterable[Mapping[str, Any]]) -> list[SearchResult]:
-    """Return results with a usable address."""
     results = []
     for entry in entries:
         title, url, snippet = (

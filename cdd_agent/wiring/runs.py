@@ -29,7 +29,8 @@ from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.models import of_role
 from cdd_agent.tickets.spec import SpecEmpty
-from cdd_agent.tickets.state import load_state, new_state
+from cdd_agent.tickets.state import new_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.came_back import put_what_came_back
 from cdd_agent.travel.landing import Landing
@@ -172,7 +173,7 @@ async def measure_ticket(
 
 
 def _completed_work(ticket: Ticket, config: Config) -> Subject:
-    """Read the run of a ticket where its tree is. Raises `BadInput`."""
+    """Raises `BadInput`."""
     # late: the engine; a shell that runs no plan stays small
     from cdd_agent.engine import verify  # noqa: PLC0415
 
