@@ -57,7 +57,7 @@ _STAYS = ("lock", "holder.json", STORE)
 
 
 class Landing(Struct, frozen=True):
-    """What landing a run needs."""
+    """The landing of one run."""
 
     own: OwnTree
     record: RunRecord
@@ -68,7 +68,7 @@ class Landing(Struct, frozen=True):
     limit: float
     """Seconds for a check."""
     leave_out: tuple[str, ...]
-    """Of checkpoints."""
+    """Files that are in no checkpoint."""
     emit: Emit
 
     async def land(self, *, rebase: bool) -> None:

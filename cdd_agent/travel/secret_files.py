@@ -1,4 +1,4 @@
-"""Which files of a run's checkpoints may hold secrets and are not sent."""
+"""Finding the files of checkpoints that may hold secrets and are not sent."""
 
 from __future__ import annotations
 

@@ -103,6 +103,11 @@ def _read_manifest(data: bytes, slug: str) -> Manifest:
             one.part("")  # reads all names
     except ValueError as error:
         raise NotARun(f"{MANIFEST}: {error}") from error
+    _check_names(manifest, slug)
+    return manifest
+
+
+def _check_names(manifest: Manifest, slug: str) -> None:
     if manifest.slug != slug:
         raise NotARun(f"it is the run of {manifest.slug[:100]!r}")
     for one in manifest.notes:
@@ -111,7 +116,6 @@ def _read_manifest(data: bytes, slug: str) -> Manifest:
     for name in manifest.checkpoints:
         if not _CHECKPOINT.fullmatch(name) or name.startswith("travel/"):
             raise NotARun(f"{name[:100]!r} is not the name of a checkpoint")
-    return manifest
 
 
 async def _expect_trees(reference: RunReference, tip: str, manifest: Manifest) -> None:
