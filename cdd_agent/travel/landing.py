@@ -37,6 +37,7 @@ from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.index import quote_path
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.outcome_words import tally_in_words
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -94,10 +95,12 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 f"{slug} has nothing to land: it ran in your working tree",
                 hint=f"See it with `cdd status {slug}`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         raise BadInput(
             f"{slug} has no worktree",
             hint=f"Run it in one with `cdd exec {slug} --worktree`.",
+            refusal=Refusal.NOTHING_TO_MOVE,
         )
 
     async def _land(self, *, rebase: bool) -> None:
@@ -115,6 +118,7 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 f"{own.ticket.slug} has unfinished steps",
                 hint=f"Resume it with `cdd exec {own.ticket.slug} --worktree`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         await self._expect_all_committed()
         base = await trees.commit_of("HEAD")
@@ -133,6 +137,7 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 "Your branch moved during the landing",
                 hint="Nothing was changed. Try again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
         replace(made, landing=result, landing_of=tip).keep(own.record.folder)
         await trees.forward(result)
@@ -147,6 +152,7 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 f"Not committed in the run's worktree: {named(uncommitted)}",
                 hint=f"Commit it in {own.place}, then try again.",
+                refusal=Refusal.BRANCH_CONFLICT,
             )
         submodules = await trees.unpublished_submodules(own.place, own.branch)
         if submodules:
@@ -157,6 +163,7 @@ class Landing(Struct, frozen=True):
                 "Commits of submodules exist only in the run's worktree:"
                 f" {named(submodules)}",
                 hint=f"Fetch them with `{command}`, then try again.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
 
     async def _finish(self, result: str) -> None:
@@ -205,6 +212,7 @@ class Landing(Struct, frozen=True):
                         "Nothing was changed. Your branch may have moved on since the"
                         " run began."
                     ),
+                    refusal=Refusal.TESTS_FAILED,
                 )
             tone = Tone.WARNING
             if result.verification is Verification.PASSED:

@@ -25,6 +25,7 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment, add_files, load_tree_needs
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
@@ -48,6 +49,7 @@ class OwnTree(Struct, frozen=True):
             raise BadInput(
                 "A worktree needs a git repository with a commit",
                 hint="Run `git init` and commit your files.",
+                refusal=Refusal.GIT_UNUSABLE,
             )
         prefix = record.root.relative_to(repository.top).as_posix()
         if prefix == ".":
@@ -120,6 +122,7 @@ class OwnTree(Struct, frozen=True):
                 raise BadInput(
                     f"A run of {self.ticket.slug} has begun in your working tree",
                     hint="Resume it there, without `--worktree`.",
+                    refusal=Refusal.RUN_ELSEWHERE,
                 )
             expect_no_tree_of_former_name(self.ticket)
         if made is not None and made.is_made:
@@ -129,6 +132,7 @@ class OwnTree(Struct, frozen=True):
                     f"Its commits are on {self.branch}. To start over, delete"
                     f" {self.record.folder / 'tree.json'} and that branch."
                 ),
+                refusal=Refusal.RUN_ELSEWHERE,
             )
 
     async def _create(
@@ -138,12 +142,13 @@ class OwnTree(Struct, frozen=True):
         tip = await self.trees.commit_of(f"refs/heads/{self.branch}")
         start = await self.trees.commit_of(base or "HEAD")
         if start is None:
-            raise BadInput(f"There is no commit {base}")
+            raise BadInput(f"There is no commit {base}", refusal=Refusal.RUN_ELSEWHERE)
         if tip is not None:
             if made is None or tip != made.base:
                 raise BadInput(
                     f"There is a branch {self.branch} already",
                     hint="Rename or delete it.",
+                    refusal=Refusal.RUN_ELSEWHERE,
                 )
             await self.trees.delete_branch(self.branch)
         making = OwnTreeMade(branch=self.branch, base=start, prefix=self.prefix)

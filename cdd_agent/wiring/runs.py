@@ -25,6 +25,7 @@ from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.frontend import Frontend
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.models import of_role
@@ -57,6 +58,7 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
             f"{ticket.slug} was renamed from {former}, and other copies know its run"
             " by that name",
             hint=f"Rename its folder back to {former} to push or pull it.",
+            refusal=Refusal.RUN_ELSEWHERE,
         )
     return Travel.open(
         project.root, ticket, redactor, emit, list_own_paths(project, config)
