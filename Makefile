@@ -14,7 +14,7 @@ MODEL_READY := $(MODEL_VENV)/.ready
 # Three workers for two cores: a third of the time is waiting for programs and disks.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
-.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture schema models lock clean
+.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check check-platforms format bench picture schema models lock clean
 
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
@@ -58,6 +58,12 @@ check: $(READY)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 
+PLATFORM := --no-warn-unreachable --package cdd_agent --platform
+check-platforms: $(READY)
+	@$(BIN)/mypy --cache-dir .mypy_cache/darwin $(PLATFORM) darwin
+	@$(BIN)/mypy --cache-dir .mypy_cache/win32 $(PLATFORM) win32 \
+		--exclude 'terminal_input/(driver|terminal_mode)\.py$$'
+
 format: $(READY)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -85,7 +91,7 @@ picture: $(READY)
 	@$(BIN)/python docs/picture.py
 
 schema: $(READY)
-	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/json-lines-schema.json
+	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
 
 models: $(READY)
 	@$(BIN)/python tools/known_models.py

@@ -26,10 +26,10 @@ from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import Frontend
-from cdd_agent.open_project import open_project
+from cdd_agent.session.open_project import open_project
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.app import Shell
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.root import Wiring
 
 SIZE = Size(120, 40)
 PIECE, PAUSE, PIECES = 4, 0.02, 600

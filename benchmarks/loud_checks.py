@@ -16,9 +16,9 @@ from textual.app import App, ComposeResult
 from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.stream import Emit, Event
-from cdd_agent.printer import JsonPrinter, TextPrinter
+from cdd_agent.faces.printer import JsonPrinter, TextPrinter
 from cdd_agent.process.run import run_command
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
 

@@ -17,7 +17,7 @@ from benchmarks.checkpoints import git, make_tree
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.whereabouts import forget_own_tree
 from cdd_agent.events.stream import Event
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
 

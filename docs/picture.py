@@ -24,11 +24,11 @@ from cdd_agent.demo.sample import SLUG, copy_sample
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import Frontend
-from cdd_agent.open_project import accept_once, open_project
-from cdd_agent.session import Session
+from cdd_agent.session.open_project import accept_once, open_project
+from cdd_agent.session.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.widgets.prompt import Prompt
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.root import Wiring
 
 _DOCS = Path(__file__).parent
 _TYPED_OR_SHOWN = re.compile(

@@ -25,10 +25,10 @@ from cdd_agent.events.question_events import (
     CommandProposed,
     Proposal,
 )
+from cdd_agent.faces.printer import PlainPrinter
 from cdd_agent.frontend import REST
 from cdd_agent.llm.scripted import ScriptedModel
-from cdd_agent.printer import PlainPrinter
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.store import TicketStore
 from tests.engine.calculator import FIXED, SUB, TEST_SUB, TESTS, calculator, gives
 from tests.support.forked import ran

@@ -29,7 +29,7 @@ from cdd_agent.events.shell_events import ScreenAsked
 from cdd_agent.events.step_events import GuidanceTaken, StepStarted, StepsUndone
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.stream import Event, to_json
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.state import ExecutionState

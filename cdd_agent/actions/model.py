@@ -14,7 +14,7 @@ from msgspec import Meta, StructMeta, to_builtins
 from msgspec.structs import force_setattr
 
 from cdd_agent.errors import CddError
-from cdd_agent.typed_values import Checked, Written, check_argument
+from cdd_agent.values.typed_values import Checked, Written, check_argument
 
 _LONGEST_TITLE = 100
 

@@ -1,4 +1,4 @@
-"""Action plans: lists of actions in YAML. docs/action-plan.md describes the format."""
+"""Action plans: lists of actions in YAML (docs/reference/action-plans.md)."""
 
 from typing import Annotated, Self
 
@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from cdd_agent.actions.model import KINDS, Action
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import (
+from cdd_agent.values.guarded_yaml import (
     Tree,
     YamlEntry,
     describe_kind,
@@ -16,7 +16,7 @@ from cdd_agent.guarded_yaml import (
     read_entries,
     read_node,
 )
-from cdd_agent.typed_values import Checked, WrongValue, read, suggest
+from cdd_agent.values.typed_values import Checked, WrongValue, read, suggest
 
 _MOST_PROBLEMS = 10
 _LONGEST_NAME = 60

@@ -17,7 +17,7 @@ from cdd_agent.dialogue.structured import Check, Structured, ask_structured
 from cdd_agent.dialogue.token_budget import Omitted
 from cdd_agent.dialogue.turns import Added
 from cdd_agent.llm.port import Model
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 Notes = TypeVar("Notes", bound=Struct)
 Reply = TypeVar("Reply", bound=Struct)

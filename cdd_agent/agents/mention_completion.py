@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from cdd_agent.completion import Completion
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.index import FileIndex
 from cdd_agent.files.mention_reader import find_open_mention, write_mention
@@ -14,7 +13,8 @@ from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.files.spelling import compose
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import is_meant_as_picture
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.completion import Completion
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _CHOICE = re.compile(
     r"(?<!\S)(?P<quote>')?(?P<sign>[+-])(?P<path>(?(quote)[^'\n]*|[^\s'\"]*))\Z"
@@ -26,12 +26,10 @@ COMPLETION_TIMEOUT = 0.03
 
 
 def files_to_mention(root: Path) -> FileIndex:
-    """Return an index of the files that a line of this project can mention."""
     return FileIndex(root, lambda entry: _is_offered(entry, hidden=False))
 
 
 def complete_mention(index: FileIndex, line: str) -> list[Completion]:
-    """Return the completions of a line that ends with a mention."""
     mention = find_open_mention(line)
     if mention is None:
         return []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import create_exclusive
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 LONGEST = 40_000
 """Characters of a line that is kept and sent whole."""
@@ -54,7 +54,6 @@ def _save(place: Path, data: bytes) -> None:
 
 
 def _shorten(text: str, path: str) -> str:
-    """Return the beginning and the end of a text, in whole lines if lines are short."""
     head, tail = text[:_HEAD], text[-_TAIL:]
     if "\n" in head:
         head = head[: head.rindex("\n")]

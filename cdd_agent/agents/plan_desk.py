@@ -32,7 +32,8 @@ from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile
-from cdd_agent.tickets.state import ExecutionState, load_state, new_state
+from cdd_agent.tickets.state import ExecutionState, new_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.checks import check_problems
 
@@ -99,8 +100,8 @@ class PlanDesk(Struct, frozen=True):
         return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
-        """Return the spec. Raises `BadInput` if something is missing, or if the spec is
-        too large for a prompt.
+        """Raises `BadInput` if something is missing, or if the spec is too large for a
+        prompt.
         """
         spec = SpecFile(self.ticket).read().spec
         missing = spec.missing()
@@ -155,7 +156,6 @@ class PlanDesk(Struct, frozen=True):
     def problems(
         self, plan: ImplementationPlan, spec: TicketSpec, present: Present
     ) -> list[Problem]:
-        """Return the problems of the present plan, or of another version of it."""
         return self.compile(plan, spec, present.state_in(plan))
 
     def compile(

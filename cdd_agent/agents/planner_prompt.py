@@ -22,7 +22,7 @@ from cdd_agent.llm.port import Message
 from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.context import project_context
 from cdd_agent.project.rules import RULES_FOR_AGENTS, project_rules
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import FixedSteps
 from cdd_agent.tickets.plan_writer import write_plan
@@ -100,9 +100,6 @@ def _shorten_conversation(
 
 
 def _words_of_user(message: Message) -> str:
-    """Return what the user said in a message: of a long text, the beginning and the
-    end.
-    """
     if message.role != "user":
         return ""
     for heading in (WISH, SAID):

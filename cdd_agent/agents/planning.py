@@ -114,9 +114,7 @@ class Planning(DocumentConversation[PlanningNotes]):
         return text
 
     def text_with(self, plan: ImplementationPlan) -> str:
-        """Return the text of plan.md with this plan. Raises `BadInput` if text of the
-        user would be lost.
-        """
+        """Raises `BadInput` if text of the user would be lost."""
         return text_with(plan, self._base(), is_new=self.notes.is_anew)
 
     def problems(self) -> list[Problem]:
@@ -173,7 +171,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         return [proposed, checked]
 
     def _base(self) -> Present:
-        """Return the plan that the proposal changes."""
         if not self.notes.base.strip():
             return Present()
         plan = self.desk.ticket.parse_plan(self.notes.base)
@@ -268,7 +265,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         return Message("user", "\n\n".join(filter(None, (*parts, end))))
 
     async def _with_files(self, line: str) -> str:
-        """Return a line of the user with the files that it mentions."""
         sent = await self.attach_files(line, self.model(), takes_pictures=False)
         return self.redactor.redact(sent.text)
 
@@ -280,7 +276,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         )
 
     async def _find_weak_tests(self, spec: TicketSpec, present: Present) -> str:
-        """Return the part of the prompt about criteria whose tests are weak."""
         weak = await asyncio.to_thread(self.desk.weak_criteria, spec, present)
         return self.redactor.redact(describe_weak_tests(weak)) if weak else ""
 
@@ -335,7 +330,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         return ReplyJudge(self.desk, spec, present, base, self.text_with, remaining)
 
     def _ask(self, reply: PlanReply | ChangeReply) -> list[Event]:
-        """Save the questions of a reply, and return what the user sees."""
         if not self.may_ask:
             name = self.model().name
             question = reply.questions[0].question
@@ -360,7 +354,6 @@ class Planning(DocumentConversation[PlanningNotes]):
     def _propose_reply(
         self, reply: PlanReply | ChangeReply, judge: ReplyJudge
     ) -> list[Event]:
-        """Save the proposal of a reply, and return what the user sees."""
         try:
             proposal = judge.plan_of(reply)
             self.text_with(proposal)
@@ -447,7 +440,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         )
 
     def _save(self, notes: PlanningNotes) -> None:
-        """Save the notes: the conversation without secrets, the plans unchanged."""
         self.notes = notes
         conversation = without_secrets(notes.conversation, self.redactor)
         questions = self.redactor.redacted(notes.questions)

@@ -20,7 +20,7 @@ from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
 from cdd_agent.events.run_events import QuestionAnswered, QuestionAsked
 from cdd_agent.llm.port import Message
 from cdd_agent.project.rules import project_rules
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.outcome_words import remark_on
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_writer import write_plan
@@ -96,7 +96,6 @@ class RunQuestions:
         self._emit(QuestionAnswered(step.number))
 
     async def _find_places(self, question: str) -> str:
-        """Return places in the code that the question may be about."""
         code = self._engine.runner.code
         if code is None:
             return ""

@@ -189,7 +189,7 @@ class SessionUndo(Struct, frozen=True):
             await self.outside.undo(change)
 
     async def _is_wanted(self, proposal: UndoProposed) -> bool:
-        """Ask the user. Raises `NotApproved` if there is no user to ask."""
+        """Raises `NotApproved` if there is no user to ask."""
         if await self.frontend.approve(proposal) is Choice.YES:
             return True
         self.emit(Notice("Nothing was undone.", kind=NoticeKind.NOT_DONE))

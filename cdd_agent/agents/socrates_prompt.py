@@ -26,7 +26,7 @@ from cdd_agent.files.read import read_source
 from cdd_agent.llm.port import Message
 from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.project.rules import RULES_FOR_AGENTS, ProjectRules, project_rules
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.related import Related, related_tickets
 from cdd_agent.tickets.spec_prompt import render_unknown_keys
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -83,11 +83,9 @@ class TurnMessages(Struct, frozen=True):
     """The messages of a conversation when a turn asks the model."""
 
     history: tuple[Message, ...]
-    """The messages of finished turns."""
     under_way: tuple[Message, ...]
     """The messages of this turn; the first one is the user's."""
     by_user: tuple[Message, ...]
-    """The user's messages of this turn."""
 
 
 def make_prompt(

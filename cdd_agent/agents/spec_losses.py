@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cdd_agent.events.ticket_events import SpecWords
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import TicketSpec
 

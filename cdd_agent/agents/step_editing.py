@@ -34,12 +34,10 @@ class StepEditing(Struct, frozen=True):
 
     @property
     def file(self) -> Path:
-        """The file that the user edits."""
         return self.desk.record.folder / _FOLDER / f"step-{self.number:02}.md"
 
     @property
     def _base(self) -> Path:
-        """The text of the step when the edit began."""
         return self.file.with_suffix(".from.md")
 
     def begin(self) -> bool:
@@ -128,9 +126,7 @@ class StepEditing(Struct, frozen=True):
             lock.release()
 
     def _section(self, present: Present) -> str:
-        """Return the step's text in the plan. Raises `BadInput` if the step must not
-        change.
-        """
+        """Raises `BadInput` if the step must not change."""
         label = present.label_of(self.number)
         state = present.state.step(self.number) if present.state else None
         if state is not None and state.status.is_over:
@@ -148,9 +144,7 @@ class StepEditing(Struct, frozen=True):
         return step_section(present.text, self.number)
 
     def _compiled(self, present: Present, after: str) -> tuple[Problem, ...]:
-        """Return the warnings about the step. Raises `BadInput` with the errors that
-        the plan did not have before.
-        """
+        """Raises `BadInput` with the errors that the plan did not have before."""
         plan = self.desk.ticket.parse_plan(after)
         spec = self.desk.ticket.read_spec()
         assert present.plan is not None

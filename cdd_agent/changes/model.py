@@ -10,7 +10,7 @@ from msgspec import Struct
 from cdd_agent.actions.model import Action, CreateFileAction, EditAction
 from cdd_agent.errors import CddError, StepFailed
 from cdd_agent.files.line_ranges import Ranges
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _MOST_REASONS = 20
 """Reasons in one message of a refusal."""

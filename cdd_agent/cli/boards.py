@@ -18,6 +18,7 @@ from rich.text import Text
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
+from cdd_agent.faces.printer import TONES, JsonPrinter, TextPrinter
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.board_lines import (
     line_to_json,
@@ -27,7 +28,6 @@ from cdd_agent.fleet.board_lines import (
 )
 from cdd_agent.fleet.table import Line, doing, money, spent, summary, table
 from cdd_agent.llm.budget import Limit
-from cdd_agent.printer import TONES, JsonPrinter, TextPrinter
 from cdd_agent.wording.step_signs import step_remark
 
 _EACH_SECOND = 2

@@ -28,7 +28,7 @@ from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.local_runs import COMPARING, folder_of
 from cdd_agent.fleet.order import RunOrder
 from cdd_agent.fleet.table import comparison
-from cdd_agent.open_project import Project
+from cdd_agent.session.open_project import Project
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
@@ -135,7 +135,6 @@ def _print_comparison(board: Board, diffs: dict[str, Path], *, as_json: bool) ->
 
 
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
-    """Remove the runs of comparisons, of these tickets or of all."""
     removed = list[str]()
 
     async def remove(own: OwnTree) -> None:

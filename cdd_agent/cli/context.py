@@ -20,8 +20,8 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.files.mention_reader import mentioned_name
-from cdd_agent.open_project import Project
 from cdd_agent.project.context import ContextResult, project_context
+from cdd_agent.session.open_project import Project
 
 _EXAMPLE = 'Example: `cdd context "rate limit" --tokens 4000`.'
 _READING = "Reading the project's code …"

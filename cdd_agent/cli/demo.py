@@ -10,7 +10,7 @@ from cdd_agent.cli.working import Output, frontend_for
 from cdd_agent.demo.sample import SLUG, copy_sample, own_environment
 from cdd_agent.errors import BadInput
 from cdd_agent.fleet.order import RunOrder
-from cdd_agent.open_project import accept_once, open_project
+from cdd_agent.session.open_project import accept_once, open_project
 
 
 def demo(invocation: Invocation, *, headless: bool, as_json: bool) -> int:

@@ -1,5 +1,5 @@
 """`cdd exec --driven`: another program answers the run's questions, by lines on
-standard input. See docs/driving.md.
+standard input. See docs/reference/driving.md.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from msgspec import Struct
 from cdd_agent.changes.review import Review
 from cdd_agent.cli.trusting import refuse
 from cdd_agent.cli.working import Output
+from cdd_agent.commands.trust_words import in_lines
 from cdd_agent.cost import Cost
 from cdd_agent.errors import BadInput, BudgetExhausted
 from cdd_agent.events.driven_events import (
@@ -42,15 +43,14 @@ from cdd_agent.events.question_events import (
     UndoProposed,
 )
 from cdd_agent.events.stream import Event
+from cdd_agent.faces.printer import JsonPrinter
 from cdd_agent.fleet.answers import NOBODY, AnswerLine, CancelLine, read_input_line
 from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.budget import Account, Limit
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import SharedCalls
-from cdd_agent.open_project import AcceptThese, TrustAnswer, TrustQuestion
-from cdd_agent.printer import JsonPrinter
-from cdd_agent.redaction import Redactor
-from cdd_agent.trust_words import in_lines
+from cdd_agent.session.open_project import AcceptThese, TrustAnswer, TrustQuestion
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.wording.question_words import answers, question
 
 ALIVE_EVERY = 15.0
@@ -303,7 +303,6 @@ class DriverAccount:
                 self.driver.output.emit(CallEnded(asked.needed.id))
 
     def _note_other_runs(self, answer: AnswerLine) -> None:
-        """Compute the cost of other runs from the remaining budget in an answer."""
         tokens, usd = 0, 0.0
         if self.limit.tokens is not None and answer.tokens_left is not None:
             tokens = self.limit.tokens - answer.tokens_left - self._spent_here.tokens

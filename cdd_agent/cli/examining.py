@@ -20,6 +20,7 @@ from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.cli.invocation import Invocation
 from cdd_agent.commands.added_commands import ADDED
 from cdd_agent.commands.model_setup import how_to_set_up
+from cdd_agent.commands.trust_words import leaves_out_model, left_out_in_words
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.files.paths import find_root
 from cdd_agent.git.branch import current_branch
@@ -37,16 +38,20 @@ from cdd_agent.llm.local_servers import (
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.providers import Endpoint
-from cdd_agent.model_wiring import added_adapter, direct_endpoint, make_model
 from cdd_agent.network.certificates import certificate_sources
 from cdd_agent.network.proxies import proxy_for
-from cdd_agent.open_project import Decide, Project, accept_once, leave_out, open_project
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.session.open_project import (
+    Decide,
+    Project,
+    accept_once,
+    leave_out,
+    open_project,
+)
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, Models
 from cdd_agent.settings.models import fallbacks_of, of_role
 from cdd_agent.settings.reading import existing_user_file, user_file
 from cdd_agent.settings.writing import as_lines
-from cdd_agent.trust_words import leaves_out_model, left_out_in_words
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.checks import project_checks
 from cdd_agent.verification.collection import collect_tests
@@ -54,6 +59,7 @@ from cdd_agent.verification.detection import survey
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.runners.added import left_out as left_out_runners
 from cdd_agent.version import VERSION
+from cdd_agent.wiring.models import added_adapter, direct_endpoint, make_model
 
 SERVER_TIMEOUT = 5.0
 """Seconds for the list of models of a remote server."""
@@ -81,8 +87,6 @@ def doctor(invocation: Invocation) -> ExitCode:
 
 
 class _Report:
-    """Prints findings, a line for each."""
-
     def __init__(self) -> None:
         self.console = Console(
             highlight=False, markup=False, emoji=False, soft_wrap=True
@@ -175,7 +179,6 @@ def _report_settings(report: _Report, project: Project) -> None:
 
 
 def _report_trust(report: _Report, project: Project) -> None:
-    """Report how many of the project's settings need trust, or which are not used."""
     trust = project.trust
     if trust.left_out:
         text = f"{left_out_in_words(trust)}. Review them with `cdd trust`"
@@ -189,7 +192,6 @@ def _report_trust(report: _Report, project: Project) -> None:
 
 
 def _report_extensions(report: _Report) -> None:
-    """Report the parts that other packages add."""
     all_forms()
     added_adapters()
     all_runners()
@@ -317,7 +319,6 @@ def _report_check(
 
 
 def _describe_environment(program: str, root: Path) -> str:
-    """Return where the program of a check is installed."""
     folder = Path(program).parent.parent
     if not Path(program).name.startswith("python"):
         return f"by {program}"
@@ -329,9 +330,6 @@ def _describe_environment(program: str, root: Path) -> str:
 
 
 def _others(config: Config) -> dict[str, Config]:
-    """Return the settings of the fallbacks, and of the roles that differ from the
-    general settings.
-    """
     general = replace(config, models=Models())
     roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
     return {**roles} | {
@@ -383,7 +381,6 @@ def _describe_missing_keys(config: Config, keys: Sequence[str]) -> str:
 
 
 def _asking_server(config: Config, endpoint: Endpoint | None, api_base: str) -> Finding:
-    """Return whether a server has the model."""
     key = endpoint.key if endpoint else None
     try:
         models = asyncio.run(models_at(api_base, key, SERVER_TIMEOUT))
@@ -412,7 +409,6 @@ def _network_problem(endpoint: Endpoint) -> str:
 
 
 def _network_notes(endpoint: Endpoint) -> list[str]:
-    """Return how the environment changes calls."""
     notes = []
     url = parse_url(endpoint.base)
     if proxy := proxy_for(url):
@@ -434,7 +430,6 @@ def _listed(models: tuple[str, ...]) -> str:
 
 
 def _asked(config: Config) -> str:
-    """Return the model and how it is called."""
     assert config.model is not None
     if config.model.startswith(("script:", "replay:")):
         return config.model
@@ -451,7 +446,6 @@ def _asked(config: Config) -> str:
 
 
 def _call_settings(config: Config) -> dict[str, object]:
-    """Return the settings that change calls."""
     settings = {
         "effort": config.effort,
         "temperature": config.temperature,

@@ -1,6 +1,6 @@
 """The schema of the JSON lines, made from the types of the events.
 
-`python -m cdd_agent.cli.json_schema` prints it; docs/json-lines-schema.json has it.
+`python -m cdd_agent.cli.json_schema` prints it for docs/reference/events-schema.json.
 """
 
 import json

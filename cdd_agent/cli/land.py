@@ -17,9 +17,9 @@ from cdd_agent.engine.whereabouts import load_own_tree
 from cdd_agent.errors import ExitCode
 from cdd_agent.fleet.local_runs import folder_of
 from cdd_agent.fleet.order import RunOrder
-from cdd_agent.open_project import Project, in_tree
-from cdd_agent.run_wiring import open_landing, open_own_tree
+from cdd_agent.session.open_project import Project, in_tree
 from cdd_agent.travel.own_tree import OwnTree
+from cdd_agent.wiring.runs import open_landing, open_own_tree
 
 
 def land(

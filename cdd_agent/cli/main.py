@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.version import VERSION
 
 

@@ -11,9 +11,9 @@ from cdd_agent.engine.change_history import ChangeHistory, list_changes
 from cdd_agent.engine.outside import OutsideChange, OutsideChanges
 from cdd_agent.engine.outside_undo import OutsideUndoing
 from cdd_agent.errors import BadInput, ExitCode
+from cdd_agent.faces.printer import JsonPrinter, TextPrinter
 from cdd_agent.files.paths import find_root
-from cdd_agent.printer import JsonPrinter, TextPrinter
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 Word = Literal["undo", "redo", "diff"]
 

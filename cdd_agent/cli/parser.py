@@ -32,7 +32,7 @@ from cdd_agent.commands.declaration import (
     read_reference,
     switch,
 )
-from cdd_agent.completion import find_matches
+from cdd_agent.text.completion import find_matches
 from cdd_agent.version import VERSION
 
 _COMMON_FLAGS = (
@@ -69,8 +69,6 @@ _WRONG_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose 
 
 
 class _Parser(ArgumentParser):
-    """A parser whose error for a mistyped command names the probable one."""
-
     def error(self, message: str) -> NoReturn:
         if wrong := _WRONG_COMMAND.match(message):
             message = f"There is no command {wrong[1]!r}"
@@ -192,7 +190,6 @@ _READERS: Mapping[ValueKind, Callable[[str], object]] = {
 
 
 def _read(typed: dict[str, Any]) -> ParsedCommand:
-    """Return the command of parsed arguments."""
     command: Command | None = typed.pop("command")
     resume = typed.pop("resume")
     common = {key: typed.pop(key) for key in Invocation._fields if key in typed}
@@ -244,7 +241,6 @@ def _is_optional_ticket(parameter: Parameter) -> bool:
 
 
 def _slash_line(command: Command, typed: Mapping[str, Any]) -> str:
-    """Return the slash command with the same arguments."""
     arguments, flags = _split(command, typed)
     words = [f"/{command.name}", *map(shlex.quote, arguments)]
     for name, flag in command.flags.items():

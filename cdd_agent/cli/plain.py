@@ -31,13 +31,10 @@ from cdd_agent.events.question_events import (
 from cdd_agent.events.shell_events import ExitRequested
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, beside_the_turn
-from cdd_agent.faults import FaultLog
-from cdd_agent.frontend import REST, Decision, Nobody
-from cdd_agent.printer import PlainPrinter
-from cdd_agent.process.signals import handle_signals
-from cdd_agent.reviewing import approve_in_words, review_in_words
-from cdd_agent.session import Session
-from cdd_agent.terminal import (
+from cdd_agent.faces.faults import FaultLog
+from cdd_agent.faces.printer import PlainPrinter
+from cdd_agent.faces.reviewing import approve_in_words, review_in_words
+from cdd_agent.faces.terminal import (
     add_to_paste,
     forget_what_was_typed,
     is_paste,
@@ -45,6 +42,9 @@ from cdd_agent.terminal import (
     read_available,
     read_burst,
 )
+from cdd_agent.frontend import REST, Decision, Nobody
+from cdd_agent.process.signals import handle_signals
+from cdd_agent.session.session import Session
 from cdd_agent.threads import in_thread
 from cdd_agent.wording.question_words import question
 
@@ -85,7 +85,6 @@ class PlainShell:
         self._is_over = False
         """True at the end of the input."""
         self._queue: deque[Meaning] = deque()
-        """The meanings of queued lines when they were typed."""
         self._pasted = ""
         """A paste that waits for Enter."""
         self._has_come = asyncio.Event()
@@ -216,7 +215,6 @@ class PlainShell:
     def _tell_fault_of_loop(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        """Report an error that no coroutine waits for."""
         del loop
         self._tell_fault(context.get("exception") or RuntimeError(context["message"]))
 
@@ -226,7 +224,6 @@ class PlainShell:
             self.emit(Notice(error.hint))
 
     async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
-        """Wait for a turn, and report how it failed, if it did."""
         try:
             await turn
         except CddError as error:
@@ -341,7 +338,6 @@ class PlainShell:
             self._prompt()
 
     def _take(self, line: str, at: float) -> None:
-        """Handle a typed line and the time at which it came."""
         asked, is_in_time = self._asked, at - self._asked_at >= REST
         if asked is None or not is_in_time or not self._holds:
             self._may_read.set()

@@ -23,16 +23,16 @@ from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import PlanChecked
+from cdd_agent.faces.printer import Printer, TextPrinter
 from cdd_agent.frontend import Nobody
-from cdd_agent.open_project import Project
-from cdd_agent.printer import Printer, TextPrinter
-from cdd_agent.project_wiring import open_commands, open_desk
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.session.open_project import Project
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.plan_check import find_misfits, only_errors
 from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.projects import open_commands, open_desk
+from cdd_agent.wiring.root import Wiring
 
 _DECIDE_YOURSELF = (
     "Nobody can answer now. Decide, and write each assumption into `risks`:"
@@ -84,9 +84,7 @@ def plan(
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
-    """Print the plan that was read, and all findings on standard error. Raises
-    `PlanInvalid`.
-    """
+    """Raises `PlanInvalid`."""
     plan = ticket.read_plan()
     source = ticket.shown(ticket.plan_path)
     plan.check(source)
@@ -193,9 +191,6 @@ def _report_existing(
 
 
 async def _propose(planning: Planning, *, basic: bool, replaces: bool) -> None:
-    """Propose a plan: reuse an earlier proposal, resume interrupted planning, or begin
-    a new one.
-    """
     notes, emit = planning.notes, planning.recorder.emit
     is_under_way = bool(notes.is_open or notes.questions)
     has_proposal = bool(notes.proposal) and not replaces and not is_under_way

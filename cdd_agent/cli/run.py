@@ -26,11 +26,11 @@ from cdd_agent.engine.action_plan import ActionPlanRun
 from cdd_agent.engine.outside_work import RecordedCommands
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.action_events import ActionFinished
-from cdd_agent.guarded_yaml import MAX_BYTES, decode, read_file
-from cdd_agent.printer import TextPrinter
-from cdd_agent.project_wiring import open_commands, open_outside_work, open_runner
-from cdd_agent.redaction import Redactor
-from cdd_agent.terminal import AnswersFromPipe, find_pipe
+from cdd_agent.faces.printer import TextPrinter
+from cdd_agent.faces.terminal import AnswersFromPipe, find_pipe
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.values.guarded_yaml import MAX_BYTES, decode, read_file
+from cdd_agent.wiring.projects import open_commands, open_outside_work, open_runner
 
 
 def run(

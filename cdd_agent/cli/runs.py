@@ -30,20 +30,20 @@ from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.notices import Notice, NoticeKind
+from cdd_agent.faces.printer import JsonPrinter, TextPrinter
 from cdd_agent.fleet.local_runs import folder_of, prepare_folder
 from cdd_agent.fleet.order import RunOrder
 from cdd_agent.frontend import Frontend
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.purse import SharedCalls
-from cdd_agent.open_project import Project, accept_once, in_tree, open_project
-from cdd_agent.printer import JsonPrinter, TextPrinter
-from cdd_agent.redaction import Redactor
-from cdd_agent.run_wiring import keeping_lease, prepare_model
+from cdd_agent.session.open_project import Project, accept_once, in_tree, open_project
 from cdd_agent.settings.writing import only_model
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import NoSuchStep
 from cdd_agent.tickets.slugs import is_change_name
 from cdd_agent.tickets.status import RunStatus
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.root import Wiring
+from cdd_agent.wiring.runs import keeping_lease, prepare_model
 
 
 def execute(invocation: Invocation, **typed: Any) -> int:
@@ -65,7 +65,6 @@ def execute(invocation: Invocation, **typed: Any) -> int:
 
 
 def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
-    """Run a ticket's plan while another program answers the questions."""
     driver = Driver(output)
     driver.start()
     decide = accept_once if order.trusts_all else driver.decide_about_trust

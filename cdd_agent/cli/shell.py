@@ -14,12 +14,12 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.paths import find_root
-from cdd_agent.frontend import Frontend
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
-    from cdd_agent.open_project import Decide
-    from cdd_agent.session import Session
+    from cdd_agent.frontend import Frontend
+    from cdd_agent.session.open_project import Decide
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.app import Shell
 
 _OPENING = (
@@ -73,7 +73,6 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
     os.environ.pop("TEXTUAL_DRIVER", None)
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
-        """Called when the first screen is drawn."""
         decide = shell.ask_for_trust
         return _open_session(
             invocation,
@@ -145,7 +144,6 @@ def _farewell(shell: Shell, root: Path) -> Iterator[str]:
 
 
 def _is_something_left(session: Session, slug: str) -> bool:
-    """True if the ticket, or another run, can be continued."""
     # late: the first screen shows sooner
     from cdd_agent.commands.listing import view  # noqa: PLC0415
     from cdd_agent.commands.sessions import find_unfinished_run  # noqa: PLC0415
@@ -172,13 +170,13 @@ def _open_session(
     """
     # late: the first screen shows sooner
     from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
-    from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
-    from cdd_agent.open_project import accept_once, open_project  # noqa: PLC0415
-    from cdd_agent.trust_words import (  # noqa: PLC0415
+    from cdd_agent.commands.trust_words import (  # noqa: PLC0415
         leaves_out_model,
         notices_at_start,
     )
-    from cdd_agent.wiring import Wiring  # noqa: PLC0415
+    from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
+    from cdd_agent.session.open_project import accept_once, open_project  # noqa: PLC0415
+    from cdd_agent.wiring.root import Wiring  # noqa: PLC0415
 
     project = open_project(
         invocation.project,

@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 
 from cdd_agent.cli.invocation import Invocation
-from cdd_agent.open_project import (
+from cdd_agent.commands.trust_words import ANSWERS, SHOW, in_lines, numbered_file
+from cdd_agent.faces.terminal import find_keyboard, forget_what_was_typed
+from cdd_agent.session.open_project import (
     Decide,
     NotTrusted,
     Project,
@@ -16,9 +18,7 @@ from cdd_agent.open_project import (
     accept_once,
     open_project,
 )
-from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.terminal import find_keyboard, forget_what_was_typed
-from cdd_agent.trust_words import ANSWERS, SHOW, in_lines, numbered_file
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _LONGEST_ANSWER = 65536
 

@@ -10,8 +10,8 @@ from cdd_agent.cli.without_screen import printer_for
 from cdd_agent.cli.working import Output, frontend_for
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.verify_events import VerifyFinished
-from cdd_agent.project_wiring import open_commands
-from cdd_agent.run_wiring import measure_ticket, verify_ticket
+from cdd_agent.wiring.projects import open_commands
+from cdd_agent.wiring.runs import measure_ticket, verify_ticket
 
 
 def verify(

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Mapping
 
 from cdd_agent.cli.invocation import Invocation
-from cdd_agent.open_project import Project, accept_once, leave_out, open_project
-from cdd_agent.printer import JsonPrinter, Printer, TextPrinter
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.faces.printer import JsonPrinter, Printer, TextPrinter
+from cdd_agent.session.open_project import Project, accept_once, leave_out, open_project
+from cdd_agent.text.sanitize import sanitize_for_display
 
 
 def open_for_reading(

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from functools import partial
 
 from cdd_agent.events.stream import Event
+from cdd_agent.faces.printer import JsonPrinter, Printer
+from cdd_agent.faces.terminal import Terminal, find_keyboard
 from cdd_agent.frontend import Frontend, Nobody
-from cdd_agent.printer import JsonPrinter, Printer
 from cdd_agent.process.signals import handle_signals
-from cdd_agent.terminal import Terminal, find_keyboard
 
 NOTICE_DELAY = 1.0
 """Seconds of silence after which a notice is printed."""

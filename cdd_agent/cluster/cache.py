@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
-from cdd_agent.user_folders import worker_cache_folder
+from cdd_agent.settings.user_folders import worker_cache_folder
 
 _KNOWN = "refs/cdd/have"
 _MOST_KNOWN = 200

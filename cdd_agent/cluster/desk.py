@@ -42,7 +42,7 @@ from cdd_agent.fleet.order import Tell
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
-from cdd_agent.open_project import Project
+from cdd_agent.session.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
 from cdd_agent.travel.came_back import (

@@ -12,10 +12,10 @@ from msgspec import to_builtins
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import repository_of
-from cdd_agent.redaction import Redactor
 from cdd_agent.settings.config import Config
+from cdd_agent.settings.user_folders import home_folder
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.user_folders import home_folder
 
 _NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
 

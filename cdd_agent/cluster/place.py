@@ -28,10 +28,10 @@ from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.purse import Purse
-from cdd_agent.open_project import Project, config_without_user
-from cdd_agent.run_wiring import open_own_tree
+from cdd_agent.session.open_project import Project, config_without_user
 from cdd_agent.settings.models import of_role
 from cdd_agent.version import VERSION
+from cdd_agent.wiring.runs import open_own_tree
 
 LOCAL = "local"
 PATIENCE = "CDD_CLUSTER_PATIENCE"

@@ -51,21 +51,21 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Done, Model, OnEvent, Request
 from cdd_agent.llm.wrapper import ModelWrapper
-from cdd_agent.open_project import Project
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment
-from cdd_agent.redaction import Redactor
-from cdd_agent.run_wiring import prepare_model
+from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import RunHere, bundle
-from cdd_agent.travel.parcel import MANIFEST
+from cdd_agent.travel.manifest import MANIFEST
 from cdd_agent.travel.reference import RunReference
-from cdd_agent.travel.travelling import utc_now
-from cdd_agent.typed_values import read
+from cdd_agent.travel.transfer import utc_now
+from cdd_agent.values.typed_values import read
 from cdd_agent.version import VERSION
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.root import Wiring
+from cdd_agent.wiring.runs import prepare_model
 
 ENVIRONMENT = "CDD_WORKER_ENVIRONMENT"
 """The variable that names a folder whose `.venv` and `node_modules` the projects' tests

@@ -16,11 +16,11 @@ from cdd_agent.commands.declaration import Command, Group, Parameter, SlashFront
 from cdd_agent.commands.extension import CommandExtension
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, Notice
-from cdd_agent.extensions import Extensions, require_type
+from cdd_agent.settings.extensions import Extensions, require_type
 
 if TYPE_CHECKING:
     from cdd_agent.events.stream import Event
-    from cdd_agent.open_project import Project
+    from cdd_agent.session.open_project import Project
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -89,7 +89,7 @@ class AddedCommands:
             self._commands[command.name] = command
 
     def _declare(self, full_name: str, value: object) -> Command:
-        """Return the command of an extension. Raises an error if it is not valid."""
+        """Raises an error if it is not valid."""
         extension = require_type(value, CommandExtension)
         name, _, package = full_name.partition(" of ")
         if not _NAME.fullmatch(name):

@@ -3,7 +3,6 @@ far as the project's files allow.
 """
 
 from cdd_agent.errors import BadInput
-from cdd_agent.open_project import Project
 from cdd_agent.project.profile import profile
 from cdd_agent.project.unfilled import (
     COMMANDS,
@@ -12,7 +11,8 @@ from cdd_agent.project.unfilled import (
     FOLDER,
     FOLDER_NAME,
 )
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.session.open_project import Project
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.verification.detection import detect
 
 FILE = "AGENTS.md"

@@ -1,10 +1,10 @@
 """`/approval`: show or change the approval mode."""
 
-from cdd_agent.approval_mode import MEANINGS, MODES, describe_limits
 from cdd_agent.commands.setting_changes import save_setting
+from cdd_agent.engine.approval_mode import MEANINGS, MODES, describe_limits
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 
 
 async def choose_approval(

@@ -20,9 +20,9 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import PromptMade
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.read import file_mode, locate
-from cdd_agent.redaction import Redactor
-from cdd_agent.sanitize import sanitize_for_display
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _MOST_NEXT = 10
 """Files that are listed as the next ones."""

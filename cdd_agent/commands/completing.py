@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from cdd_agent.agents.mention_completion import complete_choice, complete_mention
 from cdd_agent.commands.declaration import Command, Parameter, ValueKind, load_address
 from cdd_agent.commands.registry import commands
-from cdd_agent.completion import Completion, CompletionKind, find_matches
 from cdd_agent.llm.known_models import known_model, models_of
 from cdd_agent.llm.providers import PROVIDERS
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.settings.config import ROLES
 from cdd_agent.settings.models import fallbacks_of
+from cdd_agent.text.completion import Completion, CompletionKind, find_matches
 
 _MOST = 50
 
@@ -105,7 +105,6 @@ def _load_words(parameter: Parameter) -> tuple[str, ...]:
 def _complete_value(
     session: Session, command: Command, line: str, ask_again: Callable[[], None]
 ) -> list[Completion]:
-    """Return completions of an argument whose values the session has."""
     stem, _, typed = line.rpartition(" ")
     given = stem.split()[1:]
     kinds = {each.kind for each in command.arguments}

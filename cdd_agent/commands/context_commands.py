@@ -20,8 +20,8 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.files.mention_reader import mentioned_name
 from cdd_agent.project.context import project_context
-from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 
 
@@ -52,7 +52,6 @@ async def show_context(session: Session, *typed: str) -> None:
 
 
 async def _show_code(session: Session, words: list[str], paths: list[str]) -> None:
-    """Show the code that some words are about."""
     find = partial(
         find_code,
         session.project.root,

@@ -6,8 +6,8 @@ from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.engine.strength_summary import StrengthSettings
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.events.stream import Event
-from cdd_agent.open_project import Project
-from cdd_agent.redaction import Redactor
+from cdd_agent.session.open_project import Project
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 
 

@@ -13,10 +13,10 @@ from cdd_agent.commands.agents_file import FILE, agents_file
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.files.atomic import create_exclusive, ignore_runs
-from cdd_agent.open_project import Project
+from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import PROJECT_FILE, declared_settings
+from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.tickets.templates import copy_bundled
-from cdd_agent.user_folders import home_folder
 
 _SETTINGS_HEAD = """\
 # Settings of this project. Commit this file. Each line shows a key with its default;

@@ -14,7 +14,7 @@ from cdd_agent.commands.listing import type_of, view
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.events.ticket_events import TicketView
-from cdd_agent.open_project import Project
+from cdd_agent.session.open_project import Project
 from cdd_agent.tickets.store import Ticket
 
 _LARGEST = 4_000_000
@@ -60,7 +60,6 @@ def _find_tree(ticket: Ticket) -> Ticket:
 
 
 def _next_by_state(ticket: Ticket, seen: TicketView) -> str:
-    """Return the command that continues a ticket whose run is in the project."""
     match seen.state:
         case "done" | "completed":
             return f"/diff {ticket.slug}"

@@ -17,9 +17,9 @@ from cdd_agent.process.run import (
     run_command,
     shell_argv,
 )
-from cdd_agent.redaction import Redactor
-from cdd_agent.sanitize import fenced, remove_escapes
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.text.sanitize import fenced, remove_escapes
 
 _LONGEST = 7 * 24 * 3600.0
 """Seconds. The user stops a command that takes too long."""

@@ -16,13 +16,13 @@ from cdd_agent.commands.added_commands import ADDED
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.declaration import Command
 from cdd_agent.commands.slash_call import SlashCall, WrongUsage, read_call, split_line
-from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
-from cdd_agent.tickets.store import SeveralTickets
+from cdd_agent.text.completion import find_matches
+from cdd_agent.tickets.slugs import SeveralTickets
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
 
 _OTHER_NAMES = {"quit": "exit", "q": "exit"}
 """Aliases that work and are not offered."""
@@ -182,7 +182,7 @@ async def _run_own_command(session: Session | None, command: str) -> None:
 
 
 def _parse_call(line: str) -> SlashCall:
-    """Return the command of a line. Raises `BadInput`."""
+    """Raises `BadInput`."""
     name, words = split_line(line)
     command = find_command(name)
     if command is None:

@@ -24,10 +24,9 @@ from cdd_agent.commands.typed_settings import find_value, read_typed
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
-from cdd_agent.guarded_yaml import read_file
 from cdd_agent.llm.model_search import expect_no_secret
-from cdd_agent.open_project import Project, trust_written
-from cdd_agent.session import Session
+from cdd_agent.session.open_project import Project, trust_written
+from cdd_agent.session.session import Session
 from cdd_agent.settings.config import (
     PROJECT_FILE,
     Config,
@@ -39,9 +38,10 @@ from cdd_agent.settings.models import is_same_server, with_settings
 from cdd_agent.settings.reading import SettingsFile, user_file
 from cdd_agent.settings.writing import changed_text, with_setting, without_setting
 from cdd_agent.threads import to_its_end
-from cdd_agent.trust import SETTINGS as TRUST_RULES
-from cdd_agent.trust import NeedsTrust
-from cdd_agent.trust_store import TrustStore
+from cdd_agent.trust.rules import SETTINGS as TRUST_RULES
+from cdd_agent.trust.rules import NeedsTrust
+from cdd_agent.trust.store import TrustStore
+from cdd_agent.values.guarded_yaml import read_file
 
 _ONLY_IN_FILES = ("tickets_dir",)
 """Settings that are read once, at the start."""
@@ -64,7 +64,6 @@ class SavePlace(Struct, frozen=True):
 
 
 def save_places(setting: Setting) -> list[SavePlace]:
-    """Return the places in which a setting can be saved."""
     places = []
     if setting.name not in _ONLY_IN_FILES:
         places.append(SavePlace(SettingPlace.SESSION))
@@ -208,9 +207,7 @@ def _file_of(place: SettingPlace, project: Project) -> Path:
 
 
 def _read_writable(path: Path) -> str:
-    """Return the text of a settings file. Raises `BadInput` if the file is damaged or
-    must not be written.
-    """
+    """Raises `BadInput` if the file is damaged or must not be written."""
     text = read_file(path)
     if text is None:
         return ""
@@ -224,7 +221,7 @@ def _read_writable(path: Path) -> str:
 
 
 async def _use(session: Session, name: str, config: Config) -> None:
-    """Use other settings from now on. Raises `BadInput`, and then changes nothing."""
+    """Raises `BadInput`, and then changes nothing."""
     if find_group(name) is SettingGroup.SHELL:
         # no model depends on it, so none is made again
         session.project = replace(session.project, config=config)
@@ -237,9 +234,7 @@ async def _use(session: Session, name: str, config: Config) -> None:
 async def _use_and_write(
     session: Session, name: str, config: Config, path: Path, text: str
 ) -> None:
-    """Use other settings and write the file. Raises `BadInput`, and then changes
-    nothing.
-    """
+    """Raises `BadInput`, and then changes nothing."""
     before, approval = session.project.config, session.approval.value
     await _use(session, name, config)
     try:
@@ -275,7 +270,6 @@ def _changed(now: Config, name: str, value: object) -> tuple[Config, dict[str, A
 
 
 def _name_override(project: Project, name: str, place: SettingPlace) -> str:
-    """Return a warning if another source goes before the file at the next start."""
     source = SettingSources.read(project).stored_source(name)
     if source.origin is SettingOrigin.ENVIRONMENT:
         return (

@@ -16,9 +16,8 @@ from cdd_agent.commands.typed_settings import (
     find_value,
     schema_of_setting,
 )
-from cdd_agent.open_project import Project, stored_layers
-from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
+from cdd_agent.session.open_project import Project, stored_layers
+from cdd_agent.session.session import Session
 from cdd_agent.settings.config import PROJECT_FILE, Config, declared_settings
 from cdd_agent.settings.descriptions import SettingDescription, SettingGroup
 from cdd_agent.settings.reading import (
@@ -28,8 +27,9 @@ from cdd_agent.settings.reading import (
     user_file,
     without_settings,
 )
-from cdd_agent.user_folders import home_folder
-from cdd_agent.value_schemas import describe_values
+from cdd_agent.settings.user_folders import home_folder
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.values.value_schemas import describe_values
 
 _SECRET = ("request.headers", "request.body", "models", "fallbacks")
 """Settings that may hold a key. Their values are not shown, and the user changes them
@@ -79,7 +79,6 @@ class Setting(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The value in words."""
         if self.value == NULL:
             return f"not set: {self.description.unset}".removesuffix(": ")
         return "none" if self.value in _EMPTY else self.value
@@ -113,7 +112,7 @@ def read_settings(project: Project) -> list[Setting]:
 
 
 def find_setting(project: Project, name: str) -> Setting:
-    """Return one setting. Raises `BadInput` if a file cannot be read."""
+    """Raises `BadInput` if a file cannot be read."""
     return next(one for one in read_settings(project) if one.name == name)
 
 

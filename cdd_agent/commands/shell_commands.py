@@ -6,13 +6,13 @@ import asyncio
 
 from cdd_agent.commands.help import commands_help, help_on, help_topics
 from cdd_agent.commands.settings import list_settings, read_settings, session_project
-from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
-from cdd_agent.session import Session
-from cdd_agent.session_lines import NO_AGENT
+from cdd_agent.session.session import Session
+from cdd_agent.session.session_lines import NO_AGENT
 from cdd_agent.settings.config import PROJECT_FILE
+from cdd_agent.text.completion import find_matches
 
 THEME_NAMES = ("dark", "light", "contrast", "auto")
 _MORE_HELP = (

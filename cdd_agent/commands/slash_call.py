@@ -21,7 +21,7 @@ from cdd_agent.tickets.slugs import is_change_name
 
 if TYPE_CHECKING:
     from cdd_agent.events.stream import Event
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tickets.store import Ticket, TicketStore
 
 QUOTE_HINT = "Put words that belong together in quotation marks."
@@ -119,7 +119,7 @@ def read_call(command: Command, words: Sequence[str]) -> SlashCall:
 def _split_flags(
     command: Command, words: Sequence[str]
 ) -> tuple[list[str], dict[str, bool | str]]:
-    """Return the arguments and the flags of a call. Raises `BadInput`."""
+    """Raises `BadInput`."""
     arguments: list[str] = []
     flags: dict[str, bool | str] = {}
     rest = iter(words)

@@ -15,8 +15,8 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.open_project import Project
-from cdd_agent.session import Session
+from cdd_agent.session.open_project import Project
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.run_outcome import how_to_serve
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.tickets.templates import create_page

@@ -5,12 +5,12 @@ trust them, or revoke it.
 from collections.abc import Iterator
 
 from cdd_agent.commands.slash_call import WrongUsage
+from cdd_agent.commands.trust_words import described
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
-from cdd_agent.open_project import Project, look_at_trust, trust_project
-from cdd_agent.trust import ProjectSetting
-from cdd_agent.trust_store import TrustStore
-from cdd_agent.trust_words import described
+from cdd_agent.session.open_project import Project, look_at_trust, trust_project
+from cdd_agent.trust.rules import ProjectSetting
+from cdd_agent.trust.store import TrustStore
 
 _NEXT_START = "Restart an open shell to use them there."
 
@@ -50,7 +50,6 @@ def _revoke(project: Project) -> Notice:
 def _describe_state(
     project: Project, settings: list[ProjectSetting], untrusted: list[ProjectSetting]
 ) -> Iterator[Notice]:
-    """Yield the settings in three groups: trusted, accepted for this run, left out."""
     accepted = project.trust.accepted
     trusted = [s for s in settings if s not in untrusted]
     once = [s for s in untrusted if s.digest in accepted]

@@ -7,10 +7,10 @@ from typing import Any
 from msgspec import to_builtins
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import read_mapping
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.writing import with_setting
-from cdd_agent.value_schemas import Schema, describe_values, find_schema
+from cdd_agent.values.guarded_yaml import read_mapping
+from cdd_agent.values.value_schemas import Schema, describe_values, find_schema
 
 NULL = "null"
 

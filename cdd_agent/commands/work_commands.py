@@ -9,7 +9,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.shell_events import ScreenAsked
 from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import in_lines
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 
 
 async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:

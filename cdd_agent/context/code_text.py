@@ -19,7 +19,7 @@ from cdd_agent.files.line_ranges import (
 from cdd_agent.files.notebooks import LARGEST_NOTEBOOK, find_hidden_lines, is_notebook
 from cdd_agent.files.text import decode_file, lines_of
 from cdd_agent.llm.token_estimates import estimate_tokens
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 
 LARGEST_IN_PART = 1_000_000
 """Bytes of a file that is shown in part."""
@@ -36,7 +36,6 @@ class ShownCode(Struct, frozen=True):
 
     path: str
     text: str
-    """The text of the prompt."""
     digest: str | None
     """The digest of the whole file."""
     lines: Ranges | None = None
@@ -180,7 +179,6 @@ class CodeText:
         return join_ranges(shown)
 
     def _close_gaps(self, ranges: Ranges) -> Ranges:
-        """Add the gaps between the ranges that are too small to be left out."""
         closed = list(
             join_ranges((first, min(last, self.count)) for first, last in ranges)
         )

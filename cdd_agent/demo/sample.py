@@ -14,9 +14,9 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
-from cdd_agent.open_project import open_project, trust_project
-from cdd_agent.secret_names import is_secret_name
+from cdd_agent.session.open_project import open_project, trust_project
 from cdd_agent.settings.reading import USER_CONFIG, VARIABLES, misspelt_variables
+from cdd_agent.text.secret_names import is_secret_name
 
 SLUG = "feature-monthly-report"
 _CONFIG = (

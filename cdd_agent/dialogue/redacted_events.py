@@ -6,7 +6,7 @@ from cdd_agent.events.action_events import ActionOutput
 from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
 from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.stream import Emit, Event, is_beside_the_turn
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 StreamedEvent = ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput
 
@@ -20,7 +20,6 @@ class RedactedEvents:
         self._redactor, self._emit = redactor, emit
         self._stream = redactor.stream()
         self._last_piece: StreamedEvent | None = None
-        """The last event whose text goes through the stream."""
 
     def emit(self, event: Event) -> None:
         if is_beside_the_turn():

@@ -13,9 +13,9 @@ from msgspec import Struct
 from cdd_agent.dialogue.turns import Added, Dialogue, Turn, extend_system
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.llm.port import BadAnswer, Message
-from cdd_agent.sanitize import fenced
-from cdd_agent.typed_values import WrongValue, parse_json, read
-from cdd_agent.value_schemas import schema_of
+from cdd_agent.text.sanitize import fenced
+from cdd_agent.values.typed_values import WrongValue, parse_json, read
+from cdd_agent.values.value_schemas import schema_of
 
 FENCE = "json"
 TRIES = 3

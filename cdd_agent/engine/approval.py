@@ -15,12 +15,13 @@ from typing import Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.approval_mode import ApprovalMode
+from cdd_agent.changes.accepted_changes import accepted_changes
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.changes.review import Review
 from cdd_agent.changes.targets import Protected
+from cdd_agent.engine.approval_mode import ApprovalMode
 from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import AcceptingAll, ChangesReviewed, Choice
 from cdd_agent.events.stream import Emit
@@ -96,7 +97,9 @@ async def ask_about(
         if answer.review.is_untouched:
             return answer, changes
         try:
-            accepted = await asyncio.to_thread(answer.review.changes, root, protected)
+            accepted = await asyncio.to_thread(
+                accepted_changes, answer.review, root, protected
+            )
         except ReplyRefused as refusal:
             review = replace(answer.review, problem=refusal.message)
         else:

@@ -15,7 +15,7 @@ from cdd_agent.engine.strength_summary import (
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.strength_events import Strength
 from cdd_agent.events.ticket_events import CriteriaShown, CriterionProof
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.store import Ticket
@@ -99,9 +99,6 @@ def _join(
 
 
 def _find_tests_made_green(run: SavedRun) -> Mapping[int, tuple[str, ...]]:
-    """Return, for each step, the tests that its check was the first to see pass: new
-    ones, and ones that failed before.
-    """
     baseline = run.record.baseline
     known = Reference()
     if baseline and baseline.tests:

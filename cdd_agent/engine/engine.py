@@ -72,7 +72,7 @@ from cdd_agent.git.commit import already_committed, settle_commits
 from cdd_agent.git.commit_git import CommitRefused
 from cdd_agent.git.restore import entry_now
 from cdd_agent.llm.port import ModelError, RateLimited
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.declared_files import (
     declare_files,
     describe_hidden,
@@ -241,7 +241,6 @@ class Engine(Struct):
                 await self._recover_step(number, execution)
 
     def _report_spec_gaps(self) -> None:
-        """Emit a warning about each missing part of the spec, if a step remains."""
         if self.run.next_step is None:
             return
         source = self.run.ticket.shown(self.run.ticket.spec_path)
@@ -250,7 +249,6 @@ class Engine(Struct):
             self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_INCOMPLETE))
 
     def _report_findings(self) -> None:
-        """Emit the warnings about the text of spec and plan, if a step remains."""
         if self.run.next_step is None:
             return
         for notice in spec_notices(self.run.ticket):
@@ -262,9 +260,6 @@ class Engine(Struct):
         self._report_hidden_files(source)
 
     def _report_hidden_files(self, source: str) -> None:
-        """Emit a warning about each file that a remaining step declares and that its
-        model will not see.
-        """
         run, root = self.run, self.run.record.root
         hidden = HiddenFiles(root, allowed=run.record.choices.pinned)
         for step in run.plan.steps:
@@ -323,7 +318,6 @@ class Engine(Struct):
         run.save(run.state.restore(number))
 
     def _wait_for_user(self, why: CddError, kind: NoticeKind) -> None:
-        """Stop the run before it begins."""
         self.stopped_by = why
         self.run.emit(Notice(why.message, Tone.WARNING, kind=kind))
         self.run.emit(Notice(why.hint))
@@ -401,7 +395,6 @@ class Engine(Struct):
             number += 1
 
     def _report_saved_work(self, step: PlanStep, number: int) -> None:
-        """Report that an interrupted step continues from work that was paid for."""
         if number != self.run.state.step(step.number).last_attempt:
             return
         saved = self.run.find_saved_work(step)
@@ -470,9 +463,6 @@ class Engine(Struct):
             self.run.emit(back)
 
     def _reinstate_failures(self) -> None:
-        """Write the files of failed steps again if their next attempt got no reply, so
-        that the user sees what failed.
-        """
         for number, failed in self.failed_steps.items():
             now = self.run.state.step(number)
             is_unchanged = now.attempts == failed.execution.attempts
@@ -490,7 +480,6 @@ class Engine(Struct):
         self.failed_steps.clear()
 
     def _report_step(self, step: PlanStep) -> None:
-        """Emit the state of a step after it ran."""
         finished = StepFinished.from_run(step, self.run.plan, self.run.state)
         is_reinstated = self.run.state.step(step.number).open_attempt > 0
         self.run.emit(replace(finished, is_earlier_failure=is_reinstated))
@@ -590,7 +579,6 @@ class Engine(Struct):
         self.run.emit(await self.ended())
 
     async def _run_in_order(self, attempts: int) -> None:
-        """Run the remaining steps one after the other, until one is not over."""
         while True:
             step = self.run.next_step
             if step is None:
@@ -901,7 +889,6 @@ class Engine(Struct):
         outcome: AttemptOutcome,
         committed: StepCommitted | None,
     ) -> ExecutionState:
-        """Return the state after an attempt that ended by itself."""
         files = self.run.ledger.net([attempt]).files
         redactor, state, now = self.run.record.redactor, self.run.state, self.clock()
         evidence = self._redacted_evidence(outcome)
@@ -1030,16 +1017,14 @@ def _tone_of(kind: NoticeKind) -> Tone:
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:
-    """Return the plan. Raises `BadInput` if it cannot run."""
+    """Raises `BadInput` if it cannot run."""
     plan = _read_plan(ticket)
     runner.check_commands(plan)
     return plan
 
 
 def _read_plan(ticket: Ticket) -> ImplementationPlan:
-    """Return the plan. Raises `BadInput` if it cannot be read or its steps have no
-    order.
-    """
+    """Raises `BadInput` if it cannot be read or its steps have no order."""
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     return plan

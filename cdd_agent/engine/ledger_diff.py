@@ -85,7 +85,6 @@ async def diff_changes(
 
 
 def _has_both(change: NetChange, contents: Contents) -> bool:
-    """True if the content before the change and the one after it are known."""
     entries = (change.before, change.after)
     return all(entry is None or entry.content in contents.places for entry in entries)
 
@@ -96,7 +95,6 @@ def _is_link(version: tuple[Path, TreeEntry | None]) -> bool:
 
 
 def _git(place: Path) -> Git:
-    """A git that reads no repository's settings."""
     return Git(place, {"GIT_DIR": str(place / "none")})
 
 
@@ -118,7 +116,6 @@ def _write_as_utf8(path: PurePosixPath, folder: Path, charsets: Charsets) -> Non
 
 
 def _read_small(place: Path) -> bytes | None:
-    """The content of a regular file that is not too large to be decoded."""
     if place.is_symlink() or not place.is_file():
         return None
     return place.read_bytes() if place.stat().st_size <= LARGEST_DECODED else None

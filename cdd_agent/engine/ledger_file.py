@@ -2,7 +2,7 @@
 
 `.cdd/runs/SLUG/step-02/ledger.jsonl` says what the attempts at a step changed, and what
 caused each change. The first line names the version of the format. Each other line is
-an `Entry` as JSON. docs/ledger.md describes it.
+an `Entry` as JSON. docs/reference/ledger.md describes it.
 """
 
 from __future__ import annotations
@@ -207,7 +207,6 @@ def encode_ledger(entries: Iterable[Entry]) -> bytes:
 
 
 def _encode(entry: Entry) -> bytes:
-    """Return the line of an entry."""
     others = tuple(
         msgspec.structs.replace(change, path=name_in_json(change.path))
         for change in entry.others
@@ -216,7 +215,7 @@ def _encode(entry: Entry) -> bytes:
 
 
 def _decode(line: bytes) -> Entry:
-    """Read a line. Raises `ValueError` for one that is no entry."""
+    """Raises `ValueError` for one that is no entry."""
     entry = msgspec.json.decode(line, type=Entry)
     others = tuple(
         msgspec.structs.replace(change, path=path_of_name(change.path))
@@ -227,7 +226,6 @@ def _decode(line: bytes) -> Entry:
 
 
 def _times(place: Path) -> Iterator[str]:
-    """Yield the moment after the last one that a ledger has."""
     times = [match.decode() for match in _TIME.findall(read_ledger(place))]
     if times:
         last = max(times)
@@ -260,7 +258,6 @@ def expect_inside(paths: Iterable[str]) -> None:
 
 
 def _remove_torn_line(file: FileIO) -> None:
-    """Go to the end of the last complete line, and cut what follows it."""
     size = file.seek(0, os.SEEK_END)
     end = size
     while end:

@@ -26,13 +26,15 @@ from cdd_agent.tickets.state import (
     StateUnreadable,
     add_missing_identities,
     edited_steps,
-    load_state,
     match_state,
     new_state,
     next_step_number,
+    renumbered_steps,
+)
+from cdd_agent.tickets.state_file import (
+    load_state,
     read_state,
     read_state_file,
-    renumbered_steps,
     save_state,
 )
 from cdd_agent.tickets.status import RunStatus, StepStatus

@@ -37,7 +37,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import NotWritten, remove, remove_folder
 from cdd_agent.files.json_file import STAMP
 from cdd_agent.git.restore import entry_now
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.slugs import name_change
 
 FOLDER = ".changes"

@@ -204,7 +204,7 @@ def _restorer(change: OutsideChange) -> Restorer:
 
 
 def _plan_undo(change: OutsideChange) -> RestorePlan:
-    """Return the files to restore. Raises `BadInput` if a saved content is gone."""
+    """Raises `BadInput` if a saved content is gone."""
     try:
         return _restorer(change).plan_undo()
     except CheckpointGone as error:
@@ -218,7 +218,7 @@ def _plan_undo(change: OutsideChange) -> RestorePlan:
 
 @contextmanager
 def _held(change: OutsideChange) -> Iterator[None]:
-    """Hold a change while it is undone. Raises `TicketTaken` if it is under way."""
+    """Raises `TicketTaken` if it is under way."""
     lock = change.take_lock()
     try:
         yield

@@ -61,7 +61,6 @@ class PrivateTree(Struct, frozen=True):
     """A copy of a project's files that is ready for checks."""
 
     root: Path
-    """The project in the copy."""
     top: Path
     """The top folder of the copy: that of the repository, if there is one."""
     folder: Path
@@ -149,7 +148,6 @@ def _begin(root: Path) -> _Place:
 
 @contextmanager
 def _exclusive(parent: Path) -> Iterator[None]:
-    """Let one process at a time begin or remove trees."""
     with FileLock(parent / _LOCK):
         yield
 

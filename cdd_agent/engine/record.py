@@ -45,7 +45,8 @@
 Other modules keep more there: plans and the Planner's notes (`agents/plan_desk.py`,
 `planning_notes.py`), edited steps (`agents/step_editing.py`), the conversation about
 the spec (`agents/spec_notes.py`), the whereabouts and trees of runs (`whereabouts.py`,
-`travel`), and what comes from a cluster (`cluster`). docs/run-record.md has them all.
+`travel`), and what comes from a cluster (`cluster`). docs/reference/record.md lists
+them all.
 
 A step's folder has the step's first number; it stays when steps are renumbered. An
 attempt's folder belongs to `attempt.py`. What an attempt replaced stays in the record
@@ -79,9 +80,9 @@ from cdd_agent.files.atomic import (
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.json_file import JsonFile, read_text, set_aside, stamp, write_text
 from cdd_agent.files.paths import expect_no_link_out
-from cdd_agent.redaction import Redactor
+from cdd_agent.files.user_key import sign
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.user_key import sign
 from cdd_agent.verification.baseline import Baseline
 from cdd_agent.verification.check_run import CheckRun, remove_abandoned
 
@@ -221,7 +222,6 @@ class RunRecord(Struct, frozen=True):
         replace(baseline, runs=runs).save(self._baseline)
 
     def save_baseline_output(self, run: CheckRun) -> None:
-        """Add the output of a check to those before it."""
         path = self.folder / "baseline.txt"
         earlier = read_text(path) or ""
         output = self.redactor.redact(f"$ {run.command}\n{run.output}")

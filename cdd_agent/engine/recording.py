@@ -9,7 +9,7 @@ from cdd_agent.dialogue.redacted_events import RedactedEvents
 from cdd_agent.engine.log import RunLog
 from cdd_agent.errors import CddError
 from cdd_agent.events.stream import Emit, Event
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 
 class Recorder(RedactedEvents):

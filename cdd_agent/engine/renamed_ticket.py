@@ -32,13 +32,10 @@ from cdd_agent.engine.whereabouts import (
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.files.atomic import read_bytes, remove, sync_folder
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import waited_for
-from cdd_agent.tickets.state import (
-    StateUnreadable,
-    read_state,
-    save_state,
-)
+from cdd_agent.tickets.state import StateUnreadable
+from cdd_agent.tickets.state_file import read_state, save_state
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 _OF_LOCK = {"lock", "holder.json"}

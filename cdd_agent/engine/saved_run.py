@@ -7,9 +7,10 @@ from typing import Self
 from msgspec import Struct
 
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.state import ExecutionState, load_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 
 

@@ -57,9 +57,9 @@ from cdd_agent.events.stream import Emit, Event
 from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, StepStatus
-from cdd_agent.work_clock import WorkClock
 
 if TYPE_CHECKING:
     from cdd_agent.engine.engine import Engine
@@ -101,7 +101,6 @@ class SideBySide(Struct):
     _remaining: dict[int, int] = field(default_factory=dict)
     """The remaining attempts of each step."""
     _sweeping: set[asyncio.Task[None]] = field(default_factory=set)
-    """Tasks that remove side trees."""
     _is_stopping: bool = False
     """True if no further step begins."""
     _stopped_by: CddError | None = None
@@ -143,7 +142,6 @@ class SideBySide(Struct):
         self.engine.stopped_by = self._stopped_by
 
     def _begin(self) -> None:
-        """Begin every step that can begin now."""
         order = [step.number for step in self.engine.run.plan.order()]
         if self._waiting and not self._joining:
             number = min(self._waiting, key=order.index)
@@ -342,9 +340,6 @@ class SideBySide(Struct):
         self._joining[asyncio.create_task(self._carry_out(number))] = number
 
     async def _carry_out(self, number: int) -> None:
-        """Carry out a step in the user's tree, from its saved reply if it was attempted
-        in a side tree.
-        """
         run, engine = self.engine.run, self.engine
         step = next(step for step in run.plan.steps if step.number == number)
         failed = self._failed.pop(number, None)
@@ -399,9 +394,6 @@ class SideBySide(Struct):
         await self._known_base()
 
     def _set_apart(self, step: PlanStep) -> None:
-        """Restore a step that failed in the user's tree, to make room for the other
-        steps.
-        """
         run, number = self.engine.run, step.number
         now = run.state.step(number)
         attempt = run.attempt(number, now.attempts)

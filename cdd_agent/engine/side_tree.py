@@ -59,7 +59,6 @@ class SideTrees(Struct):
     """The side trees of one run."""
 
     record: RunRecord
-    """The record of the run in the user's tree."""
     ledger: Ledger
     trees: Trees
     head: str

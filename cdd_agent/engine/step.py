@@ -184,7 +184,6 @@ class StepRunner(Struct, frozen=True):
     def _judge_again(
         self, command: str, steps: Sequence[PlanStep], commands: CommandRunner
     ) -> Check | None:
-        """Return the check with this command as another runner would start it."""
         checks = [*project_checks(self.test_command, commands)]
         for step in steps:
             checks += checks_for(step, self.test_command, commands)
@@ -285,7 +284,6 @@ class StepRunner(Struct, frozen=True):
         return replace(outcome, detail="\n\n".join((outcome.detail, *more)))
 
     async def _report_changes(self, transaction: StepTransaction) -> None:
-        """Emit which files the attempt has written, if any."""
         step, changes = transaction.step, transaction.changes
         if not changes.changes:
             return
@@ -426,7 +424,6 @@ class StepRunner(Struct, frozen=True):
     async def _request(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
     ) -> tuple[Message, ...]:
-        """Make the step's prompt, save what it shows, and return its messages."""
         transaction, attempt = tools.transaction, tools.transaction.attempt
         window = dialogue.model.window
         tools_share: tuple[PromptShare, ...] = ()
@@ -476,7 +473,6 @@ def _why_without_tools(error: RequestRejected) -> str:
 
 
 def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutcome:
-    """Return the outcome of an attempt whose reply was refused."""
     changes, by_user = transaction.changes, transaction.told
     if isinstance(refusal, ChangesRefused):
         why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")

@@ -105,7 +105,7 @@ async def expect_commit(
 async def commit_step(
     root: Path, step: PlanStep, touched: Sequence[str], message: CommitMessage
 ) -> CommittedFiles:
-    """Commit the files that a step touched. Raises `CommitRefused`."""
+    """Raises `CommitRefused`."""
     declared: DeclaredFiles = declare_files(root, step)
     places = {path: without_links(root, path) for path in touched}
     is_declared = {place for path, place in places.items() if declared.covers(path)}

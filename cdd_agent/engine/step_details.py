@@ -10,7 +10,7 @@ from cdd_agent.engine.saved_run import SavedRun
 from cdd_agent.errors import BadInput
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.files.json_file import read_text
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import StepExecution
 from cdd_agent.tickets.store import Ticket
@@ -45,7 +45,6 @@ class AttemptDetails(Struct, frozen=True):
     failure: str
     diff: str
     output: str
-    """The output of its checks."""
     tests: tuple[SeenTest, ...]
     """The most important ones first."""
 
@@ -58,7 +57,6 @@ class StepDetails(Struct, frozen=True):
     view: StepSummary
     attempts: tuple[AttemptDetails, ...]
     depends_on: tuple[str, ...] = ()
-    """The labels of the steps that it depends on."""
 
     @property
     def diff(self) -> str:
@@ -110,7 +108,6 @@ def _read_attempt(
 def _read_tests(
     attempt: Attempt, run: SavedRun, step: StepExecution
 ) -> tuple[SeenTest, ...]:
-    """Return the tests in an attempt's checks, each with its earlier result."""
     tests = attempt.tests
     if tests is None:
         return ()

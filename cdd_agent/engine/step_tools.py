@@ -53,7 +53,7 @@ from cdd_agent.tools.read_only import (
     ReadFileTool,
     read_only_tools,
 )
-from cdd_agent.typed_values import WrongValue, read_json
+from cdd_agent.values.typed_values import WrongValue, read_json
 
 _LONGEST_REFUSAL = 300
 """Characters of a refused call and its reason, when both are repeated for the model."""

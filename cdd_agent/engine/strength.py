@@ -99,8 +99,6 @@ class StrengthMeter(Struct, frozen=True):
 
 
 class _Measuring(Struct, frozen=True):
-    """One measurement."""
-
     meter: StrengthMeter
     subject: Subject
     summary: StrengthSummary
@@ -225,7 +223,6 @@ class _Measuring(Struct, frozen=True):
         tree: PrivateTree,
         commands: CommandRunner,
     ) -> TriedFault:
-        """Run the checks with the fault, until one notices it."""
         path = PurePosixPath(fault.path)
         place = tree.root / path
         charsets = Charsets(tree.root)
@@ -272,7 +269,7 @@ class _Measuring(Struct, frozen=True):
 
 
 def _write(place: Path, data: bytes) -> None:
-    """Write a file of the copy; its permissions stay. Raises `BadInput`."""
+    """Raises `BadInput`."""
     try:
         place.write_bytes(data)
     except OSError as error:

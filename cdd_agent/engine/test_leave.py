@@ -15,9 +15,9 @@ from cdd_agent.events.question_events import Choice, LostTest, TestLossProposed
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.json_file import JsonFile
 from cdd_agent.frontend import Frontend, NobodyHere
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.permissions import REMOVES_TESTS
-from cdd_agent.work_clock import WorkClock
 
 _NAME = "test-leave.json"
 _NAMED_IN_HINT = 3
@@ -67,7 +67,6 @@ class TestLeave(Struct):
         return frozenset()
 
     def _load_allowed(self) -> frozenset[str]:
-        """Return the tests that the user let this step lose, in all its attempts."""
         allowed: set[str] = set()
         for file in self.attempt.folder.parent.glob(f"attempt-*/{_NAME}"):
             answer = _Answer.load(file)

@@ -45,7 +45,6 @@ class TreeComparison(Struct, frozen=True):
     """
 
     commands: CommandRunner
-    """Runs commands in the run's own tree."""
     limit: float
     """Seconds for a check."""
     emit: Emit
@@ -90,7 +89,6 @@ class TreeComparison(Struct, frozen=True):
 
 
 def _by_mention(paths: Iterable[str], output: str) -> list[str]:
-    """Return the paths, those that an output mentions first."""
     return sorted(paths, key=lambda path: Path(path).name not in output)
 
 
@@ -101,7 +99,6 @@ def _has_failed(run: CheckRun) -> bool:
 
 
 def _find_fixed(run: CheckRun, there: CheckRun) -> list[str]:
-    """Return the tests that failed and do not fail there."""
     if run.tests is None or there.tests is None:
         return []
     passed = set(there.tests.having(Result.PASSED))

@@ -184,7 +184,6 @@ class Undoing(Struct, frozen=True):
         )
 
     def _ledger_of(self, steps: Sequence[StepExecution]) -> LedgerFile:
-        """Return the ledger that has the undo of these steps."""
         return self.run.record.attempt(steps[0].folder, 1).ledger
 
     async def _redo(self, undo: Undo) -> StepsRedone:
@@ -239,9 +238,6 @@ class Undoing(Struct, frozen=True):
         return tuple(map(self._label, steps))
 
     def _is_unknown(self, step: StepExecution) -> bool:
-        """True if the step changed files and the ledger does not have their old
-        contents.
-        """
         attempts = self.run.remaining_attempts(step)
         is_known = any(attempt.entries for attempt in attempts)
         return not is_known and step.files != NO_FILES

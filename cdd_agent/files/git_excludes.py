@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cdd_agent.files.regular_files import read_small
-from cdd_agent.user_folders import git_config_folder, home_folder
+from cdd_agent.settings.user_folders import git_config_folder, home_folder
 
 _LARGEST = 100_000
 """Bytes of a settings file."""

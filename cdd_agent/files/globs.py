@@ -116,7 +116,6 @@ def escape_sets(pattern: str) -> str:
 
 
 def _split(glob: str) -> list[list[str]]:
-    """Return for each name the regular expressions between its stars."""
     names = [[""]]
     end = 0
     while end < len(glob):

@@ -70,7 +70,6 @@ def _expect_inside(root: Path, path: PurePosixPath, text: str) -> None:
 def _spell(
     root: Path, path: PurePosixPath, given_up: Collection[str] = ()
 ) -> PurePosixPath:
-    """Return a path with the names that its entries have on the disk."""
     unused = [PurePosixPath(given) for given in given_up]
     spelled = PurePosixPath()
     for name in path.parts:

@@ -296,7 +296,6 @@ def _take_lines(path: PurePosixPath, text: str, lines: _Range) -> str:
 
 
 def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:
-    """Return the text of a large file, decoded in pieces like its beginning."""
     codec = beginning.encoding.codec
     errors = "replace"
     if codec in ("ascii", "utf-8"):
@@ -306,7 +305,7 @@ def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:
 
 
 def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
-    """Read this many lines. Raises `SourceUnreadable`."""
+    """Raises `SourceUnreadable`."""
     skipped = scanned = 0
     piece = ""
     while skipped < count:
@@ -364,7 +363,6 @@ def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
 
 
 def _alike(root: Path, path: PurePosixPath) -> str:
-    """Return a hint at a file with the same name elsewhere, or with a similar name."""
     entries = list(islice(walk(root), _CANDIDATES))
     names = {entry.name for entry in entries}
     close = {name for name in names if name.casefold() == path.name.casefold()}

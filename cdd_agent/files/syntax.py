@@ -11,7 +11,7 @@ import tomli
 import yaml
 
 from cdd_agent.files.kinds import FileKind
-from cdd_agent.guarded_yaml import GuardedLoader
+from cdd_agent.values.guarded_yaml import GuardedLoader
 
 _LARGEST = 5_000_000
 """Characters of a text that is checked."""

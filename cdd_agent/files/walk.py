@@ -15,7 +15,7 @@ from cdd_agent.files.hidden_from_models import (
 )
 from cdd_agent.files.ignore import IgnoreRules
 from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_above
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 
 class Kind(StrEnum):
@@ -147,7 +147,6 @@ def _select(
     prefix: str,
     on_hidden: OnHidden | None,
 ) -> Iterator[WalkEntry]:
-    """Yield the items that are not ignored."""
     for item in items:
         path = prefix + item.name
         kind = _find_kind(item)
@@ -165,7 +164,6 @@ def _select(
 def _report_hidden(
     path: str, kind: Kind, lists: FolderLists, rules: IgnoreRules, on_hidden: OnHidden
 ) -> None:
-    """Report an ignored entry if it is hidden from models."""
     if lists.is_for_models(rules):
         on_hidden(HiddenFile(path, explain_list(rules.name)))
     elif kind is not Kind.FOLDER and is_secret_path(path):

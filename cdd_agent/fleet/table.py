@@ -12,7 +12,7 @@ from cdd_agent.cost import Cost
 from cdd_agent.events.notices import Tone
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.llm.budget import Limit
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import remarks_on
 
 _SIGNS = {

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 CONFIG = (
     "core.fsmonitor=false",

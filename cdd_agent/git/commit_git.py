@@ -16,7 +16,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
 from cdd_agent.git.diff import Change, read_raw
 from cdd_agent.process.run import CommandResult
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 SECONDS = 120.0
 """Limit of one git command. A filter may upload files, and the user may have to type a

@@ -8,7 +8,7 @@ import re
 
 from msgspec import Struct
 
-from cdd_agent.sanitize import CONTROL_CHARACTERS
+from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
 _SUBJECT = 72
 """Characters of a subject that every tool shows whole."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cdd_agent.files.regular_files import git_folder
 from cdd_agent.git.command import Git, GitUnusable
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import waited_for
 
 LIST_INDEX = ("ls-files", "--stage", "-v", "-z")
@@ -37,7 +37,6 @@ class IndexView(Struct, frozen=True):
     """
 
     submodules: Mapping[str, str]
-    """The commit to which each submodule points in the index."""
     skipped: frozenset[str]
     """Files with the `skip-worktree` flag. In a sparse checkout most of them are not on
     the disk.

@@ -23,8 +23,8 @@ from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
 from cdd_agent.process.run import CommandResult
-from cdd_agent.redaction import Redactor
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _PROTOCOLS = "file:git:http:https:ssh"
 """Protocols that run no program named by the address."""
@@ -69,7 +69,6 @@ class Address(Struct, frozen=True):
     """The address of a remote."""
 
     name: str
-    """The name or address that the user gave."""
     fetch: str
     push: str
     settings: tuple[tuple[str, str], ...] = ()
@@ -104,7 +103,6 @@ async def address_of(repository: Repository | None, name: str) -> Address:
         raise BadInput(f"Unknown remote {name!r}", hint=hint)
 
     def resolve(url: str) -> str:
-        """Return a path as an absolute path, and an address unchanged."""
         before, colon, _ = url.partition(":")
         is_path = (not colon or "/" in before) and not url.startswith(known.shorthands)
         return str((top / url).resolve()) if is_path else url
@@ -119,8 +117,6 @@ def _is_address(name: str) -> bool:
 
 
 class _Remotes(Struct):
-    """The remotes that a repository configures."""
-
     urls: dict[str, str] = field(default_factory=dict)
     push_urls: dict[str, str] = field(default_factory=dict)
     settings: list[tuple[str, str]] = field(default_factory=list)
@@ -344,7 +340,6 @@ class Remote(Struct, frozen=True):
     async def _speak(
         self, *words: str, git: Git | None = None, codes: tuple[int, ...] = (0,)
     ) -> CommandResult:
-        """Run a git command that contacts the remote."""
         git = git or self.git
         env = {
             "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
@@ -384,7 +379,6 @@ def _size(folder: Path) -> int:
 
 
 def _move(path: Path, target: Path) -> None:
-    """Move a file completely or not at all, also to another disk."""
     try:
         path.replace(target)
     except OSError:

@@ -15,7 +15,7 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.regular_files import git_folder, read_small
 from cdd_agent.git.command import Git
 from cdd_agent.process.run import CommandResult
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 
 class Repository(Struct, frozen=True):

@@ -233,7 +233,6 @@ class _Restorer(Struct, frozen=True):
         return _Fate.RESTORED
 
     def _restore_edited(self, change: Change) -> _Fate:
-        """Restore a file that is not in the state after the change."""
         root, place, before = self.root, self.root / change.path, change.before
         if (
             before is None
@@ -327,7 +326,7 @@ def _numbered(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _read_chunks(place: Path) -> Iterator[bytes]:
-    """Yield the content of a regular file in pieces. Raises `NotRead`."""
+    """Raises `NotRead`."""
     try:
         with open_file(place) as file:
             yield from iter(lambda: file.read(_CHUNK), b"")
@@ -336,13 +335,11 @@ def _read_chunks(place: Path) -> Iterator[bytes]:
 
 
 def _is_mergeable(change: Change) -> bool:
-    """True if the file is a regular one before and after the change."""
     entries = (change.before, change.after)
     return all(entry and entry.mode in (PLAIN, EXECUTABLE) for entry in entries)
 
 
 def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _Fate:
-    """Restore permissions that git does not know."""
     current = stat.S_IMODE(place.lstat().st_mode)
     if _is_like(current, before):
         return _Fate.WAS_SO

@@ -50,7 +50,7 @@ from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import USUAL_PERMISSIONS
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
 
 T = TypeVar("T")
@@ -454,7 +454,6 @@ class Snapshots(Struct):
         return entries
 
     async def ignored_by(self, tree: str, paths: Sequence[str]) -> set[str]:
-        """Return those of these paths that the ignore files of a tree are about."""
         how = ("check-ignore", "-z", "--stdin", "--no-index")
         target = self.folder / "listed"
         if tree == self._listed:
@@ -554,7 +553,6 @@ class Snapshots(Struct):
         return (await self.git(*words, stdin=self.input(()))).stdout.strip()
 
     async def _list(self, tree: str) -> None:
-        """Learn the files of the tree that the index has now."""
         if tree == self._listed:
             return
         listed = self.folder / "listed"
@@ -573,7 +571,6 @@ class Snapshots(Struct):
         return [path for path in missing if _is_own_file(self.root, path)]
 
     def _note(self, tree: str, unseen: set[str], modes: Mapping[str, int]) -> Snapshot:
-        """Add to a tree what git does not know of the files."""
         also = {
             path
             for path in self._asked
@@ -603,7 +600,6 @@ class Snapshots(Struct):
         )
 
     def _modes(self, files: Mapping[str, str]) -> dict[str, int]:
-        """Return the unusual permissions of files, which have git's modes."""
         modes, root, lstat = {}, f"{self.root}/", os.lstat
         for path, kind in files.items():
             if kind in (LINK, REPOSITORY):
@@ -667,7 +663,6 @@ def names_in(listed: Path) -> Iterator[str]:
 
 
 def _prepare(folder: Path, repository: Repository | None) -> Path:
-    """Write the private settings; return the index to use."""
     remove_leftovers(folder / "info")
     contents = {
         "attributes": _ATTRIBUTES,
@@ -745,9 +740,6 @@ def _read_errors(stderr: str) -> _Errors:
 
 
 def _is_own_file(root: Path, path: str) -> bool:
-    """True if it is a readable file or link that is neither behind a link nor in a
-    repository within the project.
-    """
     place = root / path
     if ".." in place.parts or not place.is_relative_to(root):
         return False

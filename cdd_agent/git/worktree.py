@@ -15,7 +15,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _USERS_VARIABLES = (
     *(

@@ -7,7 +7,6 @@ from msgspec import Struct, convert
 from msgspec.structs import asdict
 
 from cdd_agent.errors import BadInput, CddError
-from cdd_agent.extensions import Extensions, require_type
 from cdd_agent.llm.failures import Listener
 from cdd_agent.llm.model_adapter import ModelAdapter
 from cdd_agent.llm.options import ModelOptions
@@ -20,6 +19,7 @@ from cdd_agent.llm.port import (
     Price,
     Request,
 )
+from cdd_agent.settings.extensions import Extensions, require_type
 
 _Value = TypeVar("_Value")
 _ADAPTERS = Extensions("cdd_agent.model_adapters", "model adapter")

@@ -220,7 +220,6 @@ class Budgeted(ModelWrapper):
             return await self._ask(call, measure)
 
     async def _ask(self, call: "_Call", on_event: OnEvent) -> Done:
-        """Make a call, and count it whatever becomes of it."""
         reported: Usage | None = None
         is_lost = True
         try:
@@ -274,14 +273,12 @@ class _Call(Struct):
 
     @property
     def worst(self) -> Usage:
-        """The most that the call can take before its reply is stopped."""
         usage = Usage(self.prompt_tokens, CEILING, estimated=True)
         if self.price is None:
             return usage
         return replace(usage, usd=self.price.highest_cost_of(usage))
 
     def usage_of(self, reported: Usage | None) -> Usage:
-        """Return the provider's counts that can be true, else the estimate."""
         if reported is None:
             return self.estimate
         usage = believable_usage(reported, self.estimate, self.request)

@@ -171,7 +171,6 @@ class LitellmModel:
         return arguments
 
     def _settings(self) -> dict[str, Any]:
-        """Return the user's options in litellm's words, which fit all providers."""
         options, known = self.options, self._known
         settings: dict[str, Any] = {}
         if options.effort:
@@ -187,9 +186,6 @@ class LitellmModel:
         return settings
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
-        """Return the messages, with the data that this model sent with its calls, or
-        with each message if its thoughts are in the text.
-        """
         messages = []
         signed_ids: dict[str, str] = {}
         for message in request.messages:
@@ -334,9 +330,7 @@ def _has_content(piece: dict[str, Any]) -> bool:
 
 
 def _cleaned(piece: dict[str, Any]) -> dict[str, Any]:
-    """Return a piece of litellm's as a piece of chat completions. Raises `ServerFailed`
-    if it reports a failure.
-    """
+    """Raises `ServerFailed` if it reports a failure."""
     if failure := find_failure(piece):
         raise ServerFailed(failure)
     # from litellm's table, not from the provider

@@ -59,7 +59,6 @@ class LocalServer(Struct, frozen=True):
     name: str
     api_base: str
     models: tuple[str, ...]
-    """The server's names for them."""
 
 
 async def find_local_servers(

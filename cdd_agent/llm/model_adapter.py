@@ -30,7 +30,6 @@ class ModelAdapter(ABC):
     """Makes models for the model strings that it claims."""
 
     name: str
-    """The name of the adapter in messages."""
 
     @abstractmethod
     def claims(self, model: str) -> bool:

@@ -19,7 +19,7 @@ from cdd_agent.llm.port import ConnectionFailed, ModelError
 from cdd_agent.llm.providers import Endpoint, Speaks, endpoint_of
 from cdd_agent.network.keys import Key
 from cdd_agent.network.web_address import is_local_server, web_address
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 PATIENCE = 4.0
 """Seconds for one request."""
@@ -180,7 +180,6 @@ def _headers(endpoint: Endpoint, key: Key) -> Mapping[str, str]:
 
 
 def _bare(name: str) -> str:
-    """Google puts the name of its collection before the names of its models."""
     return name.removeprefix("models/")
 
 

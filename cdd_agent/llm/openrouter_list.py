@@ -25,7 +25,7 @@ from cdd_agent.llm.fetched_json import LONGEST_DOCUMENT, fetch_json
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.port import Price
 from cdd_agent.llm.providers import Endpoint
-from cdd_agent.user_folders import cache_folder
+from cdd_agent.settings.user_folders import cache_folder
 
 _A_DAY, _AN_HOUR = 86_400.0, 3_600.0
 _KEPT_FIELDS = (
@@ -100,7 +100,6 @@ class OpenRouterList(Struct, frozen=True):
 
 
 def _facts_in(entry: dict[str, Any], facts: KnownModel) -> KnownModel:
-    """Each fact counts only if it has the right form."""
     provider = as_dict(entry.get("top_provider"))
     window = as_window(provider.get("context_length"))
     window = window or as_window(entry.get("context_length"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import field
 
-from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.values.partly_shown import PartlyShown
 
 
 class Effort(StrEnum):

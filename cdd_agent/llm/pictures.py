@@ -50,7 +50,6 @@ def media_type(data: bytes) -> str | None:
 
 
 def is_meant_as_picture(name: str) -> bool:
-    """True if the name of a file is that of a picture."""
     return PurePosixPath(name.replace("\\", "/")).suffix.lower() in _SUFFIXES
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.cost import Cost
 from cdd_agent.errors import CddError, ExitCode
-from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.values.partly_shown import PartlyShown
 
 
 class ToolDefinition(Struct, frozen=True):
@@ -44,7 +44,6 @@ class Picture(PartlyShown, frozen=True):
     """A picture in a message of the user (`pictures.py`)."""
 
     name: str
-    """The name of the file."""
     media_type: str
     """Such as `image/png`."""
     width: int
@@ -61,9 +60,7 @@ class Message(Struct, frozen=True):
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
-    """The calls of an assistant's message."""
     tool_call_id: str | None = None
-    """The call that a tool's message answers."""
     provider_data: ProviderData | None = None
     """Only in an assistant's message."""
     pictures: tuple[Picture, ...] = ()

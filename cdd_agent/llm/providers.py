@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.server_keys import key_of_server
-from cdd_agent.model_names import provider_of
 from cdd_agent.network.keys import Key, clean_key, is_sendable, key_header
 from cdd_agent.network.web_address import web_address
-from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.settings.model_names import provider_of
+from cdd_agent.values.partly_shown import PartlyShown
 
 
 class Speaks(StrEnum):
@@ -286,7 +286,6 @@ def _uses_responses(names: re.Pattern[str], model: str, base: str) -> bool:
 
 
 def _find_key(provider: Provider, variables: Mapping[str, str]) -> tuple[str, Key]:
-    """Return the first key and its variable; without a key, the usual variable."""
     for variable in provider.keys:
         key = clean_key(variables.get(variable, ""))
         if key.text:

@@ -5,7 +5,7 @@ markup and control characters.
 import re
 
 from cdd_agent.llm.web_page import is_web_page, page_text
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 LONGEST_QUOTE = 300
 """Characters of a server's text in a message."""

@@ -18,7 +18,7 @@ from cdd_agent.llm.request_comparison import as_recorded
 from cdd_agent.llm.script_file import append_call
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
 from cdd_agent.llm.wrapper import ModelWrapper
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 
 class RecordingModel(ModelWrapper):
@@ -62,7 +62,6 @@ class RecordingModel(ModelWrapper):
         return done
 
     def _redact(self, events: list[TimedEvent]) -> list[TimedEvent]:
-        """Return the events without secrets, which can lie across two pieces."""
         redacted: list[TimedEvent] = []
         stream = self._redactor.stream()
         kind: type[TextDelta | ThoughtDelta] = TextDelta

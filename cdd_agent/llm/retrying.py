@@ -122,9 +122,7 @@ class Retrying(ModelWrapper):
             await self._clock.sleep(min(remaining, 1.0))
 
     async def _wait_with_others(self, on_event: OnEvent) -> None:
-        """Wait as long as the provider asked any of the processes to, and a little
-        longer by chance. Raises `RateLimited` if that is too long.
-        """
+        """Raises `RateLimited` if that is too long."""
         while self._shared is not None:
             until, reason = self._shared.until
             remaining = until - self._clock.now().timestamp()
@@ -137,7 +135,6 @@ class Retrying(ModelWrapper):
             await self._wait(remaining + self._clock.chance(), reason, on_event)
 
     def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
-        """Return the error with a hint that says when to come back."""
         when = f"It failed {calls} times. Try again in a few minutes."
         if error.retry_after:
             # an adapter of another package may say anything

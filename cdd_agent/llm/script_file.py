@@ -12,7 +12,6 @@ from msgspec import Meta, Struct, to_builtins
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import append_line
-from cdd_agent.guarded_yaml import decode, read_mapping
 from cdd_agent.llm.port import (
     AuthenticationFailed,
     BadAnswer,
@@ -36,7 +35,8 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
-from cdd_agent.typed_values import RuleBroken, WrongValue, read
+from cdd_agent.values.guarded_yaml import decode, read_mapping
+from cdd_agent.values.typed_values import RuleBroken, WrongValue, read
 
 ERRORS: dict[str, type[ModelError]] = {
     "authentication_failed": AuthenticationFailed,
@@ -63,7 +63,9 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
-_HINT = "All keys are in docs/scripted-model.md. To record again, add --record."
+_HINT = (
+    "All keys are in docs/reference/scripted-model.md. To record again, add --record."
+)
 
 
 class Script(Struct, frozen=True):
@@ -135,7 +137,6 @@ def _read_lines(data: bytes) -> list[tuple[int, Any]]:
 def _read_yaml(
     data: bytes, source: str, faults: list[str]
 ) -> tuple[float, list[tuple[int, Any]]]:
-    """Return the pace, and the entries and their lines."""
     content = read_mapping(decode(data, source), source, "a script")
     values = {str(key): entry.value(source) for key, entry in content.items()}
     pace = 0.0
@@ -163,16 +164,12 @@ class _ScriptKeys(_Part, frozen=True, kw_only=True):
 
 
 class _Call(_Part, frozen=True, kw_only=True):
-    """A tool call of a written reply."""
-
     name: str
     arguments: Any = {}
     """A text is played unchanged, so that a script can have broken JSON."""
 
 
 class _Failure(_Part, frozen=True, kw_only=True):
-    """The error at the end of a call."""
-
     kind: str
     message: str
     hint: str = ""
@@ -231,7 +228,7 @@ class _Entry(_Part, frozen=True, kw_only=True):
             raise RuleBroken("retry_after", "it belongs to `rate_limited` alone")
 
     def reply_at(self, line: int) -> ScriptedReply:
-        """Return the reply. Raises `ValueError`."""
+        """Raises `ValueError`."""
         error = self._make_error()
         if self.request is None:
             return ScriptedReply(

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from cdd_agent.llm.providers import PROVIDERS, Provider
 from cdd_agent.network.keys import Key, clean_key, is_sendable
-from cdd_agent.redaction import hide_typed_key, is_typed_key
+from cdd_agent.text.redaction import hide_typed_key, is_typed_key
 
 
 class KeySource(Struct, frozen=True):
@@ -19,7 +19,6 @@ class KeySource(Struct, frozen=True):
 
     variable: str
     is_typed: bool = False
-    """The user typed the key in this session."""
 
     @property
     def in_words(self) -> str:

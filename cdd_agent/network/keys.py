@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.values.partly_shown import PartlyShown
 
 _BLANKS = (
     " \t\r\n\v\f\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}"

@@ -15,7 +15,7 @@ import httpx
 
 from cdd_agent.network.unusable_variable import UnusableVariable
 from cdd_agent.network.web_address import LAST_PORT, is_this_computer
-from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.values.partly_shown import PartlyShown
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -112,7 +112,6 @@ def _split_port(entry: str) -> tuple[str, int | None]:
 
 
 def _is_domain_of(pattern: str, host: str) -> bool:
-    """True for the domain itself and for all below it."""
     domain = pattern.removeprefix("*").removeprefix(".").rstrip(".")
     if not domain.isascii():
         try:

@@ -10,8 +10,8 @@ from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.policy import CommandRunner, as_tool_answer
 from cdd_agent.settings.config import Commands
 from cdd_agent.settings.reading import use_switches
+from cdd_agent.settings.user_folders import data_folder
 from cdd_agent.threads import waited_for
-from cdd_agent.user_folders import data_folder
 
 _ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
 

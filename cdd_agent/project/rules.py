@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import CddError
 from cdd_agent.files.read import read_source
 from cdd_agent.project.unfilled import without_unfilled
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 LONGEST = 20_000
@@ -83,7 +83,6 @@ def project_rules(root: Path) -> ProjectRules:
 
 
 def _folders_around(root: Path) -> Iterator[Path]:
-    """Yield the root and its parents in the repository."""
     folders = (root, *root.parents)
     for top, folder in enumerate(folders):
         if (folder / ".git").exists():
@@ -144,7 +143,6 @@ class _Reading(Struct):
         self.files[key] = file
 
     def _paths_of(self, file: Path) -> frozenset[str]:
-        """Return the paths of the file and its target in the project."""
         paths = set()
         for place in (file, file.resolve()):
             if place.is_relative_to(self.root):

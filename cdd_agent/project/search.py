@@ -101,7 +101,7 @@ async def grep_files(
 
 
 def _answer(pattern: str, result: CommandResult) -> LineList:
-    """Read the process's output. Raises `PatternRefused` or `SearchFailed`."""
+    """Raises `PatternRefused` or `SearchFailed`."""
     by_kind: dict[str, list[str]] = {
         kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)
     }
@@ -239,7 +239,7 @@ def _entries(root: Path, path: PurePosixPath) -> Iterator[WalkEntry]:
 
 
 def _expect_shown(root: Path, path: PurePosixPath) -> int:
-    """Return the mode of a path. Raises `SourceMissing` or `SourceHidden`."""
+    """Raises `SourceMissing` or `SourceHidden`."""
     mode = file_mode(root, path)
     if path.parts and (why := HiddenFiles(root).why_by_name(str(path))):
         raise SourceHidden(path, why)

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from cdd_agent.network.web_address import web_address
-from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.settings.descriptions import (
     SettingDescription,
     SettingGroup,
     described,
     find_description,
 )
-from cdd_agent.typed_values import RuleBroken, Written
+from cdd_agent.values.partly_shown import PartlyShown
+from cdd_agent.values.typed_values import RuleBroken, Written
 
 PROJECT_FILE = Path(".cdd") / "config.yaml"
 

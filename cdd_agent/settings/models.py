@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from cdd_agent.model_names import is_hosted_model, provider_of
 from cdd_agent.network.web_address import is_local_server
 from cdd_agent.settings.config import Config, Models, ModelSettings, OwnRequest, Role
+from cdd_agent.settings.model_names import is_hosted_model, provider_of
 
 SERVER_DEFAULTS = {
     "api_base": None,

@@ -14,8 +14,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import YamlEntry, read_file, read_mapping
-from cdd_agent.partly_shown import PartlyShown
 from cdd_agent.settings.config import (
     Commands,
     Config,
@@ -25,9 +23,11 @@ from cdd_agent.settings.config import (
     with_values,
 )
 from cdd_agent.settings.models import SERVER_DEFAULTS, is_same_server
-from cdd_agent.typed_values import Place, WrongValue, read
-from cdd_agent.user_folders import config_folder
-from cdd_agent.value_schemas import find_schema
+from cdd_agent.settings.user_folders import config_folder
+from cdd_agent.values.guarded_yaml import YamlEntry, read_file, read_mapping
+from cdd_agent.values.partly_shown import PartlyShown
+from cdd_agent.values.typed_values import Place, WrongValue, read
+from cdd_agent.values.value_schemas import find_schema
 
 USER_CONFIG = "CDD_USER_CONFIG"
 TRUST = "CDD_TRUST"
@@ -324,7 +324,7 @@ def check_settings(
             note = f" ({_YAML_NOTE})" if isinstance(error.value, bool) else ""
             faults.append(f"{where(place)}: {error}{note}")
             if key not in Config.__struct_fields__:
-                hint = "See docs/settings.md for all settings."
+                hint = "See docs/reference/settings.md for all settings."
             continue
         if isinstance(setting, Section):
             given = {name: getattr(setting, name) for name in value}

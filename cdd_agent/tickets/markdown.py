@@ -72,7 +72,6 @@ class Line(Struct, frozen=True):
 
     @property
     def item(self) -> ListItem | None:
-        """The list item that begins in this line."""
         match = _ITEM.match(self.text)
         if match is None or self.is_code or self.is_rule:
             return None
@@ -235,7 +234,6 @@ def leading_code(line: str) -> str:
 
 
 def code_spans(line: str) -> list[CodeSpan]:
-    """Return the code spans of a line, from left to right."""
     spans = []
     for match in _CODE_SPAN.finditer(line):
         text = match[2]

@@ -112,7 +112,6 @@ def replace_step_section(text: str, number: int, section: str) -> str:
 
 
 def _blocks(plan: ImplementationPlan) -> list[tuple[str, str]]:
-    """Return the label and the text of each step, without its number in the plan."""
     labels = step_labels(plan)
     return [(step.label, step_block(step, labels)) for step in plan.steps]
 
@@ -139,7 +138,6 @@ def _check_order(current: ImplementationPlan, wanted: ImplementationPlan) -> Non
 def _total_edits(
     parsed: ParsedPlan, current: ImplementationPlan, wanted: ImplementationPlan
 ) -> list[LineEdit]:
-    """Replace the totals, or add them below the other fields."""
     totals = [
         (
             Field.COMPLEXITY,
@@ -212,7 +210,6 @@ def _step_edits(parsed: ParsedPlan, wanted: ImplementationPlan) -> list[LineEdit
 
 
 def _insert(parsed: ParsedPlan, position: int, block: list[str]) -> LineEdit:
-    """Insert lines with blank lines around them."""
     is_after_text = (
         position > parsed.lines.start and parsed.source[position - 1].strip()
     )

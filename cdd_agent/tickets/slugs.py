@@ -4,6 +4,7 @@ accepts.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from cdd_agent.errors import BadInput
 
@@ -97,3 +98,15 @@ def name_change(number: int) -> str:
 def is_change_name(typed: str) -> bool:
     """True if this names a change outside of tickets. No ticket has such a name."""
     return _CHANGE_NAME.fullmatch(typed) is not None
+
+
+class SeveralTickets(BadInput):
+    """Several tickets match what was typed."""
+
+    def __init__(self, reference: str, slugs: Sequence[str]) -> None:
+        super().__init__(
+            f"Several tickets match {shorten(reference)}: {', '.join(slugs)}.",
+            hint="Type more of the name.",
+        )
+        self.short_reason = f"{len(slugs)} tickets match; type more of the name"
+        """The reason for a line of 60 columns."""

@@ -11,7 +11,10 @@ import yaml
 from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import (
+from cdd_agent.tickets.placeholders import is_placeholder
+from cdd_agent.tickets.plan import normalise
+from cdd_agent.tickets.writable_text import one_line, plain_text
+from cdd_agent.values.guarded_yaml import (
     Tree,
     YamlEntry,
     describe_kind,
@@ -19,10 +22,7 @@ from cdd_agent.guarded_yaml import (
     list_texts,
     read_mapping,
 )
-from cdd_agent.tickets.placeholders import is_placeholder
-from cdd_agent.tickets.plan import normalise
-from cdd_agent.tickets.writable_text import one_line, plain_text
-from cdd_agent.yaml_remedies import quotes_advice
+from cdd_agent.values.yaml_remedies import quotes_advice
 
 FIELDS = (
     "title",
@@ -287,9 +287,6 @@ def _pop_criteria(entries: dict[object, YamlEntry]) -> tuple[str, ...]:
 
 
 def _split_criteria(text: str) -> tuple[str, ...]:
-    """Split a text into its list items with their continuation lines; without items,
-    into its lines.
-    """
     lines = [line for line in text.splitlines() if line.strip()]
     if not any(map(_BULLET.match, lines)):
         return tuple(lines)

@@ -15,9 +15,9 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 from cdd_agent.tickets.line_edits import LineEdit, apply_edits
 from cdd_agent.tickets.spec import FIELDS, TicketSpec, criterion_text, dump_yaml
+from cdd_agent.values.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 
 _COMMENT = re.compile("(?:^|[ \t]+)#[^\n\r\x85\u2028\u2029]*", re.MULTILINE)
 
@@ -148,9 +148,6 @@ class SpecText(Struct, frozen=True):
         return Counter(comment.text.strip() for comment in self.comments)
 
     def _line_for_new_key(self, name: str) -> int:
-        """Return the line after the preceding key and its indented comments, or the
-        line of the first key.
-        """
         preceding = [
             known for known in FIELDS[: FIELDS.index(name)] if known in self.places
         ]
@@ -241,7 +238,6 @@ def _is_block(node: yaml.Node) -> bool:
 
 
 def _last_line(node: yaml.Node, text: str) -> int:
-    """Return the last line of a node that has content."""
     if _is_block(node):
         content = text[node.start_mark.index : node.end_mark.index].rstrip()
         return node.start_mark.line + len(content.splitlines()) - 1

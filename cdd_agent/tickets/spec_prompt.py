@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from cdd_agent.guarded_yaml import format_tree
 from cdd_agent.tickets.spec import TicketSpec
+from cdd_agent.values.guarded_yaml import format_tree
 
 
 def render_spec(spec: TicketSpec) -> str:

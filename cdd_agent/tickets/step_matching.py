@@ -147,7 +147,6 @@ def _check_replaced(
     completed: Collection[int],
     numbers: Mapping[int, int],
 ) -> None:
-    """Refuse a plan whose ids say that all completed steps were replaced."""
     if any(number in numbers for number in completed):
         return
     replaced = []
@@ -166,9 +165,6 @@ def _check_renumbered(
     begun: Mapping[int, StepIdentity],
     completed: Collection[int],
 ) -> None:
-    """Refuse edited titles together with other numbers, and other numbers if some
-    former titles are unknown.
-    """
     changes = _describe_edits(edited, begun)
     for number in completed:
         if begun[number].title is None:
@@ -239,7 +235,6 @@ def _match(
 def _match_texts(
     steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]
 ) -> dict[int, int]:
-    """Match steps with the same title and text, then steps with the same title."""
     new = {step.number: (step.title, fingerprint(step)) for step in steps}
     old = {
         number: (identity.title, identity.fingerprint)
@@ -302,7 +297,6 @@ def _add_free_numbers(
 def _is_replaced(
     step: PlanStep | None, identity: StepIdentity, *, is_begun: bool
 ) -> bool:
-    """True if another step of the plan has the number of a step without a match."""
     if step is None:
         return False
     if is_begun:

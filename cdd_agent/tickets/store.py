@@ -12,16 +12,16 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.completion import find_matches
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, digest
 from cdd_agent.files.json_file import from_json
 from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.files.regular_files import read_beginning, read_small
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.completion import find_matches
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
-from cdd_agent.tickets.slugs import comparable, shorten, to_kebab
+from cdd_agent.tickets.slugs import SeveralTickets, comparable, shorten, to_kebab
 from cdd_agent.tickets.spec import TicketSpec, TicketType
 from cdd_agent.tickets.templates import spec_template
 
@@ -247,7 +247,7 @@ class Ticket(Struct, frozen=True):
             return None
 
     def parse_spec(self, text: str) -> TicketSpec:
-        """Return the spec that a text for spec.yaml has. Raises `BadInput`."""
+        """Raises `BadInput`."""
         return TicketSpec.from_yaml(text, self.shown(self.spec_path), slug=self.slug)
 
     def read_plan(self) -> ImplementationPlan:
@@ -257,7 +257,6 @@ class Ticket(Struct, frozen=True):
         return self.parse_plan(self._plan_text())
 
     def parse_plan(self, text: str) -> ImplementationPlan:
-        """Return the plan that a text for plan.md has, which may have errors."""
         plan = read_plan_once(text).relative_to(self.root)
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
@@ -600,7 +599,6 @@ def slug_in(state: Path | str) -> str | None:
 
 
 def _begun_steps(state: Path) -> set[tuple[str | None, str]]:
-    """Return the titles of the steps in a state that were begun, each with the time."""
     try:
         steps = from_json(state.read_bytes(), _BegunSteps).step_executions.values()
     except (OSError, ValueError):
@@ -641,18 +639,6 @@ def _title_of(name: str, slug: str) -> str:
     if re.fullmatch(r"[\w-]+", title) and to_kebab(title).endswith(slug):
         return slug.replace("-", " ").capitalize()
     return title
-
-
-class SeveralTickets(BadInput):
-    """Several tickets match what was typed."""
-
-    def __init__(self, reference: str, slugs: Sequence[str]) -> None:
-        super().__init__(
-            f"Several tickets match {shorten(reference)}: {', '.join(slugs)}.",
-            hint="Type more of the name.",
-        )
-        self.short_reason = f"{len(slugs)} tickets match; type more of the name"
-        """The reason for a line of 60 columns."""
 
 
 def _already_exists(ticket: Ticket) -> BadInput:

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes
 from cdd_agent.files.paths import confine
-from cdd_agent.guarded_yaml import decode, read_mapping
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.slugs import shorten, to_file_stem
 from cdd_agent.tickets.spec import TicketSpec, TicketType
 from cdd_agent.tickets.spec_editor import SpecNotWritable, edit_spec
+from cdd_agent.values.guarded_yaml import decode, read_mapping
 
 PROJECT_FOLDER = PurePosixPath(".cdd/templates")
 _BUNDLED = resources.files("cdd_agent.tickets") / "templates"
@@ -37,9 +37,7 @@ class PageKind(StrEnum):
 
 
 def spec_template(root: Path, kind: TicketType, title: str = "") -> str:
-    """Return the spec.yaml of a new ticket, with a title if one is given. Raises
-    `BadInput` for a project template that is not such a spec.
-    """
+    """Raises `BadInput` for a project template that is not such a spec."""
     name = f"{kind}.yaml"
     text = _read_template(root, name)
     source = str(PROJECT_FOLDER / name)

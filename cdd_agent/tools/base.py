@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from msgspec import NODEFAULT, Struct, structs
 
 from cdd_agent.errors import CddError
-from cdd_agent.typed_values import Checked, WrongValue, parse_json, read
-from cdd_agent.value_schemas import schema_of
+from cdd_agent.values.typed_values import Checked, WrongValue, parse_json, read
+from cdd_agent.values.value_schemas import schema_of
 
 Answer = dict[str, Any]
 """The answer of a tool, as a JSON object: its result, or `error` with a message that a
@@ -94,7 +94,6 @@ class Tool(ABC, Generic[A]):
         """Carry out a call with valid arguments. May raise `CddError`."""
 
     def _list_parameters(self) -> list[str]:
-        """Return each parameter with its type, and whether it is required."""
         schema = self.parameters_schema
         parameters = []
         for name, field in schema["properties"].items():

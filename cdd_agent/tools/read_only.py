@@ -18,7 +18,7 @@ from cdd_agent.git.status import git_diff, git_log, git_status
 from cdd_agent.project.search import glob_files, grep_files, list_files
 from cdd_agent.threads import in_thread
 from cdd_agent.tools.base import A, Answer, Arguments, Tool
-from cdd_agent.typed_values import Written
+from cdd_agent.values.typed_values import Written
 
 _MOST_PATHS = 200
 

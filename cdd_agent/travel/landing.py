@@ -40,7 +40,8 @@ from cdd_agent.threads import in_thread
 from cdd_agent.tickets.outcome_words import tally_in_words
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.run_outcome import accepts
-from cdd_agent.tickets.state import ExecutionState, load_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import RunStatus, Verification
 from cdd_agent.tickets.step_tally import NO_STEPS
 from cdd_agent.travel.own_tree import OwnTree

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events.stream import beside_the_turn
-from cdd_agent.faults import FaultLog
+from cdd_agent.faces.faults import FaultLog
 from cdd_agent.frontend import REST
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, TerminalKind
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.worker import Worker
 
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.answering import KeyClock
     from cdd_agent.tui.inspector.screen import InspectorScreen
 
@@ -69,7 +69,6 @@ class ShellBase(Guarded, App[CddError]):
         """The time at which it appeared. Earlier keys are not for it."""
         self._message_count = 0
         self._restore_hint: Callable[[], object] | None = None
-        """Restores the text that a hint replaced."""
 
     def _write_to_terminal(self, sequence: str) -> None:
         """Write to the terminal, if there is one. Textual uses standard error; in a

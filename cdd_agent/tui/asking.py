@@ -13,8 +13,7 @@ from textual import events
 from cdd_agent.changes.review import Review
 from cdd_agent.errors import CddError
 from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
-from cdd_agent.frontend import REST, Decision
-from cdd_agent.reviewing import (
+from cdd_agent.faces.reviewing import (
     BACK,
     NO,
     QUIT,
@@ -25,6 +24,7 @@ from cdd_agent.reviewing import (
     Stage,
     describe_decision,
 )
+from cdd_agent.frontend import REST, Decision
 from cdd_agent.tui.answering import Answering, KeyClock, KeyKind, Timing
 from cdd_agent.tui.editor import edit_texts
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -50,7 +50,6 @@ class Asking:
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
         self.open: Answering | None = None
-        """The question that is open."""
         self._shown: Question | None = None
         """The widget that shows the question; None if the transcript shows it and any
         line answers it.

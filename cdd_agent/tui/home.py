@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from cdd_agent.agents.base import Agent
     from cdd_agent.agents.meaning import Meaning
-    from cdd_agent.completion import Completion
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
+    from cdd_agent.text.completion import Completion
     from cdd_agent.tui.answering import KeyClock
 
 
@@ -244,7 +244,6 @@ class Home(GuardedWidget, Screen[None]):
         return read_line(self.session, line)
 
     def _note_effect(self) -> None:
-        """Tell the guard what Enter does now."""
         prompt = self.prompt
         line = prompt.text
         # Before the session is open, a line is queued.
@@ -317,7 +316,6 @@ class Home(GuardedWidget, Screen[None]):
         self.activity.say_once(BETWEEN.join(parts))
 
     def _hint_of_queue(self, line: str) -> str:
-        """Return the effect of Enter on a line while a turn runs."""
         if self.session is None:
             return "Enter: send as soon as cdd has started"
         command = read_command(line, self.session)

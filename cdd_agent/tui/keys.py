@@ -30,7 +30,6 @@ class KeyHelp(NamedTuple):
     """As people read them: `Ctrl+P`."""
     words: str
     action: str = ""
-    """The action of a binding."""
 
 
 IN_THE_PROMPT = (

@@ -17,7 +17,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.atomic import write_atomic
-from cdd_agent.user_folders import state_folder
+from cdd_agent.settings.user_folders import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cdd_agent.agents.meaning import Meaning
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.answering import Answering, KeyClock
 
 
@@ -44,13 +44,10 @@ class Turns(ShellBase):
         self.after_turn: Callable[[], None] | None = None
         """Called after each successful turn if no line is queued."""
         self._error = ""
-        """The error that ended the turn."""
         self._succeeded = True
         """The running turn, or the last one. A queued line depends on its success."""
         self._next_turn: Meaning | None = None
-        """The meaning of the line whose turn begins."""
         self._next_line: str | None = None
-        """The line that the guide suggests after the turn."""
         self._recap = ""
         """The summary for a user who was away. It waits until no text is streaming."""
 

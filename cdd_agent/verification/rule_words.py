@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.verification.before import Before
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.facts import CheckFacts, Work

@@ -2,7 +2,7 @@
 The first rule that matches wins.
 
 Each rule has a sentence for the user and a text for the model. Its `seen` and `verdict`
-are also a row of docs/verification.md.
+are also a row of docs/reference/verification.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -121,7 +121,6 @@ def _missed_in_runs(step: StepFacts) -> Iterator[Finding]:
 
 
 def _is_declared(test: TestId, declared: Iterable[TestId]) -> bool:
-    """True if a test of a run is one of these, as files declare them."""
     return any(test.function == one or test.function.ends_with(one) for one in declared)
 
 
@@ -272,7 +271,6 @@ def _failed_without_report(check: CheckFacts) -> Finding | None:
 
 
 def _has_reported(check: CheckFacts) -> bool:
-    """True if the same command reported on its tests earlier."""
     invocation = check.check.invocation
     asked = invocation.selection if invocation else None
     return any(
@@ -281,7 +279,6 @@ def _has_reported(check: CheckFacts) -> bool:
 
 
 def _disagreement(check: CheckFacts) -> Finding | None:
-    """The exit code and the results of the tests do not agree."""
     run, tests = check.run, check.tests
     code, others = run.return_code, check.others
     if code == 0 and others:

@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.globs import Glob
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
-from cdd_agent.guarded_yaml import read_node, read_tree
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.policy import CommandRefused, split
+from cdd_agent.values.guarded_yaml import read_node, read_tree
 from cdd_agent.verification.runners.launchers import program_name
 
 _DEEPEST = 5
@@ -38,8 +38,6 @@ class Started(Struct, frozen=True):
 
 
 class _Manager(Struct, frozen=True):
-    """A program that runs scripts."""
-
     aliases: tuple[str, ...] = ()
     """Subcommands that run the script `test`."""
     plain: tuple[str, ...] = ()
@@ -58,7 +56,6 @@ class _Manager(Struct, frozen=True):
     manifest: str = "package.json"
     section: str = "scripts"
     packages_file: str = ""
-    """The file that lists the packages, if it is not the manifest."""
 
 
 _MANAGERS = {
@@ -106,8 +103,6 @@ _MANAGERS = {
 
 
 class _Call(Struct):
-    """A command that runs a script."""
-
     manager: _Manager
     folder: Path
     name: str = ""

@@ -186,7 +186,6 @@ def judge(
 
 
 def _find(results: Sequence[CheckResult], step: StepFacts) -> Finding:
-    """Return the finding of the first rule that matches."""
     for rule in CHANGE_RULES:
         finding = rule.find(step)
         if finding is not None:
@@ -202,7 +201,6 @@ def _find(results: Sequence[CheckResult], step: StepFacts) -> Finding:
 
 
 def _evidence(step: StepFacts, reason: str) -> Evidence:
-    """Return the counts of the tests that ran."""
     if not step.runs:
         return Evidence(reason)
     run = merge_runs(step.runs)
@@ -230,7 +228,6 @@ def _without(excluded: Container[str], tests: Iterable[str]) -> tuple[str, ...]:
 
 
 def _notes(step: StepFacts) -> Iterator[str]:
-    """Yield notes on allowed changes and on failures that are not the step's fault."""
     seen, work = step.difference, step.work
     counted = {test for each in step.checks for test in each.counted}
     excused: dict[str, str] = {}
@@ -269,7 +266,6 @@ def _notes_on_leave(seen: Difference, permissions: Permissions) -> Iterator[str]
 
 
 def _notes_on_test_files(work: Work) -> Iterator[str]:
-    """Yield notes on changes of tests that are no objections."""
     allowed = sorted(work.permissions.allowed)
     if allowed:
         yield f"removed or weakened, allowed by the user: {in_a_line(allowed)}"

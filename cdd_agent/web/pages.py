@@ -101,7 +101,6 @@ class PageReader(Struct, frozen=True):
             raise PageUnreadable(error.message, hint=error.hint) from error
 
     async def _follow(self, client: httpx.AsyncClient, url: str) -> Page:
-        """httpx would read the bodies of redirects without a limit."""
         try:
             request = client.build_request("GET", url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -223,6 +222,5 @@ def _broken(url: str, error: Exception) -> PageUnreadable:
 
 
 def _show(url: str) -> str:
-    """Return one short line without a password."""
     line = re.sub(r"//[^/?#]*@", "//…@", one_line(url[:1000]))
     return line if len(line) <= 200 else f"{line[:200]}…"

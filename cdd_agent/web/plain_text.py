@@ -2,7 +2,7 @@
 
 import re
 
-from cdd_agent.sanitize import CONTROL_CHARACTERS
+from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
 _CONTROL = re.compile(f"[{CONTROL_CHARACTERS}]")
 

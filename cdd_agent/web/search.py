@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import CddError
 from cdd_agent.threads import in_thread
-from cdd_agent.typed_values import Checked, Written, check_argument
+from cdd_agent.values.typed_values import Checked, Written, check_argument
 from cdd_agent.web.plain_text import one_line
 
 _LONGEST_TITLE = 300
@@ -60,7 +60,6 @@ class WebSearchError(CddError):
         self.original_exception: Exception = check_argument(
             "original_exception", Exception, original_exception
         )
-        """The error of the search library."""
         super().__init__(
             message or f"The search failed: {original_exception}", hint=hint
         )
@@ -157,7 +156,6 @@ class DdgsSearcher(Struct, frozen=True):
 
 
 def _read_results(entries: Iterable[Mapping[str, Any]]) -> list[SearchResult]:
-    """Return results with a usable address."""
     results = []
     for entry in entries:
         title, url, snippet = (

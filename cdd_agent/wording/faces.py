@@ -27,7 +27,6 @@ class Face(Enum):
     TERMINAL = "terminal"
 
     def name_commands(self, text: str) -> str:
-        """Name the commands in a text as this face has them."""
         if "`" not in text:
             return text
         if self is Face.TERMINAL:
@@ -36,9 +35,6 @@ class Face(Enum):
 
 
 def _in_shell(span: re.Match[str]) -> str:
-    """A command that the shell does not have, or not with these flags, is run as a
-    shell command.
-    """
     name, words = span["name"], span["rest"].split()
     if span["mark"] == "/":
         return span[0].removesuffix(_IN_SHELL)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cdd_agent.approval_mode import MEANINGS
 from cdd_agent.changes.file_diff import FileDiff
+from cdd_agent.engine.approval_mode import MEANINGS
 from cdd_agent.events.notices import Tone
 from cdd_agent.events.question_events import (
     AcceptingAll,

@@ -34,7 +34,7 @@ from cdd_agent.files.hidden_from_models import HiddenFile
 from cdd_agent.process.policy import Refused
 from cdd_agent.process.run import CommandResult
 from cdd_agent.project.context import ContextResult, Environment, FileContext
-from cdd_agent.typed_values import WrongValue, read
+from cdd_agent.values.typed_values import WrongValue, read
 from cdd_agent.web.search import QueryResult, SearchResult, SERPReport, WebSearchError
 from tests.support.tables import each_row
 

@@ -32,11 +32,11 @@ from cdd_agent.llm.port import (
     ToolCall,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.model_wiring import NoModel
-from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tools.base import parse_answer
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.models import NoModel
+from cdd_agent.wiring.root import Wiring
 from tests.agents.asking import TEMPLATE, asks
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says

@@ -48,7 +48,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.llm.token_estimates import estimate_prompt
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import Sandbox, noticed
 from tests.support.tables import each_row

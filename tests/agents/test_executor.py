@@ -24,7 +24,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import AuthenticationFailed, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says
 from tests.support.tables import each_row

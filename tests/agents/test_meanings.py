@@ -14,7 +14,7 @@ from cdd_agent.commands.registry import carry_out, commands, read_line
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Event
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.agents.test_slips import OPENED, files
 from tests.agents.test_words import THREE, say
 from tests.support.listening import collect

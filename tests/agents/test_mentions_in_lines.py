@@ -6,7 +6,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ContextTooLong
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import changes, plan, step
 from tests.support.listening import collect

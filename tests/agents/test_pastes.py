@@ -7,8 +7,8 @@ import pytest
 
 from cdd_agent.agents.pastes import LONGEST, save_long_line
 from cdd_agent.commands.registry import handle
-from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
 from tests.agents.asking import TEMPLATE, asks
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, says

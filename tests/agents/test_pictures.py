@@ -22,9 +22,9 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.recording import RecordingModel
 from cdd_agent.llm.scripted import ScriptedModel
-from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
-from cdd_agent.wiring import Wiring
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
+from cdd_agent.wiring.root import Wiring
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_chat import asked_last, files
 from tests.support.listening import collect, tell

@@ -25,16 +25,16 @@ from cdd_agent.llm.port import (
     ToolCall,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.model_wiring import NoModel
-from cdd_agent.project_wiring import open_commands
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep
 from cdd_agent.tickets.plan_draft import add_ids
 from cdd_agent.tickets.plan_editor import PlanTextLost
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.models import NoModel
+from cdd_agent.wiring.projects import open_commands
+from cdd_agent.wiring.root import Wiring
 from cdd_agent.wording.describe import describe
 from tests.support.listening import collect, stop_at, tell
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says

@@ -15,7 +15,7 @@ from cdd_agent.events.step_events import StepDiff, StepsRedone, StepStarted, Ste
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import SPEC as FOUR_CRITERIA
 from tests.agents.test_planner import plan as planned

@@ -13,7 +13,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import ConnectionFailed
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.engine.tool_steps import calls, create, replace
 from tests.support.listening import collect, stop_at, told_to
 from tests.support.projects import SLUG, Sandbox, Step, check, noticed, run_all, says

@@ -15,7 +15,7 @@ from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.step_events import StepsRedone, StepStarted, StepsUndone
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned
 from tests.agents.test_words import (

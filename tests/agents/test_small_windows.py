@@ -20,7 +20,7 @@ from cdd_agent.llm.port import AuthenticationFailed, ContextTooLong, ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.project.rules import RULES_FOR_AGENTS
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan, step

@@ -36,11 +36,11 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.model_wiring import NoModel
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.models import NoModel
+from cdd_agent.wiring.root import Wiring
 from tests.agents.asking import (
     COMPLETE,
     TEMPLATE,

@@ -12,7 +12,7 @@ from cdd_agent.agents.spec_notes import NAME
 from cdd_agent.commands.registry import handle
 from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Event
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecTooLarge
 from tests.agents.asking import COMPLETE, asks, open_questions, shown, told

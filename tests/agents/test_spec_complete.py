@@ -10,7 +10,7 @@ from cdd_agent.commands.overview import overviews
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import SpecOpened, SpecShown
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.wording.describe import describe
 from cdd_agent.wording.spec_words import spec_in_full, spec_in_short
 from tests.agents.asking import COMPLETE, TEMPLATE, asks, open_questions

@@ -25,7 +25,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.llm.port import Request, RequestRejected
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.agents.asking import TEMPLATE, shown
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, noticed

@@ -13,10 +13,10 @@ from cdd_agent.agents.spec_draft import Draft
 from cdd_agent.agents.spec_losses import lost_words, sentences, spec_diff
 from cdd_agent.agents.spec_proposal import Proposal, respell_proposal
 from cdd_agent.llm.port import Message
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import MAX_BYTES
-from cdd_agent.typed_values import read
+from cdd_agent.values.typed_values import read
 from tests.support.tables import each_row
 
 LOGIN, LOGOUT, RESET = "a user can log in", "logout works", "a password can be reset"

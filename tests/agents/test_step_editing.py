@@ -14,7 +14,7 @@ from cdd_agent.engine.lock import TicketLock, TicketTaken
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.step_events import StepStarted
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check, noticed, run_all, says

@@ -25,8 +25,8 @@ from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
-from cdd_agent.session import Session
-from cdd_agent.wiring import Wiring
+from cdd_agent.session.session import Session
+from cdd_agent.wiring.root import Wiring
 from cdd_agent.wording.describe import describe
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan as planned

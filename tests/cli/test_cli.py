@@ -26,7 +26,7 @@ from cdd_agent.commands.declaration import (
 )
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
-from cdd_agent.open_project import Project
+from cdd_agent.session.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
 from tests.git.repositories import make_repository
 from tests.support.commandline import (
@@ -222,7 +222,7 @@ def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_the_page_of_commands_names_every_command() -> None:
-    page = Path(__file__).parents[2] / "docs" / "commands.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
     text = page.read_text(encoding="utf-8")
     assert [command for command in COMMANDS if f"`cdd {command}" not in text] == []
 
@@ -353,7 +353,7 @@ def test_no_help_imports_what_a_command_needs_to_run() -> None:
         f"for arguments in [[], *([name] for name in {COMMANDS})]:\n"
         "    with suppress(SystemExit): main([*arguments, '--help'])\n"
         "heavy = {'asyncio', 'httpx', 'litellm', 'textual', 'yaml', 'rich',"
-        " 'cdd_agent.wiring'}\n"
+        " 'cdd_agent.wiring.root'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run(
@@ -378,13 +378,28 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
         assert not imported & {"pydantic", "pydantic_core"}
 
 
+FIRST_SCREEN = "cdd_agent.cli.parser, cdd_agent.cli.shell, cdd_agent.tui.app"
+
+
 @pytest.mark.fork
-def test_the_shell_starts_without_engine_and_adapters() -> None:
+@pytest.mark.parametrize(
+    ("imported", "late"),
+    [
+        (
+            f"{FIRST_SCREEN}, cdd_agent.wiring.root",
+            "litellm openai httpx git bs4 cdd_agent.engine.engine",
+        ),
+        (
+            FIRST_SCREEN,
+            "filelock importlib.metadata markdown_it pygments yaml cdd_agent.git.index",
+        ),
+    ],
+    ids=["session", "first screen"],
+)
+def test_the_shell_starts_without_what_it_needs_later(imported: str, late: str) -> None:
     code = (
-        "import sys, cdd_agent.tui.app, cdd_agent.wiring\n"
-        "later = {'litellm', 'openai', 'httpx', 'git', 'bs4',"
-        " 'cdd_agent.engine.engine'}\n"
-        "print(sorted(later & set(sys.modules)))"
+        f"import sys, {imported}\n"
+        f"print(sorted(set('{late}'.split()) & sys.modules.keys()))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code],

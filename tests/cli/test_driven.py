@@ -44,13 +44,13 @@ from cdd_agent.llm.budget import CEILING, Budgeted, Limit
 from cdd_agent.llm.port import Done, Message, OnEvent, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
-from cdd_agent.open_project import (
+from cdd_agent.session.open_project import (
     AcceptThese,
     NotTrusted,
     TrustAnswer,
     TrustQuestion,
 )
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from tests.support.replies import all_of
 from tests.support.reviews import review_of
 from tests.support.tables import each_row

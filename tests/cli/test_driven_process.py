@@ -1,4 +1,4 @@
-"""`cdd exec --driven` as a process, driven as docs/driving.md shows."""
+"""`cdd exec --driven` as a process, driven as docs/reference/driving.md shows."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.support.commandline import STEPS, script
 from tests.support.projects import SLUG, Sandbox, Step, check, endless_check, says
 
 pytestmark = pytest.mark.fork
-DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 
 class Run:
@@ -57,7 +57,7 @@ class Run:
 
 
 def test_the_example_of_the_docs_drives_a_run(sandbox: Sandbox) -> None:
-    text = (DOCS / "driving.md").read_text()
+    text = (REFERENCE / "driving.md").read_text()
     example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert example is not None
     (sandbox.root / ".cdd").mkdir()

@@ -17,11 +17,11 @@ from tests.support.every_event import EXAMPLES
 from tests.support.json_lines import SCHEMA, faults
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 
-DOCS = Path(__file__).parents[2] / "docs"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 
 def test_the_committed_schema_is_the_generated_one() -> None:
-    committed = (DOCS / "json-lines-schema.json").read_text()
+    committed = (REFERENCE / "events-schema.json").read_text()
     assert committed == schema_text(), "make schema writes it"
 
 
@@ -51,7 +51,7 @@ def test_a_wrong_line_does_not_fit() -> None:
 
 
 def test_the_page_names_every_event_and_kind() -> None:
-    page = (DOCS / "json-lines.md").read_text()
+    page = (REFERENCE / "events.md").read_text()
     kinds = [kind.value for kind in NoticeKind]
     types = (*get_args(Event), *get_args(AnyBoardLine))
     names = [*kinds, *(event_name(each.__name__) for each in types)]

@@ -19,7 +19,7 @@ from cdd_agent.events.step_events import (
     StepStarted,
 )
 from cdd_agent.events.stream import Event
-from cdd_agent.printer import JsonPrinter, PlainPrinter, TextPrinter
+from cdd_agent.faces.printer import JsonPrinter, PlainPrinter, TextPrinter
 
 THOUGHTS = (
     ThinkingDelta(1, "They ", 0.0, 2),

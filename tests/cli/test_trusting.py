@@ -16,16 +16,16 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.demo.sample import copy_sample
 from cdd_agent.errors import CddError
 from cdd_agent.frontend import Nobody
-from cdd_agent.open_project import (
+from cdd_agent.session.open_project import (
     NotTrusted,
     TrustAnswer,
     TrustQuestion,
     accept_once,
     open_project,
 )
-from cdd_agent.session import Session
-from cdd_agent.trust_store import TrustStore
-from cdd_agent.wiring import Wiring
+from cdd_agent.session.session import Session
+from cdd_agent.trust.store import TrustStore
+from cdd_agent.wiring.root import Wiring
 from tests.fleet.tickets import GOOD, ONE_STEP, project, tree
 from tests.llm.listing import HEAD, answering
 from tests.support.commandline import STEPS, cdd, events, script, started

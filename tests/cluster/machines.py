@@ -17,10 +17,10 @@ from cdd_agent.cluster.worker import carry_out
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Request
 from cdd_agent.llm.purse import Purse
-from cdd_agent.open_project import open_project
-from cdd_agent.run_wiring import open_own_tree
+from cdd_agent.session.open_project import open_project
 from cdd_agent.settings.models import of_role
 from cdd_agent.version import VERSION
+from cdd_agent.wiring.runs import open_own_tree
 from tests.llm.server import Answer as ModelAnswer
 from tests.support.projects import SLUG, Sandbox, says
 from tests.travel.copies import STEPS, git

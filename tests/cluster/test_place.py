@@ -12,7 +12,7 @@ pytest.importorskip("distributed")
 
 from cdd_agent.cluster import place as module
 from cdd_agent.cluster.place import ClusterPlace
-from cdd_agent.open_project import open_project
+from cdd_agent.session.open_project import open_project
 
 
 class Line:

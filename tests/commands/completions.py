@@ -1,7 +1,7 @@
 """Completions of a line, as the lines that it can become."""
 
 from cdd_agent.commands.completing import complete
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 
 
 def completions(session: Session, line: str) -> list[str]:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from cdd_agent.approval_mode import MODES
 from cdd_agent.commands.registry import handle
+from cdd_agent.engine.approval_mode import MODES
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.question_events import ApprovalChanged
 from cdd_agent.events.stream import Event
-from cdd_agent.open_project import open_project
+from cdd_agent.session.open_project import open_project
 from cdd_agent.settings.config import Approval
 from tests.support.listening import collect
 from tests.support.projects import Sandbox

@@ -11,11 +11,11 @@ from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.shell_events import Cleared, ExitRequested, ScreenAsked
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
+from cdd_agent.faces.printer import TextPrinter
 from cdd_agent.llm.port import Done, OnEvent, Price, Request, Usage
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.wrapper import ModelWrapper
-from cdd_agent.printer import TextPrinter
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.commands.completions import completions
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, notice, noticed, says

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from cdd_agent.commands.completing import complete
-from cdd_agent.completion import CompletionKind
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.text.completion import CompletionKind
 from tests.commands.completions import completions
 from tests.support.projects import SLUG, SPEC, Sandbox, Step
 from tests.support.tables import each_row

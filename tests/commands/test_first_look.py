@@ -3,7 +3,7 @@
 from cdd_agent.commands.registry import handle
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 

@@ -14,7 +14,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.files.atomic import NotWritten
-from cdd_agent.open_project import Project, open_project
+from cdd_agent.session.open_project import Project, open_project
 from cdd_agent.settings.config import PROJECT_FILE, Config
 from cdd_agent.tickets.spec import TicketType
 from cdd_agent.tickets.store import TicketStore

@@ -12,7 +12,7 @@ from cdd_agent.cli.main import main
 from cdd_agent.commands.registry import handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events.ticket_events import TicketsListed
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tickets.step_tally import StepTally
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Copied, Sandbox, Step, check, says

@@ -18,9 +18,9 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import USUAL_PORTS, LocalServer
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.settings.models import of_role
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.root import Wiring
 from cdd_agent.wording.describe import describe
 from tests.commands.completions import completions
 from tests.support.listening import collect, tell, told_to

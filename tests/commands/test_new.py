@@ -11,7 +11,7 @@ from cdd_agent.commands.registry import handle
 from cdd_agent.commands.ticket_commands import new
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, Tone
-from cdd_agent.open_project import open_project
+from cdd_agent.session.open_project import open_project
 from tests.support.listening import collect
 from tests.support.projects import Sandbox
 from tests.support.tables import each_row

@@ -11,7 +11,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.shell_events import OwnCommandFinished, OwnCommandStarted
 from cdd_agent.events.step_events import CommandOutput
 from cdd_agent.events.stream import Event
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, Sandbox, Step, check
 from tests.support.tables import each_row

@@ -32,8 +32,8 @@ from cdd_agent.files.json_file import Damaged
 from cdd_agent.frontend import Nobody
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.redaction import Redactor
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
+from cdd_agent.text.redaction import Redactor
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, noticed, run_all, says
 from tests.support.tables import each_row

@@ -17,7 +17,7 @@ from cdd_agent.events.shell_events import (
     SessionView,
 )
 from cdd_agent.events.stream import Event, SessionRestored
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.wording.describe import describe
 from tests.agents.asking import TEMPLATE, asks
 from tests.engine.tool_steps import calls, read

@@ -23,7 +23,7 @@ from cdd_agent.commands.settings import (
 )
 from cdd_agent.commands.typed_settings import check_value
 from cdd_agent.errors import BadInput
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.settings.config import PROJECT_FILE, Config
 from cdd_agent.settings.descriptions import SettingGroup
 from cdd_agent.settings.reading import user_file
@@ -380,7 +380,7 @@ def test_without_a_home_a_setting_that_needs_trust_stays_in_the_session(
 ) -> None:
     for module in ("cdd_agent.commands.setting_changes", "cdd_agent.commands.settings"):
         monkeypatch.setattr(f"{module}.user_file", lambda: None)
-    monkeypatch.setattr("cdd_agent.trust_store.state_folder", lambda: None)
+    monkeypatch.setattr("cdd_agent.trust.store.state_folder", lambda: None)
     settings = {one.name: one for one in read_settings(sandbox.project)}
     offered = {
         name: [place.place for place in save_places(one)]

@@ -28,7 +28,7 @@ from cdd_agent.engine.lock import TicketLock
 from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.offered_model import OfferedModel
 from cdd_agent.llm.providers import PROVIDERS
-from cdd_agent.open_project import open_project
+from cdd_agent.session.open_project import open_project
 from cdd_agent.settings.config import Config
 from tests.llm.model_lists import LIST, server
 from tests.support.listening import collect

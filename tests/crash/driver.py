@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cdd_agent import wiring
 from cdd_agent.cli import working
 from cdd_agent.cli.main import main as cdd
+from cdd_agent.wiring import root as wiring
 from tests.crash.points import Death, Point, Watch
 from tests.crash.story import STORIES, Reviewer, Story, Storyteller
 from tests.crash.views import contents

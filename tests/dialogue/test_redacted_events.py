@@ -17,7 +17,7 @@ from cdd_agent.events.ticket_events import (
     SpecOpened,
     TicketsListed,
 )
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from tests.support.tables import each_row
 
 SECRET = "horse-battery-staple-42"

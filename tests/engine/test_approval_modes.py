@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from cdd_agent.approval_mode import ACCEPTED_RUN, MODES, TITLES, ApprovalMode
 from cdd_agent.changes.review import Review
 from cdd_agent.commands.registry import handle
+from cdd_agent.engine.approval_mode import ACCEPTED_RUN, MODES, TITLES, ApprovalMode
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.events.question_events import (
     AcceptingAll,
@@ -24,8 +24,8 @@ from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
-from cdd_agent.redaction import Redactor
 from cdd_agent.settings.config import Approval, Commands
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.verification.checks import checks_for
 from tests.engine.calculator import calculator
 from tests.engine.test_test_leave import REMOVES, STEP

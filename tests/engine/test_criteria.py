@@ -4,7 +4,7 @@ import pytest
 
 from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.events.ticket_events import CriteriaShown
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from tests.engine.calculator import ADD, CALC, FIXED, SUB, calculator, gives
 from tests.support.projects import SLUG, SPEC, Sandbox, Step, run_all, says
 

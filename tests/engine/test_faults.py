@@ -26,8 +26,8 @@ from cdd_agent.llm.port import (
     StopReason,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.run_wiring import prepare_model
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.wiring.runs import prepare_model
 from tests.engine.tool_steps import calls, read
 from tests.llm.server import Answer, LoopbackServer, directly, failure
 from tests.support.listening import collect, stop_at

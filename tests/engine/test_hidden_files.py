@@ -16,7 +16,7 @@ from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.project.context import project_context
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan_check import check_plan
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, execute, read, run

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import NO_FILES, ExecutionState
 from cdd_agent.tickets.status import StepStatus, Verification

@@ -32,7 +32,7 @@ from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import BadInput
 from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.restore import CheckpointGone, RestoreResult
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from tests.git.repositories import git
 from tests.support.fake_checkpoints import FakeCheckpoints
 from tests.support.tables import each_row

@@ -249,7 +249,7 @@ def test_a_disk_that_refuses_is_reported(tmp_path: Path) -> None:
 
 
 def test_the_page_about_the_ledger_has_each_kind_and_field() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "ledger.md").read_text()
     parts = {part.partition("\n")[0]: part for part in page.split("\n## ")}
 
     def first_column(part: str) -> list[str]:
@@ -260,7 +260,7 @@ def test_the_page_about_the_ledger_has_each_kind_and_field() -> None:
 
 
 def test_the_example_on_the_page_is_a_ledger(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "ledger.md").read_text()
     (tmp_path / "ledger.jsonl").write_text(page.split("```json\n")[1].split("```")[0])
     kinds = [entry.kind for entry in LedgerFile(tmp_path / "ledger.jsonl").entries()]
     assert kinds[0] is Kind.BEGIN

@@ -21,7 +21,7 @@ from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.run_events import RunFinished
 from cdd_agent.events.stream import Event, to_json
 from cdd_agent.events.ticket_events import CriteriaShown, PlanOpened
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.status import MissingWork, RunStatus
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun

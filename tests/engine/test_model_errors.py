@@ -24,7 +24,7 @@ from cdd_agent.llm.port import (
     RequestRejected,
 )
 from cdd_agent.llm.scripted import ScriptedModel
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.status import StepStatus
 from tests.engine.together import project_in
 from tests.engine.tool_steps import calls, create, replace

@@ -35,7 +35,7 @@ from cdd_agent.events.outside_events import (
 from cdd_agent.events.stream import Event, ignore_event
 from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import TicketStore
 from tests.support.listening import collect
 from tests.support.projects import Sandbox, noticed

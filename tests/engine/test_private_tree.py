@@ -21,7 +21,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.process.ending import alive
 from cdd_agent.process.policy import CommandRunner
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from tests.git.checkpoints import skip_where_all_is_allowed, state, write
 from tests.git.repositories import git, make_repository
 from tests.support.insensitive_disk import InsensitivePath

@@ -11,7 +11,7 @@ import pytest
 from cdd_agent.engine.attempt import AttemptFailure
 from cdd_agent.engine.record import GoingBack, RunRecord
 from cdd_agent.errors import BadInput
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.stream import Event
-from cdd_agent.run_wiring import open_travel
+from cdd_agent.wiring.runs import open_travel
 from tests.engine.half_done import TWO, half_done
 from tests.support.listening import collect
 from tests.support.projects import (

@@ -49,7 +49,7 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.llm.port import AuthenticationFailed, Usage
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import RunStatus, StepStatus, Verification
 from tests.support.listening import stop_at
 from tests.support.projects import Sandbox, Step, check, says

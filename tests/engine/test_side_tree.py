@@ -8,7 +8,7 @@ import pytest
 from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.side_tree import NoSideTrees, SideTrees, remove_all
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from tests.travel.copies import git
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.engine.step_details import SeenTest, StepDetails, step_details
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.verification.outcomes import Result
 from tests.engine.calculator import ADD, FIXED, SUB, calculator, gives

@@ -23,7 +23,7 @@ from cdd_agent.events.strength_events import (
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.text import encode_file
 from cdd_agent.llm.port import QuotaUsedUp
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.verification.strength.faults import faults_in
 from tests.engine.calculator import calculator, gives
 from tests.support.listening import collect

@@ -20,10 +20,10 @@ from cdd_agent.events.step_events import AttemptFailed, TestsFinished
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event, ignore_event
 from cdd_agent.frontend import Decision, Nobody
+from cdd_agent.process.work_clock import WorkClock
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import StepStatus, Verification
-from cdd_agent.wiring import Wiring
-from cdd_agent.work_clock import WorkClock
+from cdd_agent.wiring.root import Wiring
 from tests.engine.calculator import (
     BROKEN,
     FIXED,

@@ -25,7 +25,7 @@ from cdd_agent.fleet.local_runs import (
     save_board,
     save_planned,
 )
-from cdd_agent.open_project import open_project
+from cdd_agent.session.open_project import open_project
 from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import TESTED, cdd, project, script, tree

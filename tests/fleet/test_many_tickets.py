@@ -12,7 +12,7 @@ import pytest
 from cdd_agent.fleet.board import RunState
 from cdd_agent.fleet.local_runs import board_here, folder_of
 from cdd_agent.llm.shared_waits import SharedWaits
-from cdd_agent.model_names import provider_of
+from cdd_agent.settings.model_names import provider_of
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import (
     GOOD,

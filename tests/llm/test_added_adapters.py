@@ -25,8 +25,8 @@ from cdd_agent.llm.port import (
     TextDelta,
     Usage,
 )
-from cdd_agent.model_wiring import added_adapter, make_model
 from cdd_agent.settings.config import Config
+from cdd_agent.wiring.models import added_adapter, make_model
 from tests.llm.test_check import server
 from tests.support.commandline import STEPS, cdd
 from tests.support.packages import write_package

@@ -36,8 +36,8 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.model_wiring import add_fallbacks, equip_model, make_model
 from cdd_agent.settings.config import Budget, Config, ModelSettings
+from cdd_agent.wiring.models import add_fallbacks, equip_model, make_model
 from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import FakeTime
 from tests.support.tables import each_row

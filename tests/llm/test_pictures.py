@@ -38,7 +38,7 @@ from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.recording import RecordingModel
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
 from cdd_agent.llm.token_estimates import estimate_prompt
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import after_rounds, heard
 from tests.llm.listing import HEAD, answering

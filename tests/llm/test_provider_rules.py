@@ -23,7 +23,7 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Message, Price, RequestRejected, Usage
 from cdd_agent.llm.providers import endpoint_of
-from cdd_agent.sanitize import fenced
+from cdd_agent.text.sanitize import fenced
 from cdd_agent.tools.read_only import read_only_tools
 from tests.dialogue.talking import after_rounds, heard
 from tests.llm.simulators.anthropic import Anthropic

@@ -36,7 +36,7 @@ from cdd_agent.llm.request_comparison import hide_folder
 from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted import NoReplyLeft, ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from tests.files.test_kept_files import spoilt
 from tests.support.replies import all_of, stopped
 from tests.support.tables import each_row

@@ -16,7 +16,7 @@ from cdd_agent.llm.session_keys import (
 )
 from cdd_agent.network.keys import Key
 from cdd_agent.process.run import child_environment, run_in_foreground
-from cdd_agent.redaction import Redactor, forget_typed_keys
+from cdd_agent.text.redaction import Redactor, forget_typed_keys
 from tests.support.tables import each_row
 
 KEY = "my-own-key-0123456789"

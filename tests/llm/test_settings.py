@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cdd_agent.llm.port import Message, Request
-from cdd_agent.model_wiring import make_model
 from cdd_agent.settings.config import Config, OwnRequest
+from cdd_agent.wiring.models import make_model
 from tests.llm.server import LoopbackServer, Recorded
 from tests.support.replies import all_of
 from tests.support.tables import each_row

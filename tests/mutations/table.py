@@ -16,14 +16,14 @@ _GUARDS = (
 )
 _VALUES = "tests/actions/test_values.py"
 _ENGINE = "tests/engine/test_engine.py"
-_TRUST = "tests/test_trust.py"
+_TRUST = "tests/trust/test_trust.py"
 _INVOCATION = "tests/verification/test_invocation.py"
 _REPORTING_TOOLS = "tests/verification/runners/test_reporting_tools.py"
 _DETECTION = "tests/verification/test_detection.py"
 _FAULTS = "tests/verification/strength/test_faults.py"
 _SCORE = "tests/verification/strength/test_score.py"
-_OPENING = "tests/test_open_project.py"
-_TYPED_VALUES = "tests/test_typed_values.py"
+_OPENING = "tests/session/test_open_project.py"
+_TYPED_VALUES = "tests/values/test_typed_values.py"
 _USAGE = "tests/llm/test_usage_check.py"
 _PASTES = "tests/tui/terminal_input/test_pastes.py"
 _PARSER = "tests/tui/terminal_input/test_parser.py"
@@ -35,35 +35,35 @@ MUTATIONS = [
         for rule, file, old, new, tests in [
             (
                 "a value in code is not converted to its type",
-                "typed_values.py",
+                "values/typed_values.py",
                 "        return convert(value, kind)\n",
                 "        return convert(value, kind, strict=False)\n",
                 _VALUES,
             ),
             (
                 "a broken rule is reported with its field",
-                "typed_values.py",
+                "values/typed_values.py",
                 "            place = (*place, rule.field)\n",
                 "            pass\n",
                 _TYPED_VALUES,
             ),
             (
                 "a text with half of a character is refused",
-                "typed_values.py",
+                "values/typed_values.py",
                 "skipkeys=True, default=str).encode()",
                 "skipkeys=True, default=str)",
                 _TYPED_VALUES,
             ),
             (
                 "an unknown key is reported with the keys that it may stand for",
-                "typed_values.py",
+                "values/typed_values.py",
                 "    if similar:\n",
                 "    if False:\n",
                 _TYPED_VALUES,
             ),
             (
                 "a message about a wrong value names its limits",
-                "value_schemas.py",
+                "values/value_schemas.py",
                 "        if key in schema:\n",
                 "        if False:\n",
                 _TYPED_VALUES,
@@ -1466,10 +1466,10 @@ MUTATIONS = [
     ),
     Mutation(
         "two wrong letters are no misspelled name",
-        "completion.py",
+        "text/completion.py",
         "    return rest[1:] == other_rest[1:] or is_swap\n",
         "    return rest[2:] == other_rest[2:]\n",
-        "tests/test_completion.py",
+        "tests/text/test_completion.py",
     ),
     Mutation(
         "a flag that the shell lacks leaves a command to the terminal",
@@ -2134,7 +2134,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a conversation is shown once in a session",
-        "session.py",
+        "session/session.py",
         "self._shown.add(conversation)",
         "pass",
         "tests/tui/test_coming_back.py",
@@ -2242,7 +2242,7 @@ MUTATIONS = [
         "engine/record.py",
         "expect_no_link_out(self.root, [self.folder, *self._own_places()])",
         "pass",
-        "tests/test_whatever_is_trusted.py",
+        "tests/trust/test_whatever_is_trusted.py",
     ),
     Mutation(
         "a hidden file is pinned by the user alone",
@@ -3140,10 +3140,10 @@ MUTATIONS = [
             ),
             (
                 "a remedy is shown only if it works",
-                "yaml_remedies.py",
+                "values/yaml_remedies.py",
                 "                if line is None or line > mark.line + added:",
                 "                if True:",
-                "tests/test_yaml_remedies.py",
+                "tests/values/test_yaml_remedies.py",
             ),
             (
                 "values of unknown keys stay as they are written",
@@ -3652,14 +3652,14 @@ MUTATIONS = [
             ),
             (
                 "a key is hidden also without the quotes around it in its variable",
-                "redaction.py",
+                "text/redaction.py",
                 "for secret in (value.strip(), clean_key(value).text):",
                 "for secret in (value.strip(),):",
-                "tests/test_redaction.py",
+                "tests/text/test_redaction.py",
             ),
             (
                 "a typed key is hidden by redactors that exist already",
-                "redaction.py",
+                "text/redaction.py",
                 "        if len(_typed_keys) != self._typed:\n",
                 "        if False:\n",
                 "tests/llm/test_session_keys.py",
@@ -3860,7 +3860,7 @@ MUTATIONS = [
     ],
     Mutation(
         "a long pasted text is sent in part",
-        "session.py",
+        "session/session.py",
         "line = self.save_long_line(meaning.line)",
         "line = meaning.line",
         "tests/agents/test_pastes.py",
@@ -3938,7 +3938,7 @@ MUTATIONS = [
     ),
     Mutation(
         "words of a run that is closed reach no model",
-        "session_lines.py",
+        "session/session_lines.py",
         "meaning = _read_run_line(session, run_line)",
         "pass",
         "tests/agents/test_run_lines.py",
@@ -3970,35 +3970,35 @@ MUTATIONS = [
         for rule, file, old, new, tests in [
             (
                 "a project's address needs trust",
-                "trust.py",
+                "trust/rules.py",
                 "if _value(case.full, keys) == _value(case.own, keys):",
                 "if True:",
                 _TRUST,
             ),
             (
                 "equal settings of a role may lead elsewhere",
-                "trust.py",
+                "trust/rules.py",
                 'if keys[0] == "models" and last in ("model", "api_base"):',
                 "if False:",
                 _TRUST,
             ),
             (
                 "a model is trusted together with its address",
-                "trust.py",
+                "trust/rules.py",
                 "return [value, case.full.api_base]",
                 "return [value]",
                 _TRUST,
             ),
             (
                 "a model is left out together with its address",
-                "trust.py",
+                "trust/rules.py",
                 'if last == "model" and (*section, "api_base") in left_out_keys:',
                 "if False:",
                 _OPENING,
             ),
             (
                 "headers are not shown",
-                "trust.py",
+                "trust/rules.py",
                 "return _HIDDEN if is_headers else value",
                 "return value",
                 _TRUST,
@@ -4012,28 +4012,28 @@ MUTATIONS = [
             ),
             (
                 "settings outside the project are refused",
-                "open_project.py",
+                "session/open_project.py",
                 "        confine(root, PROJECT_FILE.as_posix())\n",
                 "        pass\n",
                 _OPENING,
             ),
             (
                 "an answer is asked for once",
-                "open_project.py",
+                "session/open_project.py",
                 "        store.add(root, settings)\n",
                 "        pass\n",
                 _OPENING,
             ),
             (
                 "an answer for one run is not stored",
-                "open_project.py",
+                "session/open_project.py",
                 "    if answer is TrustAnswer.TRUST:\n",
                 "    if answer is not TrustAnswer.DEFAULTS:\n",
                 _OPENING,
             ),
             (
                 "only what cdd wrote is trusted as written",
-                "open_project.py",
+                "session/open_project.py",
                 "settings_with_rule(layers, root) if _is_named(s, names)]",
                 "settings_with_rule(layers, root)]",
                 _OPENING,
@@ -4054,7 +4054,7 @@ MUTATIONS = [
             ),
             (
                 "a damaged file of answers is replaced",
-                "trust_store.py",
+                "trust/store.py",
                 "if self._is_damaged():",
                 "if False:",
                 _OPENING,
@@ -4165,7 +4165,9 @@ MUTATIONS = [
         ]
     ],
     *[
-        Mutation(rule, f"settings/{file}", old, new, "tests/test_model_addresses.py")
+        Mutation(
+            rule, f"settings/{file}", old, new, "tests/settings/test_model_addresses.py"
+        )
         for rule, file, old, new in [
             (
                 "a hosted model is not asked at a local server",
@@ -4192,24 +4194,24 @@ MUTATIONS = [
         for rule, file, old, new, tests in [
             (
                 "a key that is there twice is refused",
-                "guarded_yaml.py",
+                "values/guarded_yaml.py",
                 "            if name in lines and key.tag != _MERGE and",
                 "            if False and",
-                "tests/test_guarded_yaml.py",
+                "tests/values/test_guarded_yaml.py",
             ),
             (
                 "an alias counts as its value",
-                "guarded_yaml.py",
+                "values/guarded_yaml.py",
                 'self._add_size("", self.sizes.get(name, 1))',
                 'self._add_size("", 1)',
-                "tests/test_guarded_yaml.py",
+                "tests/values/test_guarded_yaml.py",
             ),
             (
                 "the levels of a document are limited",
-                "guarded_yaml.py",
+                "values/guarded_yaml.py",
                 "        if len(self.open_nodes) > _MAX_DEPTH:",
                 "        if False:",
-                "tests/test_guarded_yaml.py",
+                "tests/values/test_guarded_yaml.py",
             ),
             (
                 "a program that runs others cannot be allowed",
@@ -4227,14 +4229,14 @@ MUTATIONS = [
             ),
             (
                 "a stream holds back the part that may become a secret",
-                "redaction.py",
+                "text/redaction.py",
                 "end = len(text) if is_last else",
                 "end = len(text) if True else",
-                "tests/test_redaction.py",
+                "tests/text/test_redaction.py",
             ),
             (
                 "the end of a longer path is not the project's folder",
-                "redaction.py",
+                "text/redaction.py",
                 "pattern = _FOLDER.format(pattern)",
                 "pattern = pattern",
                 "tests/llm/test_recording.py",
@@ -4269,10 +4271,10 @@ MUTATIONS = [
             ),
             (
                 "the longest of several secrets is redacted",
-                "redaction.py",
+                "text/redaction.py",
                 "sorted(self._names, key=len, reverse=True)",
                 "sorted(self._names, key=len)",
-                "tests/test_redaction.py",
+                "tests/text/test_redaction.py",
             ),
         ]
     ],
@@ -4371,7 +4373,7 @@ MUTATIONS = [
             ),
             (
                 "no added adapter is asked where another is forced",
-                "model_wiring.py",
+                "wiring/models.py",
                 'if config.model is None or config.model_adapter != "auto":',
                 "if config.model is None:",
             ),
@@ -4666,14 +4668,14 @@ MUTATIONS = [
         for rule, file, old, new, tests in [
             (
                 "a paste has no escape sequences",
-                "sanitize.py",
+                "text/sanitize.py",
                 '_ESCAPE.sub("", pasted)',
                 "pasted",
                 _PASTES,
             ),
             (
                 "a control string ends before the next one begins",
-                "sanitize.py",
+                "text/sanitize.py",
                 "[^\\x07\\x1b\\x90\\x98\\x9c-\\x9f",
                 "[^\\x07\\x9c",
                 _PASTES,
@@ -4764,10 +4766,10 @@ MUTATIONS = [
             ),
             (
                 "a paste answers no question",
-                "terminal.py",
+                "faces/terminal.py",
                 '    return typed.count("\\n") > 1 and bool(typed.strip())\n',
                 "    return False\n",
-                "tests/test_terminal.py",
+                "tests/faces/test_terminal.py",
             ),
         ]
     ],
@@ -4819,7 +4821,7 @@ MUTATIONS = [
             ),
             (
                 "an agent that is closed suggests nothing",
-                "session.py",
+                "session/session.py",
                 '            if meaning.name != "close":\n',
                 "            if True:\n",
                 "tests/tui/test_suggestions.py",

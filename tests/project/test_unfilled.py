@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.commands.agents_file import agents_file
-from cdd_agent.open_project import Project
 from cdd_agent.project.rules import LONGEST, project_rules
 from cdd_agent.project.unfilled import (
     COMMANDS,
@@ -17,6 +16,7 @@ from cdd_agent.project.unfilled import (
     FOLDER,
     without_unfilled,
 )
+from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
 from cdd_agent.tickets.store import TicketStore
 from tests.support.tables import each_row

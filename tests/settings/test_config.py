@@ -17,14 +17,14 @@ from platformdirs import user_config_path
 from rich.pretty import pretty_repr
 
 from cdd_agent.errors import BadInput
-from cdd_agent.guarded_yaml import read_mapping
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.options import ModelOptions
 from cdd_agent.settings.config import Commands, Config, Models, OwnRequest, runs_others
 from cdd_agent.settings.models import of_role
 from cdd_agent.settings.reading import VARIABLES, user_file
 from cdd_agent.settings.writing import changed_text, with_setting
-from cdd_agent.typed_values import read
+from cdd_agent.values.guarded_yaml import read_mapping
+from cdd_agent.values.typed_values import read
 from tests.support.settings import load_config
 from tests.support.tables import each_row
 
@@ -64,11 +64,11 @@ def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
     )
 
 
-SETTINGS_PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+SETTINGS_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def _documented() -> list[tuple[str, str]]:
-    """Return each key of docs/settings.md with its default."""
+    """Return each key of docs/reference/settings.md with its default."""
     page = SETTINGS_PAGE.read_text(encoding="utf-8")
     return re.findall(r"^\| `(\w+)` \| (.+?) \| .+ \|$", page, re.MULTILINE)
 

@@ -20,13 +20,14 @@ PROCESSES.set_forkserver_preload(
             "tests.crash.driver",
             "tests.support.projects",
             "cdd_agent.cli.working",
-            "cdd_agent.travel.travelling",
+            "cdd_agent.travel.push",
+            "cdd_agent.travel.pull",
         ),
         *(
             "cdd_agent.cli.parser",
             "cdd_agent.cli.plain",
             "cdd_agent.tui.app",
-            "cdd_agent.wiring",
+            "cdd_agent.wiring.root",
             "tests.support.forked",
         ),
         *(

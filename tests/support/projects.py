@@ -19,10 +19,10 @@ from cdd_agent.llm.port import Model, ModelError
 from cdd_agent.llm.retrying import Clock
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.open_project import Project, open_project
 from cdd_agent.process.policy import RunProgram
-from cdd_agent.session import FindServers, Session
-from cdd_agent.wiring import Wiring
+from cdd_agent.session.open_project import Project, open_project
+from cdd_agent.session.session import FindServers, Session
+from cdd_agent.wiring.root import Wiring
 from tests.support.fake_checkpoints import FakeCheckpoints
 from tests.support.fake_programs import FakePrograms
 from tests.support.listening import collect, tell

@@ -36,7 +36,7 @@ from cdd_agent.tickets.plan_editor import PlanTextLost, edit_plan
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import step_block, step_labels, write_plan
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.typed_values import WrongValue, read
+from cdd_agent.values.typed_values import WrongValue, read
 from tests.support.tables import each_row
 from tests.tickets.test_plan import PLANS
 

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.frontend import REST, Frontend
-from cdd_agent.session import FindServers, Session
+from cdd_agent.session.session import FindServers, Session
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.quiet_enter import QUIET
@@ -25,7 +25,7 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.prompt_frame import PromptFrame
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.root import Wiring
 from tests.support.projects import Sandbox
 from tests.support.time_of_loops import leap
 

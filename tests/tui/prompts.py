@@ -8,7 +8,7 @@ from pathlib import Path
 from textual import events
 from textual.app import App, ComposeResult
 
-from cdd_agent.completion import Completion, CompletionKind
+from cdd_agent.text.completion import Completion, CompletionKind
 from cdd_agent.tui.drafts import Drafts
 from cdd_agent.tui.history import PromptHistory
 from cdd_agent.tui.widgets.prompt import Prompt

@@ -7,7 +7,7 @@ import pytest
 from textual.app import RenderResult
 from textual.widget import Widget
 
-from cdd_agent.approval_mode import ACCEPTED_RUN, TITLES
+from cdd_agent.engine.approval_mode import ACCEPTED_RUN, TITLES
 from cdd_agent.events.question_events import ApprovalChanged
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.widgets.bars import ActivityBar

@@ -1,7 +1,7 @@
 """The list of completions shows each command, what it does, and its group."""
 
 from cdd_agent.commands.catalogue import Group
-from cdd_agent.completion import Completion
+from cdd_agent.text.completion import Completion
 from cdd_agent.tui.widgets.completion_rows import completion_rows
 
 OFFERS = [

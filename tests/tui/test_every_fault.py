@@ -33,8 +33,8 @@ from cdd_agent.commands.welcome_rows import Beginning, RowAction, WelcomeRow
 from cdd_agent.events.question_events import ChangesProposed, CommandProposed
 from cdd_agent.events.ticket_events import SpecShown
 from cdd_agent.llm.offered_model import OfferedModel
-from cdd_agent.open_project import TrustQuestion
-from cdd_agent.trust import ProjectSetting
+from cdd_agent.session.open_project import TrustQuestion
+from cdd_agent.trust.rules import ProjectSetting
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.inspector.screen import InspectorScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup

@@ -21,8 +21,8 @@ from textual.widgets import Static
 import cdd_agent.tui
 from cdd_agent.commands.registry import handle
 from cdd_agent.events.question_events import CommandProposed
-from cdd_agent.faults import FaultLog
-from cdd_agent.session import Session
+from cdd_agent.faces.faults import FaultLog
+from cdd_agent.session.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.faults import Guarded, GuardedWidget

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from textual.worker import Worker
 
-from cdd_agent.approval_mode import ACCEPTED_RUN, TITLES
 from cdd_agent.changes.review import Review
+from cdd_agent.engine.approval_mode import ACCEPTED_RUN, TITLES
 from cdd_agent.errors import BadInput
 from cdd_agent.events.question_events import Choice
 from cdd_agent.frontend import REST, Decision

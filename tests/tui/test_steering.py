@@ -15,7 +15,7 @@ from cdd_agent.events.step_events import GuidanceTaken, StepDiff
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import CriteriaShown, PlanOpened, TicketsListed
 from cdd_agent.frontend import Frontend
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tui.app import Shell
 from tests.engine.tool_steps import calls, create
 from tests.support.projects import SLUG, Sandbox, Step, says

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from cdd_agent.commands.overview import overviews
 from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import REST
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from cdd_agent.tui.quiet_enter import QUIET
 from tests.agents.asking import COMPLETE, asks
 from tests.agents.test_planner import plan, step

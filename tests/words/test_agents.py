@@ -12,8 +12,8 @@ from cdd_agent.frontend import Nobody
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.port import PicturesRefused, StopReason
 from cdd_agent.llm.scripted_reply import ScriptedReply
-from cdd_agent.session import Session
-from cdd_agent.wiring import Wiring
+from cdd_agent.session.session import Session
+from cdd_agent.wiring.root import Wiring
 from tests.agents.asking import COMPLETE, TEMPLATE, asks
 from tests.agents.test_planner import SPEC, plan
 from tests.support.listening import tell, told_to

@@ -11,7 +11,7 @@ import pytest
 from cdd_agent.events.base_event import event_name
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event, to_json
-from cdd_agent.printer import JsonPrinter
+from cdd_agent.faces.printer import JsonPrinter
 from tests.support.tables import each_row
 from tests.words.examples import RUN
 

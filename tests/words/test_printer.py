@@ -39,8 +39,8 @@ from cdd_agent.events.ticket_events import (
     TicketsListed,
     TicketView,
 )
+from cdd_agent.faces.printer import PlainPrinter, TextPrinter
 from cdd_agent.llm.offered_model import OfferedModel
-from cdd_agent.printer import PlainPrinter, TextPrinter
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.status import (
     CriterionEdit,

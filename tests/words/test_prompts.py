@@ -5,7 +5,7 @@ in files beside the program; here is what is put together around them.
 import pytest
 
 from cdd_agent.commands.registry import handle
-from cdd_agent.session import Session
+from cdd_agent.session.session import Session
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, changes, plan
 from tests.engine.calculator import BROKEN, FIXED, calculator, gives

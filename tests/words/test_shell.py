@@ -14,8 +14,8 @@ from cdd_agent.events.question_events import (
     TestLossProposed,
 )
 from cdd_agent.events.step_events import StepStarted
+from cdd_agent.faces.reviewing import Reviewing, describe_decision
 from cdd_agent.frontend import Decision
-from cdd_agent.reviewing import Reviewing, describe_decision
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.wording.question_words import answers, question
 from tests.agents.asking import TEMPLATE, asks

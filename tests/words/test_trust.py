@@ -2,14 +2,14 @@
 
 import pytest
 
+from cdd_agent.commands.trust_words import in_lines, notices_at_start, numbered_file
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
-from cdd_agent.open_project import (
+from cdd_agent.session.open_project import (
     ProjectTrust,
     TrustAnswer,
     TrustQuestion,
     open_project,
 )
-from cdd_agent.trust_words import in_lines, notices_at_start, numbered_file
 from tests.support.projects import Sandbox
 from tests.words.test_command_line import cdd
 

@@ -9,7 +9,7 @@ from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Edit, ReplyRefused
-from cdd_agent.extensions import Extensions, require_type
+from cdd_agent.settings.extensions import Extensions, require_type
 
 _Value = TypeVar("_Value")
 _FORMS = Extensions("cdd_agent.reply_forms", "reply form")

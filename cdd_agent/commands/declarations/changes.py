@@ -138,7 +138,7 @@ CHANGES = (
             notes=(
                 "Reads whole files in code blocks, search/replace blocks, unified"
                 " diffs, `*** Begin Patch`, lists of actions and tool calls written as"
-                " text, also mixed. See docs/replies.md."
+                " text, also mixed. See docs/reference/replies.md."
             ),
             exit_codes=(
                 (0, "applied"),
@@ -172,7 +172,7 @@ CHANGES = (
             cdd undo   # undo what the actions wrote
             """,
             run="cdd_agent.cli.run:run",
-            notes="""docs/action-plan.md describes the format. In short:
+            notes="""docs/reference/action-plans.md describes the format. In short:
 - execute: "pytest -q"
 - action: create_file
   file_path: hello.txt

@@ -111,7 +111,7 @@ CONTEXT = (
             """,
             notes=(
                 "Opens the shell with your models. Keys come from the environment,"
-                " such as OPENAI_API_KEY. See docs/models.md."
+                " such as OPENAI_API_KEY. See docs/reference/models.md."
             ),
             opens_shell=True,
         ),
@@ -126,7 +126,7 @@ CONTEXT = (
                 "MODE",
                 "ask, edits or auto",
                 times=_OPTIONAL,
-                offers="cdd_agent.approval_mode:MODES",
+                offers="cdd_agent.engine.approval_mode:MODES",
             ),
             switch("--save", "keep the mode for this project, in .cdd/config.yaml"),
         ),

@@ -184,7 +184,8 @@ WORK = (
             switch(
                 "--driven",
                 "like --json, but another program answers the questions on standard"
-                " input; the run stops when the input ends. See docs/driving.md",
+                " input; the run stops when the input ends. See"
+                " docs/reference/driving.md",
                 only=Front.TERMINAL,
             ),
         ),
@@ -404,11 +405,16 @@ WORK = (
                 "--take-over",
                 "replace another run there, even if another machine holds it",
             ),
+            switch(
+                "--dry-run",
+                "only list what would be sent and what would not, and send nothing",
+            ),
             JSON,
         ),
         terminal=TerminalFront(
             """
             cdd push feature-user-auth                 # to origin
+            cdd push feature-user-auth --dry-run       # send nothing
             cdd push feature-user-auth git@example.org:team/runs.git
             cdd push feature-user-auth --take-over     # replace the run there
             """,

@@ -1,7 +1,7 @@
 """The differences between providers of chat completions: a table.
 
-`ChatCompletions.adapts_to` learns more rules from refusals. `docs/models.md` has the
-sources.
+`ChatCompletions.adapts_to` learns more rules from refusals. The sources are in
+docs/reference/models.md.
 """
 
 import re
@@ -154,7 +154,6 @@ def openai_effort(effort: Effort, facts: KnownModel) -> str:
 
 
 def openai_word(effort: Effort, facts: KnownModel) -> str:
-    """Return the nearest of OpenAI's words for an effort that the model takes."""
     if effort is Effort.MAX:
         for word in ("max", "xhigh"):
             if word in facts.efforts:

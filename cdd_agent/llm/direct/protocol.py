@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cdd_agent.llm.failures import Failure
-from cdd_agent.partly_shown import PartlyShown
+from cdd_agent.values.partly_shown import PartlyShown
 
 
 class ServerFailed(Exception):

@@ -19,7 +19,7 @@ from cdd_agent.wording.faces import Face
 if TYPE_CHECKING:
     from cdd_agent.agents.base import Agent
     from cdd_agent.cost import Cost
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.transcript.widget import Transcript
     from cdd_agent.tui.widgets.bars import ActivityBar
     from cdd_agent.tui.widgets.proposal import ProposalPanel
@@ -80,7 +80,6 @@ class Display:
         """
 
     def show_words(self, event: Event) -> None:
-        """Add the words of an event to the transcript."""
         transcript = self.home.transcript
         transcript.settle()
         prefix = self.side.prefix(event)
@@ -88,7 +87,6 @@ class Display:
             transcript.add(BLOCKS[tone], prefix + text)
 
     def show_cost(self) -> None:
-        """Show the cost of the session."""
         session = self.home.session
         if session is not None:
             self.home.bar.cost = session.tally.spent

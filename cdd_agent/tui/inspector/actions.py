@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cdd_agent.engine.run_inspection import RunInspection
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import steps_in_words
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tui.transcript.blocks import BlockKind
@@ -40,7 +40,6 @@ class ActionOffer(Struct, frozen=True):
     longer_line: str = ""
     """The line for the prompt, to be completed there; empty: the same line."""
     previews_undo_of: int | None = None
-    """The number of the step whose undo is previewed."""
 
 
 def refusal(action: RunAction, step: StepSummary, *, is_running: bool) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import evidence_in_words
 from cdd_agent.tickets.plan import NO_CHECK
 from cdd_agent.tickets.status import StepStatus
@@ -146,7 +146,6 @@ def _standing(view: StepSummary) -> str:
 
 
 def _text_of(details: StepDetails) -> str:
-    """Return the step's text and fields as Markdown."""
     step = details.step
     verify = "the project's check"
     if step.checks is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from cdd_agent.fleet.board import Board
-    from cdd_agent.open_project import Project
+    from cdd_agent.session.open_project import Project
 
 _EVERY = 1.0
 """Seconds between two looks."""

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ class ChooserRow(Struct, frozen=True):
     detail: str = ""
     sign: str = ""
     section: str = ""
-    """The heading above the rows of the same section."""
     words: str = ""
     """More words that find the row; they are not shown."""
 
@@ -192,7 +191,6 @@ class Chooser(Overlay):
         return self.PROMPT
 
     def typed_line(self) -> Content:
-        """Return the line with what was typed."""
         typed = sanitize_for_display(self._typed)
         if not typed:
             return Content.styled(f"› {self.prompt}", "$text-muted")

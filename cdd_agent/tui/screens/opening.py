@@ -19,7 +19,7 @@ from cdd_agent.tui.screens.tickets import TicketsScreen
 from cdd_agent.tui.themes import find_theme
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.app import Shell
 
 

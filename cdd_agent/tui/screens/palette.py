@@ -19,7 +19,7 @@ from cdd_agent.tui.themes import THEMES, describe_theme
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from cdd_agent.open_project import Project
+    from cdd_agent.session.open_project import Project
 
 ACTION = "action:"
 """The prefix of a result that is an action of the shell, and not a line for the prompt.

@@ -11,7 +11,7 @@ from cdd_agent.tui.screens.setting_values import OTHER, ChoiceList, ValueField
 from cdd_agent.tui.screens.theme_list import ThemeList
 
 if TYPE_CHECKING:
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
     from cdd_agent.tui.app import Shell
 
 _TEMPORARY = (

@@ -18,7 +18,7 @@ from cdd_agent.commands.setting_changes import (
 )
 from cdd_agent.commands.settings import Setting
 from cdd_agent.errors import CddError
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
 
 _HIGHLIGHT = "bold $block-cursor-foreground on $block-cursor-background"
 

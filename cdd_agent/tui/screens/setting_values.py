@@ -11,7 +11,7 @@ from textual.widgets import Static
 from cdd_agent.commands.settings import Setting
 from cdd_agent.commands.typed_settings import check_value
 from cdd_agent.errors import BadInput
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 from cdd_agent.tui.screens.overlay import Overlay
 

@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from cdd_agent.commands.setting_changes import find_inherited
 from cdd_agent.commands.settings import Setting, read_settings, session_project
 from cdd_agent.errors import CddError
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from cdd_agent.session import Session
+    from cdd_agent.session.session import Session
 
 _AROUND_ROW = 8
 """Cells of a row that are no text: the frame, the spaces, the scroll bar."""
@@ -60,7 +60,6 @@ class SettingsScreen(Chooser):
         self._reset = reset
         self._settings: dict[str, Setting] = {}
         self._attempts = 0
-        """The number of attempts to change a setting."""
 
     def content(self) -> Iterator[Widget]:
         yield from super().content()
@@ -79,7 +78,6 @@ class SettingsScreen(Chooser):
 
     @work(group="settings")
     async def read(self) -> None:
-        """Read the settings, and show them."""
         project = session_project(self._session)
         try:
             settings = await asyncio.to_thread(read_settings, project)
@@ -159,7 +157,6 @@ def _row(setting: Setting, titles: int, column: int) -> ChooserRow:
 
 
 def _describe(setting: Setting) -> tuple[str, str]:
-    """Return the purpose of a setting, its value in words, and its key in the file."""
     description = setting.description
     text = description.purpose
     choice = setting.choices.get(setting.value)

@@ -19,7 +19,7 @@ from cdd_agent.tui.screens.chooser import Chooser, ChooserRow
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from cdd_agent.open_project import Project
+    from cdd_agent.session.open_project import Project
 
 _SIGNS = {
     "done": "✓",
@@ -58,7 +58,6 @@ class TicketsScreen(Chooser):
 
     @work(group="tickets")
     async def read(self) -> None:
-        """Read the tickets, and show them."""
         try:
             tickets = await asyncio.to_thread(lambda: list(overviews(self._project)))
         except CddError as error:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from cdd_agent.commands.trust_words import (
+    ANSWERS,
+    SHOW,
+    described,
+    heading,
+    numbered_file,
+)
 from cdd_agent.frontend import REST
-from cdd_agent.open_project import TrustAnswer
-from cdd_agent.trust_words import ANSWERS, SHOW, described, heading, numbered_file
+from cdd_agent.session.open_project import TrustAnswer
 from cdd_agent.tui.screens.overlay import SCROLLING, Overlay
 from cdd_agent.tui.transcript.blocks import BlockKind
 from cdd_agent.tui.transcript.widget import Transcript
@@ -20,7 +27,8 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from cdd_agent.open_project import TrustQuestion
+    from cdd_agent.session.open_project import TrustQuestion
+    from cdd_agent.tui.app import Shell
 
 
 class TrustScreen(Overlay):
@@ -103,3 +111,14 @@ class TrustScreen(Overlay):
         transcript.add(BlockKind.OUTPUT, "\n".join(settings))
         if question.note:
             transcript.add(BlockKind.WARNING, question.note)
+
+
+async def ask_for_trust(shell: Shell, question: TrustQuestion) -> TrustAnswer:
+    """Show the screen and wait for the answer."""
+    answer = asyncio.get_running_loop().create_future()
+
+    def settle(chosen: str | None) -> None:
+        answer.set_result(chosen or TrustAnswer.DEFAULTS.value)
+
+    await shell.push_screen(TrustScreen(question, shell.clock.now), settle)
+    return TrustAnswer(await answer)

@@ -3,7 +3,7 @@
 from textual import events
 from textual.message import Message
 
-from cdd_agent.sanitize import is_text, text_of_paste
+from cdd_agent.text.sanitize import is_text, text_of_paste
 
 
 class TypedKey(events.Key):
@@ -24,7 +24,6 @@ TypedKey.handler_name = events.Key.handler_name
 
 
 def key_event(key: str, character: str | None) -> events.Key:
-    """Return the event of a key."""
     event = events.Key(key, character)
     if character is None or len(character) != 1 or event.is_printable:
         return event

@@ -7,7 +7,7 @@ from enum import StrEnum
 from rich.cells import cell_len
 
 from cdd_agent.events.notices import Tone
-from cdd_agent.sanitize import remove_escapes, sanitize_for_display
+from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (
     Gutter,
@@ -107,7 +107,6 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
 
 
 def _without_backticks(text: str) -> tuple[str, list[Mark]]:
-    """Return the text with marks for the code, instead of its backticks."""
     shown, end, marks = "", 0, list[Mark]()
     for code in _INLINE_CODE.finditer(text):
         shown += text[end : code.start()]

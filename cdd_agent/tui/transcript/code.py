@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.colouring import coloured
 from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.code import CodeWindow
 from cdd_agent.tui.transcript.diff import (
     LINE_INKS,
@@ -131,7 +131,6 @@ class DiffDrawer:
         )
 
     def _end_run(self) -> None:
-        """Find which removed and added lines belong together."""
         pair_lines(self._run)
         self._settled += self._run
         self._run = []

@@ -12,7 +12,7 @@ from cdd_agent.changes.reply.scanned_parts import (
     HunkStarted,
     LinesReplaced,
 )
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.code import CodeBlock
 from cdd_agent.tui.transcript.colouring import language_of
 from cdd_agent.tui.transcript.diff import DiffLayout
@@ -78,7 +78,6 @@ class EditDrawer:
         """The content of a whole file."""
         self._has_lines = False
         self._lines: list[TranscriptLine] = [self._header]
-        """Lines to hand out."""
 
     def continue_with(self, started: EditStarted) -> None:
         """Show another edit of the same file below this one."""

@@ -5,7 +5,7 @@ forced breaks.
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.lines import Ink, InkedText, Mark
 from cdd_agent.tui.transcript.tables import Cell
 
@@ -58,11 +58,9 @@ class _InlineReader:
 
     @property
     def is_plain(self) -> bool:
-        """True outside of emphasis and links."""
         return not self._inks
 
     def ink(self, *more: Ink) -> Ink:
-        """Return the ink of text here, with more inks."""
         return " ".join((*self._inks, *more))
 
     def read(self, token: "Token") -> Iterator[InkedText]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.content import Content
 
-from cdd_agent.completion import Completion
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.completion import Completion
+from cdd_agent.text.sanitize import sanitize_for_display
 
 _WIDEST = 30
 """Columns of the widest name that moves the descriptions to the right."""

@@ -6,7 +6,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from cdd_agent.approval_mode import ACCEPTED_RUN, TITLES, ApprovalMode
+from cdd_agent.engine.approval_mode import ACCEPTED_RUN, TITLES, ApprovalMode
 from cdd_agent.tui.faults import GuardedWidget
 
 _CLASSES = {
@@ -38,7 +38,6 @@ class PromptFrame(GuardedWidget, Horizontal):
     """
 
     def show_mode(self, mode: ApprovalMode) -> None:
-        """Show the approval mode, and the key that changes it."""
         _set_class(self, mode)
         self.border_title = Content.assemble(
             mode.title, (" · Shift+Tab", "$text-muted not bold")

@@ -21,7 +21,7 @@ from textual.strip import Strip
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.events.step_events import StepStarted
 from cdd_agent.events.step_summary import StepFinished, StepSummary
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import signs_of
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.step_tally import StepTally
@@ -273,7 +273,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.refresh()
 
     def _wrap_title(self, step: StepSummary) -> list[str]:
-        """Return the rows of a step; those below the first are indented."""
         sign, words = _sign(step), _words(step)
         indent = " " * cell_len(sign)
         room = self._room - len(indent)
@@ -318,9 +317,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return ""
 
     def _status_facts(self, step: StepSummary) -> str:
-        """Return the steps that a pending step waits for; for others the time, the
-        tests and the attempts.
-        """
         if step.status is StepStatus.PENDING:
             return self._describe_waiting(step)
         facts = []
@@ -351,7 +347,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def _room(self) -> int:
-        """Cells of a row without the scrollbar."""
         return self.scrollable_content_region.width
 
     def _strip(self, segments: list[Segment], style: Style | None = None) -> Strip:

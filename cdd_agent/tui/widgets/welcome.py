@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from cdd_agent.commands.welcome_rows import WHAT_CDD_IS, Beginning, WelcomeRow
-from cdd_agent.sanitize import sanitize_for_display
+from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.quiet_enter import EnterGuard
 from cdd_agent.tui.widgets.prompt import Prompt
@@ -213,7 +213,6 @@ class Welcome(GuardedWidget, Widget):
         return lines + notes
 
     def _shown_rows(self, height: int) -> Sequence[int]:
-        """Return the places of the rows that fit, including the highlighted one."""
         count = len(self._beginning.rows)
         room = max(height - 1, 1)
         if count <= room:
@@ -245,7 +244,6 @@ class Welcome(GuardedWidget, Widget):
 
 
 def _plain(lines: Iterable[Content]) -> list[tuple[Content, int | None]]:
-    """Return lines that are not rows."""
     return [(line, None) for line in lines]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from cdd_agent.extensions import Extensions, require_type
+from cdd_agent.settings.extensions import Extensions, require_type
 from cdd_agent.verification.outcomes import Result, Selection, SuiteRun
 from cdd_agent.verification.runner import (
     Matters,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cdd_agent.sanitize import remove_escapes
+from cdd_agent.text.sanitize import remove_escapes
 from cdd_agent.verification.outcomes import Selection, SuiteRun, merge_runs
 from cdd_agent.verification.runner import (
     Reported,

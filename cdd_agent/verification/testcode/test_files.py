@@ -58,7 +58,7 @@ class Place(IntEnum):
 
 def place_of(path: str) -> Place:
     """Return the likelihood that a path is that of a test file. The names are in
-    docs/verification.md.
+    docs/reference/verification.md.
     """
     *folders, name = PurePosixPath(path).parts
     stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()

@@ -9,7 +9,7 @@ from cdd_agent.engine.criteria import criteria_of
 from cdd_agent.engine.step_details import StepDetails
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.events.ticket_events import CriterionProof
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import CriterionEdit, StepStatus, Verification
 from cdd_agent.tui.inspector.criteria_tab import CriteriaTab, criterion_state

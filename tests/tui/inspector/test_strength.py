@@ -5,7 +5,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.saved_faults import SavedFaults
 from cdd_agent.engine.saved_run import SavedRun
 from cdd_agent.engine.strength_summary import StrengthSettings, StrengthSummary
-from cdd_agent.redaction import Redactor
+from cdd_agent.text.redaction import Redactor
 from cdd_agent.tui.inspector.action_screen import ActionScreen
 from cdd_agent.tui.inspector.row_list import RowList
 from cdd_agent.tui.transcript.widget import Transcript

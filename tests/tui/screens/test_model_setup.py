@@ -13,7 +13,7 @@ from textual import events
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.providers import endpoint_of
 from cdd_agent.llm.server_keys import forget_server_keys
-from cdd_agent.redaction import forget_typed_keys
+from cdd_agent.text.redaction import forget_typed_keys
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.model_setup import ModelSetup
 from cdd_agent.tui.screens.wish import Wish

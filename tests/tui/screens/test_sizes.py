@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.widgets import Static
 
 from cdd_agent.commands.settings import Setting
-from cdd_agent.open_project import TrustQuestion
+from cdd_agent.session.open_project import TrustQuestion
 from cdd_agent.tui.screens.board import BoardScreen
 from cdd_agent.tui.screens.help import HelpScreen
 from cdd_agent.tui.screens.overlay import Overlay

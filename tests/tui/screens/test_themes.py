@@ -9,6 +9,7 @@ import pytest
 from rich.color import ColorSystem
 from rich.style import Style
 
+from cdd_agent.settings.user_folders import state_folder
 from cdd_agent.tui.screens.palette import Palette
 from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
 from cdd_agent.tui.themes import (
@@ -18,7 +19,6 @@ from cdd_agent.tui.themes import (
     theme_for_background,
     use_theme,
 )
-from cdd_agent.user_folders import state_folder
 from tests.support.projects import SLUG, Sandbox, Step
 from tests.tui.person import Person, person_at
 

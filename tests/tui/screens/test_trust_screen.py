@@ -9,13 +9,13 @@ from textual.widgets import Static
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import REST, Frontend
-from cdd_agent.open_project import open_project
-from cdd_agent.session import Session
-from cdd_agent.trust_store import TrustStore
+from cdd_agent.session.open_project import open_project
+from cdd_agent.session.session import Session
+from cdd_agent.trust.store import TrustStore
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.screens.trust_screen import TrustScreen
 from cdd_agent.tui.transcript.widget import Transcript
-from cdd_agent.wiring import Wiring
+from cdd_agent.wiring.root import Wiring
 from tests.support.projects import Sandbox, no_servers
 from tests.tui.person import FingerTime, Person, open_at_once
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from textual import events
 
-from cdd_agent.sanitize import is_text, text_of_paste
+from cdd_agent.text.sanitize import is_text, text_of_paste
 from cdd_agent.tui.terminal_input.splitting import (
     PASTE_END,
     PASTE_PAUSE,

@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from cdd_agent.sanitize import text_of_paste
+from cdd_agent.text.sanitize import text_of_paste
 from cdd_agent.tui.terminal_input.parser import TerminalParser
 from tests.tui.terminal_input.reading import Piece, described, keys, pastes, read
 
