@@ -15,7 +15,8 @@ from cdd_agent.engine.whereabouts import Phase
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.git.diff import read_raw
-from cdd_agent.tickets.state import StateUnreadable, read_state
+from cdd_agent.tickets.state import StateUnreadable
+from cdd_agent.tickets.state_file import read_state
 from cdd_agent.travel.bundles import RunHere
 from cdd_agent.travel.manifest import PROJECT, Manifest
 from cdd_agent.travel.packing import PackedRun
