@@ -32,7 +32,7 @@ from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.local_runs import folder_of
-from cdd_agent.fleet.order import RunOrder, Tell
+from cdd_agent.fleet.order import OnRunEvent, RunOrder
 from cdd_agent.llm.purse import Purse
 from cdd_agent.session.open_project import Project, config_without_user
 from cdd_agent.settings.models import of_role
@@ -118,14 +118,14 @@ class ClusterPlace(Struct):
                 )
                 await client.close()
 
-    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+    async def carry_out(self, order: RunOrder, on_event: OnRunEvent) -> Ending:
         """See `Place`."""
         job = order.job
         if job.variant:
             raise BadInput(
                 "Models are compared only on this machine", hint="Leave out `--on`."
             )
-        desk, project = await self._open_desk(order, tell)
+        desk, project = await self._open_desk(order, on_event)
         self._desks[job.name] = desk
         task = WorkerOrder(job.name, project, VERSION, self._inbox, self.patience)
         try:
@@ -137,7 +137,9 @@ class ClusterPlace(Struct):
             await asyncio.shield(desk.close())
         return desk.ending(end)
 
-    async def _open_desk(self, order: RunOrder, tell: Tell) -> tuple[Desk, str]:
+    async def _open_desk(
+        self, order: RunOrder, on_event: OnRunEvent
+    ) -> tuple[Desk, str]:
         """Open the desk of a run. Also return the id of the project."""
         ticket = self.project.tickets.find_slug(order.job.slug)
         config = of_role(config_without_user(self.project), "executor")
@@ -154,7 +156,7 @@ class ClusterPlace(Struct):
             author=author,
             purse=self.purse,
             waits=folder_of(self.project.root) / "waits.json",
-            tell=tell,
+            on_event=on_event,
             busy=self._busy,
         )
         return desk, project
@@ -164,7 +166,7 @@ class ClusterPlace(Struct):
     ) -> WorkerEnd:
         """Submit a run until a worker has carried it out. Raises `CddError`."""
         for _ in range(_TRIES):
-            chosen = await self._choose_workers(desk.tell)
+            chosen = await self._choose_workers(desk.on_event)
             future = self.client.submit(
                 run_ticket,
                 order,
@@ -186,7 +188,7 @@ class ClusterPlace(Struct):
             if not end.is_unfit:
                 return end
             self.refused[end.worker] = end.reason
-            _warn(desk.tell, f"{name} cannot run on {end.worker}: {end.reason}")
+            _warn(desk.on_event, f"{name} cannot run on {end.worker}: {end.reason}")
         raise CddError(f"{name} was sent to workers {_TRIES} times and never finished")
 
     async def _stop(self, future: Future, desk: Desk) -> None:
@@ -241,7 +243,7 @@ class ClusterPlace(Struct):
             return False
         if not workers and not desk.worker and not self._has_warned:
             text = f"The cluster at {self.address} has no worker yet. Tickets wait"
-            _warn(desk.tell, f"{text} for one.")
+            _warn(desk.on_event, f"{text} for one.")
         self._has_warned = not workers
         return True
 
@@ -252,12 +254,12 @@ class ClusterPlace(Struct):
             await asyncio.sleep(1.0)
         return False
 
-    async def _choose_workers(self, tell: Tell) -> list[str]:
+    async def _choose_workers(self, on_event: OnRunEvent) -> list[str]:
         """Return the workers that a task may go to; none if it may go to any. Raises
         `BadInput` if all are refused.
         """
         workers = await self._find_workers()
-        await self._check_versions(workers - self._checked_workers, tell)
+        await self._check_versions(workers - self._checked_workers, on_event)
         fit = workers - self.refused.keys()
         if fit == workers:
             return []
@@ -268,7 +270,7 @@ class ClusterPlace(Struct):
             raise BadInput(f"No worker can run it ({reasons})")
         return sorted(fit)
 
-    async def _check_versions(self, workers: set[str], tell: Tell) -> None:
+    async def _check_versions(self, workers: set[str], on_event: OnRunEvent) -> None:
         """Refuse the workers that have another version."""
         if not workers:
             return
@@ -285,7 +287,7 @@ class ClusterPlace(Struct):
             if isinstance(version, str):
                 program = f"cdd {version}"
             self.refused[worker] = f"it has {program}, and this is {VERSION}"
-            _warn(tell, f"The worker {worker} is not used: {self.refused[worker]}.")
+            _warn(on_event, f"The worker {worker} is not used: {self.refused[worker]}.")
 
     async def _find_workers(self) -> set[str]:
         """Return the addresses of the workers that the scheduler has now."""
@@ -323,8 +325,8 @@ class ClusterPlace(Struct):
                 queues.pop(name).close()
 
 
-def _warn(tell: Tell, text: str) -> None:
-    tell(to_json(Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)))
+def _warn(on_event: OnRunEvent, text: str) -> None:
+    on_event(to_json(Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)))
 
 
 def _explain(error: BaseException) -> CddError:
