@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import dask.config
 from distributed import Client, Future, KilledWorker, LocalCluster, Queue
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -52,6 +53,19 @@ _CHECK_SECONDS = 5.0
 _RECONNECT_SECONDS = 1.0
 _CONNECT_SECONDS = 15.0
 _VERSION_SECONDS = 10.0
+
+_QUIET_WORKERS = {
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.profile.enabled": False,
+}
+"""Settings of Dask for workers on this machine, which only wait for a process: 4 of
+them take 1.5 % of a core instead of 10 %.
+"""
 
 
 class ClusterPlace(Struct):
@@ -352,6 +366,7 @@ async def _open_scheduler(root: Path, address: str, workers: int) -> AsyncIterat
     if address != LOCAL:
         yield address
         return
+    dask.config.set(_QUIET_WORKERS)
     cluster = await LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
