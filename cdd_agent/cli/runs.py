@@ -66,7 +66,6 @@ def execute(invocation: Invocation, **typed: Any) -> int:
 
 
 def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
-    """Run a ticket's plan while another program answers the questions."""
     driver = Driver(output)
     driver.start()
     decide = accept_once if order.trusts_all else driver.decide_about_trust

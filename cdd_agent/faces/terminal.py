@@ -80,9 +80,7 @@ class Terminal:
         return await self._line(prompt)
 
     async def _line(self, prompt: str) -> str:
-        """Return a line, or a paste with the line behind it. Raises `NotApproved` when
-        the terminal is closed, or at its end (Ctrl+D).
-        """
+        """Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
         pasted = ""
         while True:
             self._console.print(prompt, style="bold", end="")
@@ -160,10 +158,9 @@ def paste_notice(pasted: str) -> str:
 
 def forget_what_was_typed(keyboard: int) -> None:
     """Discard input that was typed before the question: it is not an answer."""
-    if sys.platform == "win32":
-        return
-    with suppress(termios.error):
-        termios.tcflush(keyboard, termios.TCIFLUSH)
+    if sys.platform != "win32":
+        with suppress(termios.error):
+            termios.tcflush(keyboard, termios.TCIFLUSH)
 
 
 def _settle(answer: asyncio.Future[str], typed: str) -> None:

@@ -15,6 +15,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import Place, RunOrder
+from cdd_agent.refusals.kinds import Refusal
 
 _END_ALL = (RunState.NO_BUDGET, RunState.LATER)
 """After one of these no other run is begun: it would stop for the same reason."""
@@ -22,6 +23,8 @@ _END_ALL = (RunState.NO_BUDGET, RunState.LATER)
 
 class BadEvent(CddError):
     """An event of a run has not the fields of its kind."""
+
+    refusal = Refusal.PROCESS_FAILED
 
 
 class Coordinator(Struct):

@@ -28,7 +28,7 @@ from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.run_outcome import Require, reasons_against
-from cdd_agent.tickets.state import load_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 

@@ -15,7 +15,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.fleet.board import Row, RunState
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.fleet.local_runs import find_run
-from cdd_agent.tickets.state import load_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import MissingWork
 from cdd_agent.tickets.store import Ticket
 

@@ -158,9 +158,6 @@ class CommitDraft(Struct, frozen=True):
             raise
 
     async def _move_branch(self, name: str, subject: str) -> None:
-        """Move the branch and delete the reference in one transaction, in which git
-        moves the branch first.
-        """
         base = self.base or "0" * len(name)
         given = ("update HEAD", name, base, f"delete {_PENDING}", name)
         reason = f"cdd: {subject}"
@@ -184,7 +181,6 @@ class CommitDraft(Struct, frozen=True):
     async def _ignored(
         self, changes: Sequence[Change], staged: Mapping[str, Change]
     ) -> set[str]:
-        """Return the files that git ignores and that are not in the user's index."""
         untracked = []
         for change in changes:
             entry = staged.get(change.path)
@@ -216,7 +212,6 @@ class CommitDraft(Struct, frozen=True):
 
 
 def _reversed(changes: Sequence[Change], staged: Mapping[str, Change]) -> list[Change]:
-    """Return the changes that lead back to an index with these staged changes."""
     back = []
     for change in changes:
         before = change.before

@@ -113,7 +113,6 @@ class Retrying(ModelWrapper):
         return backoff
 
     def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
-        """Return the error with a hint that says when to come back."""
         when = f"It failed {calls} times. Try again in a few minutes."
         if error.retry_after:
             # an adapter of another package may say anything

@@ -14,6 +14,7 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove, write_atomic
 from cdd_agent.files.json_file import set_aside
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.manifest import (
     RECORD_FILES,
@@ -77,7 +78,8 @@ class Arrival(Struct, frozen=True):
                 (source / name).replace(place)
         except OSError as error:
             raise BadInput(
-                f"{record.folder} could not be written: {error.strerror or error}"
+                f"{record.folder} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
 
     def install_ticket(self, ticket: Ticket) -> None:

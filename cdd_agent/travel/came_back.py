@@ -22,6 +22,7 @@ from cdd_agent.files.json_file import JsonFile, stamp
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import repository_of
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import FOUND, RunHere
@@ -120,6 +121,7 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
                     f"The worker's result is kept at {reference_of(own)}. Move your"
                     " changes to another folder, then try again."
                 ),
+                refusal=Refusal.TREE_DIFFERS,
             )
         replace(known, arriving=True).keep(folder)
         await git("reset", "--quiet", "--hard", head)

@@ -36,11 +36,13 @@ from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.index import quote_path
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.outcome_words import tally_in_words
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.run_outcome import accepts
-from cdd_agent.tickets.state import ExecutionState, load_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import RunStatus, Verification
 from cdd_agent.tickets.step_tally import NO_STEPS
 from cdd_agent.travel.own_tree import OwnTree
@@ -81,9 +83,14 @@ class Landing(Struct, frozen=True):
                     f"{own.ticket.slug} has nothing to land: it ran in your working"
                     " tree",
                     hint=hint,
+                    refusal=Refusal.NOTHING_TO_MOVE,
                 )
             hint = f"Run it in one with `cdd exec {own.ticket.slug} --worktree`."
-            raise BadInput(f"{own.ticket.slug} has no worktree", hint=hint)
+            raise BadInput(
+                f"{own.ticket.slug} has no worktree",
+                hint=hint,
+                refusal=Refusal.NOTHING_TO_MOVE,
+            )
         with (
             locked(own.record.folder, own.ticket.slug, self.emit),
             (
@@ -113,6 +120,7 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 f"{own.ticket.slug} has unfinished steps",
                 hint=f"Resume it with `cdd exec {own.ticket.slug} --worktree`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         if left := [
             path
@@ -121,7 +129,7 @@ class Landing(Struct, frozen=True):
         ]:
             hint = f"Commit it in {own.place}, then try again."
             message = f"Not committed in the run's worktree: {named(left)}"
-            raise BadInput(message, hint=hint)
+            raise BadInput(message, hint=hint, refusal=Refusal.BRANCH_CONFLICT)
         if inner := await trees.unpublished_submodules(own.place, own.branch):
             folder = quote_path(inner[0])
             source = quote_path(str(own.place / inner[0]))
@@ -131,6 +139,7 @@ class Landing(Struct, frozen=True):
                 f"Commits of submodules exist only in the run's worktree:"
                 f" {named(inner)}",
                 hint=hint,
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         base = await trees.commit_of("HEAD")
         assert base is not None, "seen in `OwnTree.of`"
@@ -148,6 +157,7 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 "Your branch moved during the landing",
                 hint="Nothing was changed. Try again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
         assert made is not None, "seen by whoever asks for it"
         replace(made, landing=result, landing_of=tip).keep(own.record.folder)
@@ -224,6 +234,7 @@ class Landing(Struct, frozen=True):
                         "Nothing was changed. Your branch may have moved on since the"
                         " run began."
                     ),
+                    refusal=Refusal.TESTS_FAILED,
                 )
             tone = Tone.WARNING
             if result.verification is Verification.PASSED:
@@ -276,5 +287,6 @@ def _move(source: Path, target: Path) -> None:
         sync_folder(target)
     except OSError as error:
         raise BadInput(
-            f"{target} could not be written: {error.strerror or error}"
+            f"{target} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error

@@ -25,6 +25,7 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment, add_files, load_tree_needs
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
 
@@ -47,6 +48,7 @@ class OwnTree(Struct, frozen=True):
             raise BadInput(
                 "A worktree needs a git repository with a commit",
                 hint="Run `git init` and commit your files.",
+                refusal=Refusal.GIT_UNUSABLE,
             )
         prefix = record.root.relative_to(repository.top).as_posix()
         return cls(
@@ -119,6 +121,7 @@ class OwnTree(Struct, frozen=True):
             raise BadInput(
                 f"A run of {self.ticket.slug} has begun in your working tree",
                 hint="Resume it there, without `--worktree`.",
+                refusal=Refusal.RUN_ELSEWHERE,
             )
         if not self.is_variant:
             expect_no_tree_of_former_name(self.ticket)
@@ -129,16 +132,19 @@ class OwnTree(Struct, frozen=True):
                     f"Its commits are on {self.branch}. To start over, delete"
                     f" {self.record.folder / 'tree.json'} and that branch."
                 ),
+                refusal=Refusal.RUN_ELSEWHERE,
             )
         there, head = (
             await self.trees.commit_of(f"refs/heads/{self.branch}"),
             await self.trees.commit_of(base or "HEAD"),
         )
         if head is None:
-            raise BadInput(f"There is no commit {base}")
+            raise BadInput(f"There is no commit {base}", refusal=Refusal.RUN_ELSEWHERE)
         if there is not None and (made is None or there != made.base):
             raise BadInput(
-                f"There is a branch {self.branch} already", hint="Rename or delete it."
+                f"There is a branch {self.branch} already",
+                hint="Rename or delete it.",
+                refusal=Refusal.RUN_ELSEWHERE,
             )
         if there is not None:  # of one that was killed before it was ready
             await self.trees.delete_branch(self.branch)

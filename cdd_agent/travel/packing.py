@@ -32,6 +32,7 @@ from cdd_agent.git.checkpoint import Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import Entry, new_commit
 from cdd_agent.git.objects import find_objects
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
@@ -191,6 +192,7 @@ class Packing(Struct):
                     " sent",
                     hint="Remove the secret. In the ticket, write the name of the"
                     " variable that holds it.",
+                    refusal=Refusal.SECRET_NOT_SENT,
                 )
             yield Entry(f"ticket/{name}", content)
 

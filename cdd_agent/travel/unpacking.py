@@ -10,6 +10,7 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import from_json
 from cdd_agent.git.objects import find_objects
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.travel.manifest import (
     EMPTY_TREES,
     LARGEST_LEASE,
@@ -45,7 +46,8 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
         batch.unlink()
     except OSError as error:
         raise BadInput(
-            f"{folder} could not be written: {error.strerror or error}"
+            f"{folder} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
     place = folder / MANIFEST
     if not place.exists():

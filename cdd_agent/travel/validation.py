@@ -22,7 +22,7 @@ from cdd_agent.git.restore import FILE_MODES
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
-from cdd_agent.tickets.state import read_state_file
+from cdd_agent.tickets.state_file import read_state_file
 from cdd_agent.travel.manifest import Manifest
 from cdd_agent.travel.reference import NotARun
 from cdd_agent.verification.baseline import Baseline

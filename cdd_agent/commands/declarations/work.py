@@ -185,7 +185,7 @@ WORK = (
                 "--driven",
                 "like --json, but another program answers the questions on standard"
                 " input; the run stops when the input ends. See"
-                " docs/reference/driving.md",
+                " docs/reference/events.md",
                 only=Front.TERMINAL,
             ),
         ),
@@ -287,7 +287,7 @@ WORK = (
             run="cdd_agent.cli.verify:verify",
             notes=(
                 "The checks run on a copy of your files and change nothing. See"
-                " docs/verify.md and docs/strength.md."
+                " docs/reference/verification.md."
             ),
             exit_codes=(
                 (0, "all completed steps hold, or the strength was measured"),
