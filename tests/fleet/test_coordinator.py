@@ -13,7 +13,7 @@ from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
 from cdd_agent.fleet.job import Ending, TicketJob
-from cdd_agent.fleet.order import RunOrder, OnRunEvent
+from cdd_agent.fleet.order import OnRunEvent, RunOrder
 from cdd_agent.llm.port import Usage
 from tests.support.tables import each_row
 
