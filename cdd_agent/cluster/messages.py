@@ -39,7 +39,7 @@ class ClientFailed(BadInput):
 
 class _Message(Struct, frozen=True, forbid_unknown_fields=True):
     def to_values(self) -> dict[str, Any]:
-        """Return the message as plain values, as it is sent."""
+        """Return the message as plain values."""
         values: dict[str, Any] = to_builtins(self, builtin_types=(bytes,))
         return values
 
@@ -95,7 +95,7 @@ class Printed(_Question, frozen=True):
 
 
 class Saved(_Question, frozen=True):
-    """A part of a bundle with the run as it is now. Once the last part is answered, the
+    """A part of a bundle with the current run. Once the last part is answered, the
     run is on the client's disk.
     """
 

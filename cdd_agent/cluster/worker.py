@@ -1,4 +1,4 @@
-"""The worker's side of one ticket: fetches the run into a tree of its own, runs `cdd
+"""The worker's side of one ticket: fetches the run into a private tree, runs `cdd
 exec SLUG` there, and passes lines between that process and the client. Before a call of
 the model, the client receives the steps that ended since the previous call. So another
 worker can resume with the step that ran.
@@ -205,7 +205,7 @@ class WorkerTree(Struct):
             arrival.discard()
 
     async def pack(self) -> tuple[str, Path]:
-        """Pack the run as it is now. Return its commit, and a bundle with everything
+        """Pack the current run. Return its commit, and a bundle with everything
         that the client does not have. The run's process must be waiting. Raises
         `CddError`.
         """
@@ -309,7 +309,7 @@ class Relay(Struct, dict=True):
             self._child.stop()
 
     async def save(self) -> None:
-        """Bring the run as it is now to the client's disk. Raises `ClientGone`,
+        """Bring the current run to the client's disk. Raises `ClientGone`,
         `CddError`.
         """
         tip, file = await self.tree.pack()
