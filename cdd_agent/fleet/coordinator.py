@@ -68,7 +68,7 @@ class Coordinator(Struct):
         row = self.board.rows[name]
         self._put(replace(row, state=RunState.RUNNING, began=self.clock(), why=""))
 
-        def tell(event: Mapping[str, Any]) -> None:
+        def on_event(event: Mapping[str, Any]) -> None:
             try:
                 row = self.board.rows[name].after_event(event)
             except (LookupError, TypeError, ValueError) as error:
@@ -78,7 +78,7 @@ class Coordinator(Struct):
 
         ending = Ending(ExitCode.INTERRUPTED)
         try:
-            ending = await self.place.carry_out(self.orders[name], tell)
+            ending = await self.place.carry_out(self.orders[name], on_event)
         except CddError as error:
             ending = Ending(error.exit_code, error.in_a_line)
         finally:
