@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,9 +60,15 @@ class Child:
         self._has_half_line = False
         self._stderr = bytearray()
 
-    async def run(self, arguments: Sequence[str], cwd: Path) -> ChildEnd:
-        """Run `cdd` with these arguments to its end. Raises `CddError` if it cannot be
-        started or breaks the protocol.
+    async def run(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> ChildEnd:
+        """Run `cdd` with these arguments to its end. Without an `environment`, it has
+        that of this process. Raises `CddError` if it cannot be started or breaks the
+        protocol.
 
         A caller that is cancelled stops the child, and waits for its end.
         """
@@ -72,6 +78,7 @@ class Child:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=cwd,
+                env=environment,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
