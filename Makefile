@@ -99,6 +99,7 @@ bench: $(READY)
 	@$(BIN)/python -m benchmarks.context
 
 picture: $(READY)
+	@$(BIN)/python -m tools.architecture_picture
 	@$(BIN)/python -m tools.pictures
 
 docs: $(DOCS_READY)

@@ -69,7 +69,7 @@ from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.commit import already_committed, settle_commits
-from cdd_agent.git.commit_git import CommitRefused
+from cdd_agent.git.commit_git import CommitFailed, CommitRefused
 from cdd_agent.git.restore import entry_now
 from cdd_agent.llm.port import ModelError, RateLimited
 from cdd_agent.refusals.kinds import Refusal, id_of
@@ -92,6 +92,7 @@ _PAUSES: dict[type[CddError], NoticeKind] = {
     RateLimited: NoticeKind.COME_BACK_LATER,
     ModelError: NoticeKind.MODEL_FAILED,
     CheckUnusable: NoticeKind.CHECK_UNUSABLE,
+    CommitFailed: NoticeKind.NOT_COMMITTED,
 }
 """Errors of the run that pause a step, and the subjects of their notices. The step
 becomes pending again, or has its earlier failure again, and resumes once the user or
@@ -965,6 +966,8 @@ class Engine(Struct):
         has changed is a reason to refuse.
 
         After a kill between the commit and the saving, the existing commit is found.
+        Raises `CommitFailed` if git or the disk fails: nothing would make the commit of
+        a completed step later.
         """
         if not self.commits or outcome.verification is None:
             return None
@@ -994,6 +997,8 @@ class Engine(Struct):
                 )
             done = await commit_step(root, step, sorted(net.paths), message)
             name = done.name or await already_committed(root, message.trailer)
+        except CommitFailed:
+            raise
         except CommitRefused as refusal:
             self.stopped_by = refusal
             return None
@@ -1012,12 +1017,11 @@ class Engine(Struct):
         """
         if error is None:
             return
+        text, kind = error.message, _find_pause(error)
         if isinstance(error, CommitRefused):
-            text = f"It was not committed: {error.message}"
-            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_COMMITTED))
-        kind = _find_pause(error)
+            text, kind = f"It was not committed: {text}", NoticeKind.NOT_COMMITTED
         if kind is not None:
-            self.run.emit(Notice(error.message, _tone_of(kind), kind=kind))
+            self.run.emit(Notice(text, _tone_of(kind), kind=kind))
         if error.remedy:
             self.run.emit(Notice(error.remedy))
 

@@ -76,7 +76,7 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
         record = RunRecord.of(project.root, name, redactor)
     else:
         record = RunRecord.of_ticket(ticket, redactor)
-    own = await OwnTree.of(record, ticket)
+    own = await OwnTree.open(record, ticket)
     if (record.folder / CAME_BACK).exists():
         await put_what_came_back(
             own,

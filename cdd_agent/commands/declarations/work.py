@@ -23,6 +23,8 @@ from cdd_agent.commands.declaration import (
     switch,
 )
 
+PLAN_VERBS = ("show", "check")
+"""Words that may be typed before the ticket of `cdd plan`."""
 _TICKET_IN_SHELL = TICKET._replace(only=Front.SHELL)
 _START_OVER = switch(
     "--start-over", "start again from the beginning; the earlier record is kept"
@@ -64,6 +66,7 @@ WORK = (
                 TICKET_NOTE,
                 ValueKind.TICKET,
                 Times.SOME,
+                offers="cdd_agent.commands.declarations.work:PLAN_VERBS",
                 only=Front.TERMINAL,
             ),
             described_json(
