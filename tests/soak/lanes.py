@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cdd_agent.errors import ExitCode
 from tests.soak.processes import Starter
 from tests.soak.tickets import Ticket
 from tests.soak.world import World
@@ -15,6 +16,8 @@ MOST_STARTS = 40
 _CALM_STARTS = 12
 """Processes after which a ticket's processes are no longer disturbed."""
 _BATCH = 4
+_LATER = 15.0
+"""Seconds until a fleet that must come back later is tried again."""
 _UNDO_RATE = 0.25
 
 
@@ -170,6 +173,8 @@ def run_fleet(world: World, starter: Starter, slugs: Sequence[str], *which: str)
         )
         if ended.code == 0:
             return start
+        if ended.code == ExitCode.COME_BACK_LATER:
+            time.sleep(_LATER)
         _wait_for_disk(world)
     world.find(" ".join(slugs), f"not done after {MOST_STARTS} processes")
     return MOST_STARTS

@@ -24,7 +24,7 @@ class ServerFault(StrEnum):
     """A way in which the server misbehaves."""
 
     RATE_LIMIT = "429"
-    LONG_RATE_LIMIT = "429, wait 10 minutes"
+    LONG_RATE_LIMIT = "429, wait two minutes"
     SERVER_ERROR = "500"
     CUT_STREAM = "cut stream"
     EARLY_CUT = "cut before the first byte"
@@ -35,6 +35,8 @@ class ServerFault(StrEnum):
     LENGTH = "cut by the length limit"
 
 
+_LONG_WAIT = "125"
+"""Seconds. After more than two minutes a run stops, and all runs of a fleet wait."""
 FAULT_RATES = {
     ServerFault.RATE_LIMIT: 0.05,
     ServerFault.LONG_RATE_LIMIT: 0.005,
@@ -147,7 +149,7 @@ def _spoil(answer: Answer, fault: ServerFault) -> Answer:
         case ServerFault.RATE_LIMIT:
             return failure(429, "Slow down.", headers={"Retry-After": "1"})
         case ServerFault.LONG_RATE_LIMIT:
-            return failure(429, "Slow down.", headers={"Retry-After": "600"})
+            return failure(429, "Slow down.", headers={"Retry-After": _LONG_WAIT})
         case ServerFault.SERVER_ERROR:
             return failure(500, "A fault.")
         case ServerFault.CUT_STREAM:
