@@ -18,7 +18,7 @@ from tests.soak.processes import CDD, PATIENCE
 from tests.soak.tickets import Ticket
 from tests.soak.world import World
 
-_PROMPT = re.compile(rb"(?:^|\n)(chat|executor [\w-]+) > $")
+_PROMPT = re.compile(rb"(chat|executor [\w-]+) > $")
 _QUESTION = re.compile(rb"\] no > $")
 _REST = 1.0
 """Seconds after which the shell accepts the answer to a question."""
