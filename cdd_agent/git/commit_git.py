@@ -16,6 +16,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
 from cdd_agent.git.diff import Change, read_raw
 from cdd_agent.process.run import CommandResult
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 SECONDS = 120.0
@@ -61,6 +62,8 @@ _NO_NAME = re.compile(
 
 class CommitRefused(CddError):
     """No commit was made: branch and files are unchanged."""
+
+    refusal = Refusal.NOT_COMMITTED
 
 
 class CommitFailed(CommitRefused):
