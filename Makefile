@@ -8,17 +8,23 @@ RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
+
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
 # Three workers for two cores: a third of the time is waiting for programs and disks.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
-.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model test-real check check-platforms dist licences format bench picture schema models lock clean
+.PHONY: demo cost test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model test-real check check-platforms dist licences format bench picture reference models docs lock clean
 
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
 	@$(BIN)/cdd demo $(ARGS)
+
+cost: $(RUNS)
+	@$(BIN)/python -m tools.demo_cost $(MODELS)
 
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
@@ -46,6 +52,11 @@ test-crash: $(READY)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
 	@CDD_TEST_KILLS=60 $(BIN)/pytest tests/travel/test_killed.py
 
+MINUTES := 60
+
+soak: $(READY)
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
 test-mutations: $(READY)
 	@$(BIN)/python -m tests.mutations $(ARGS)
 
@@ -54,9 +65,11 @@ test-model: $(READY) $(MODEL_READY)
 
 REAL := .real-tools
 REAL_TOOLS := $(CURDIR)/$(REAL)/bin:$(CURDIR)/$(REAL)/node_modules/.bin
+# Collecting all other tests takes a minute.
+REAL_TESTS = $(shell grep --recursive --files-with-matches --include 'test_*.py' mark.real tests)
 test-real: $(READY) $(REAL)/.ready
 	@$(BIN)/python tools/real_tools.py
-	@PATH="$(REAL_TOOLS):$$PATH" $(BIN)/pytest -m real $(ARGS)
+	@PATH="$(REAL_TOOLS):$$PATH" $(BIN)/pytest $(REAL_TESTS) -m real $(ARGS)
 
 $(REAL)/.ready: tests/real/requirements.txt tests/real/package.json | $(READY)
 	@echo "Installing tools of PyPI and npm into $(REAL) ..."
@@ -99,10 +112,16 @@ bench: $(READY)
 	@$(BIN)/python -m benchmarks.context
 
 picture: $(READY)
-	@$(BIN)/python docs/picture.py
+	@$(BIN)/python -m tools.architecture_picture
+	@$(BIN)/python -m tools.pictures
 
-schema: $(READY)
+docs: $(DOCS_READY)
+	@$(DOCS_VENV)/bin/mkdocs build --strict
+	@echo "The site is in site/. To read it, run: $(DOCS_VENV)/bin/mkdocs serve"
+
+reference: $(READY)
 	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
+	@$(BIN)/python -m tools.reference
 
 licences: $(READY)
 	@$(BIN)/python tools/licences.py > THIRD_PARTY_LICENSES.md
@@ -128,6 +147,7 @@ lock: $(READY)
 	@$(BIN)/uv pip compile --quiet --upgrade $(LOCK) --group dev pyproject.toml --output-file requirements.lock
 	@$(BIN)/uv pip compile --quiet $(LOCK) --group install --constraint requirements.lock pyproject.toml \
 		--output-file requirements-run.lock
+	@$(BIN)/uv pip compile --quiet --upgrade $(LOCK) tools/docs-requirements.in --output-file tools/docs-requirements.txt
 
 # pip uses the certificates of the system, too.
 export UV_SYSTEM_CERTS := 1
@@ -149,6 +169,12 @@ $(READY): $(RUNS) requirements.lock
 	@$(UV) $(LOCKED) requirements.lock
 	@touch $@
 
+$(DOCS_READY): $(RUNS) tools/docs-requirements.txt
+	@echo "Setting up $(DOCS_VENV): $$(grep -c == tools/docs-requirements.txt) packages ..."
+	@$(PYTHON) -m venv --clear $(DOCS_VENV)
+	@$(BIN)/uv pip install --quiet --python $(DOCS_VENV)/bin/python $(LOCKED) tools/docs-requirements.txt
+	@touch $@
+
 # Compile the tests' imports once, not in each worker. The tests report import errors.
 $(COMPILED): $(READY)
 	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1; touch $@
@@ -162,4 +188,4 @@ $(MODEL_READY): tests/model/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(MODEL_VENV) $(DIST_VENV) $(REAL) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(MODEL_VENV) $(DOCS_VENV) $(DIST_VENV) $(REAL) site .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -46,8 +46,8 @@ def main() -> None:
 def find_licence(package: Distribution) -> str:
     """Return the SPDX expression, the classifiers, or a short licence field."""
     metadata = package.metadata
-    if expression := metadata.get("License-Expression"):
-        return expression
+    for expression in metadata.get_all("License-Expression") or []:
+        return str(expression)
     names = []
     for classifier in metadata.get_all("Classifier") or []:
         if classifier.startswith("License :: "):
@@ -55,8 +55,11 @@ def find_licence(package: Distribution) -> str:
     if names:
         return ", ".join(names)
     # The field may be the whole text of the licence, whose first line is its name.
-    name = (metadata.get("License") or "").strip().partition("\n")[0]
-    return name if name and len(name) <= LONGEST else "see the package"
+    for text in metadata.get_all("License") or []:
+        name = str(text).strip().partition("\n")[0]
+        if name and len(name) <= LONGEST:
+            return name
+    return "see the package"
 
 
 def installed_bytes(package: Distribution) -> int:

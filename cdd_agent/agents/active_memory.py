@@ -10,7 +10,7 @@ from cdd_agent.agents.store import LastActive
 from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.tickets.run_outcome import judge_run
-from cdd_agent.tickets.state import load_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 

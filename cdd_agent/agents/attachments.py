@@ -47,7 +47,6 @@ class LineWithFiles(Struct, frozen=True):
 
     text: str
     notices: tuple[Notice, ...]
-    """Notices for the user about the files."""
     pictures: tuple[Picture, ...] = ()
 
 
@@ -101,8 +100,6 @@ def without_files(message: str) -> str:
 
 
 class _Attachments(Struct, dict=True):
-    """The files that go with one line."""
-
     root: Path
     room: int
     """Characters that may be added."""
@@ -113,11 +110,10 @@ class _Attachments(Struct, dict=True):
 
     @cached_property
     def rules(self) -> ProjectRules:
-        """The project's rules, which every prompt has."""
         return project_rules(self.root)
 
     def add(self, mention: Mention) -> None:
-        """Attach what a mention names, or warn. Raises `PictureUnusable`."""
+        """Raises `PictureUnusable`."""
         try:
             picture = _read_picture(self.root, mention.name)
             if picture is not None:
@@ -133,7 +129,6 @@ class _Attachments(Struct, dict=True):
             self.warn(f"{reason}. Only the name is sent.")
 
     def add_missing(self, missing: Sequence[Mention]) -> None:
-        """Warn about names that do not exist."""
         for mention in missing[:_MOST_MISSING]:
             self.add(mention)
         more = len(missing) - _MOST_MISSING
@@ -193,9 +188,7 @@ def _read_picture(root: Path, name: str) -> Picture | None:
 
 
 def _read_text(root: Path, mention: Mention) -> SourceText:
-    """Return the text of a mentioned file, or of its lines. Raises the errors of
-    `read_source`.
-    """
+    """Raises the errors of `read_source`."""
     lines = mention.lines
     if lines is None:
         return read_source(root, mention.name, limit=_LARGEST)
@@ -218,7 +211,6 @@ def _size(source: SourceText) -> str:
 
 
 def _lines_in_words(source: SourceText, lines: LineRange) -> str:
-    """Return which lines are sent: fewer than named if the file ends before."""
     count = len(source.text.splitlines())
     if count < 2:
         return f"line {lines.first:,}"

@@ -213,7 +213,6 @@ class ChatAgent:
             emit(Notice(ended.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_ChatTurn") -> None:
-        """Report the changes since the last call."""
         while tools.written:
             changes = tools.written.pop(0)
             turn.written += changes.touched
@@ -259,7 +258,6 @@ class ChatAgent:
         )
 
     def _needs_room(self, prompt: "_ChatPrompt", turn: "_ChatTurn") -> bool:
-        """True if the conversation is too long, and compaction helps."""
         messages = (prompt.system, *self._conversation.messages, *turn.new)
         is_full = prompt.dialogue.size(messages) > prompt.room.full
         return is_full and self._can_be_shorter(prompt, turn)
@@ -294,7 +292,6 @@ class ChatAgent:
 
 
 def _shortened(line: str) -> str:
-    """Return the beginning of a line, as the title of a turn."""
     text = " ".join(line.split())
     return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 2]} …"
 
@@ -304,8 +301,6 @@ class _NeedsRoom(Exception):
 
 
 class _ChatPrompt(Struct, frozen=True):
-    """The part of a prompt that all rounds of a turn have."""
-
     dialogue: Dialogue
     system: Message
     room: Room
@@ -315,10 +310,7 @@ class _ChatPrompt(Struct, frozen=True):
 
 
 class _ChatTurn(Struct):
-    """The state of one turn."""
-
     said: Message
-    """The user's message."""
     new: tuple[Message, ...]
     """Messages that are added to the conversation once the model has answered, or was
     stopped.

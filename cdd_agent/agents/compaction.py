@@ -327,7 +327,6 @@ async def _request_summary(
 
 
 def _former_summary(older: Sequence[Message], most: int) -> str:
-    """Return the summary of an earlier compaction, in case that no new one comes."""
     for message in older:
         if message.role == "user" and message.content.startswith(_SUMMARY):
             text = message.content.removeprefix(_SUMMARY).partition(_LINES)[0].strip()

@@ -168,7 +168,6 @@ class ExecutorAgent(RunAgent):
                 self._note_saved_work()
 
     def _report_stop(self) -> None:
-        """Report how the user can resume the step that was just stopped."""
         self._note_saved_work()
         if self._saved_work is SavedWork.NONE:
             self.emit(Notice("Stopped. Type `continue` to resume.", Tone.WARNING))
@@ -216,7 +215,6 @@ class ExecutorAgent(RunAgent):
         return [Notice(text, kind=NoticeKind.AGENT_LEFT), *self._held()]
 
     def _held(self) -> list[Event]:
-        """Return a reminder that others wait for a run that was pulled."""
         text = how_to_hand_back(self._engine.run.record.folder)
         return [Notice(text, kind=NoticeKind.LEASE)] if text else []
 
@@ -480,7 +478,6 @@ class ExecutorAgent(RunAgent):
         )
 
     def _slip_of(self, text: str) -> str:
-        """Ask about the command that a line, or the part before its reason, is near."""
         if len(text) > _LONGEST_SLIP:
             return ""
         return super().doubt(text) or super().doubt(cut_reason(text))
@@ -560,12 +557,10 @@ class ExecutorAgent(RunAgent):
 
     @property
     def _last_ended(self) -> int | None:
-        """The number of the step that an undo without a number is about."""
         ended = self._engine.run.state.ended_steps()
         return ended[-1].step_number if ended else None
 
     def _name_undone(self, number: int | None) -> str:
-        """Return the steps that an undo is about, as a sentence names them."""
         if number is not None:
             return f"{self._in_words(number)} and all later steps"
         last = self._last_ended
@@ -575,7 +570,6 @@ class ExecutorAgent(RunAgent):
         return f"{self._in_words(last)}, {title}".rstrip(", ")
 
     def _in_words(self, number: int | None) -> str:
-        """Return a step as a sentence names it."""
         if number is None:
             return "the last step"
         return f"step {self._engine.run.plan.label_of(number)}"
@@ -601,7 +595,6 @@ class ExecutorAgent(RunAgent):
 
     @property
     def _step(self) -> PlanStep:
-        """That comes next; there is one."""
         step = self._engine.run.next_step
         assert step is not None
         return step

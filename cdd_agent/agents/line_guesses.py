@@ -101,7 +101,6 @@ _ENDS_IN_THE_MIDDLE = (
 
 
 def shell_name(text: str) -> str:
-    """Return this shell's name for a command of other shells and editors."""
     return _NAMES_ELSEWHERE.get(text.lower(), text.lower())
 
 
@@ -202,7 +201,6 @@ def split_words(text: str) -> list[str]:
 
 
 def _nearest_name(word: str, names: Collection[str], near: float) -> str:
-    """Return the name that the user may have mistyped, or else the word."""
     if word in names:
         return word
     for name in names:

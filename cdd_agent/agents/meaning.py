@@ -29,7 +29,6 @@ class Meaning(Struct, frozen=True, eq=False):
 
     kind: LineKind
     name: str
-    """The usual name of the command or word."""
     hint: str
     """The effect of Enter, in a few words; empty for a message to chat."""
     act: Callable[[], Awaitable[None]]
@@ -39,7 +38,6 @@ class Meaning(Struct, frozen=True, eq=False):
     before Enter.
     """
     line: str = ""
-    """The line, unchanged."""
     agent: object = None
     """The agent that receives the line; None for chat and commands."""
     runs_beside: bool = False

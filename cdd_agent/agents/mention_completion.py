@@ -26,12 +26,10 @@ COMPLETION_TIMEOUT = 0.03
 
 
 def files_to_mention(root: Path) -> FileIndex:
-    """Return an index of the files that a line of this project can mention."""
     return FileIndex(root, lambda entry: _is_offered(entry, hidden=False))
 
 
 def complete_mention(index: FileIndex, line: str) -> list[Completion]:
-    """Return the completions of a line that ends with a mention."""
     mention = find_open_mention(line)
     if mention is None:
         return []

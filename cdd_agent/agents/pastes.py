@@ -54,7 +54,6 @@ def _save(place: Path, data: bytes) -> None:
 
 
 def _shorten(text: str, path: str) -> str:
-    """Return the beginning and the end of a text, in whole lines if lines are short."""
     head, tail = text[:_HEAD], text[-_TAIL:]
     if "\n" in head:
         head = head[: head.rindex("\n")]

@@ -19,6 +19,7 @@ from cdd_agent.events.strength_events import CriterionStrength
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import (
     ChangeRefused,
@@ -32,7 +33,8 @@ from cdd_agent.tickets.plan_writer import write_plan
 from cdd_agent.tickets.served_criteria import find_standings
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecFile
-from cdd_agent.tickets.state import ExecutionState, load_state, new_state
+from cdd_agent.tickets.state import ExecutionState, new_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.checks import check_problems
 
@@ -99,8 +101,8 @@ class PlanDesk(Struct, frozen=True):
         return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
-        """Return the spec. Raises `BadInput` if something is missing, or if the spec is
-        too large for a prompt.
+        """Raises `BadInput` if something is missing, or if the spec is too large for a
+        prompt.
         """
         spec = SpecFile(self.ticket).read().spec
         missing = spec.missing()
@@ -111,6 +113,7 @@ class PlanDesk(Struct, frozen=True):
                 f" it cannot be planned yet. Missing:\n{lines}",
                 hint=f"Let Socrates ask: `/socrates {self.ticket.slug}`. Or fill it in"
                 " by hand.",
+                refusal=Refusal.SPEC_UNUSABLE,
             )
         return spec
 
@@ -155,7 +158,6 @@ class PlanDesk(Struct, frozen=True):
     def problems(
         self, plan: ImplementationPlan, spec: TicketSpec, present: Present
     ) -> list[Problem]:
-        """Return the problems of the present plan, or of another version of it."""
         return self.compile(plan, spec, present.state_in(plan))
 
     def compile(
@@ -202,6 +204,7 @@ class PlanDesk(Struct, frozen=True):
                     " It was not overwritten",
                     hint="Review it. To plan from the changed file, leave the Planner"
                     " and start it again.",
+                    refusal=Refusal.PLAN_CHANGED,
                 )
         else:
             wanted = self._merge(base.plan, wanted, present.plan)
@@ -224,6 +227,7 @@ class PlanDesk(Struct, frozen=True):
                 f" was not overwritten: {refusal}",
                 hint="The proposal conflicts with your edit. Type `discard` to"
                 " drop the proposal, then ask again.",
+                refusal=Refusal.PLAN_CHANGED,
             ) from refusal
 
     def _refuse_changed_steps(
@@ -243,6 +247,7 @@ class PlanDesk(Struct, frozen=True):
                 f"The proposal changes step {', '.join(changed)}, which has been"
                 " completed since",
                 hint="Type `discard` to drop the proposal, then ask again.",
+                refusal=Refusal.PLAN_CHANGED,
             )
 
     def put(self, text: str, present: Present, lock: TicketLock) -> None:

@@ -100,9 +100,6 @@ def _shorten_conversation(
 
 
 def _words_of_user(message: Message) -> str:
-    """Return what the user said in a message: of a long text, the beginning and the
-    end.
-    """
     if message.role != "user":
         return ""
     for heading in (WISH, SAID):

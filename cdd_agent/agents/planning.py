@@ -48,6 +48,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanChecked, PlanProposed
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.port import Message, Model
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import ChangeRefused, replace_plan
 from cdd_agent.tickets.plan_check import find_misfits
@@ -110,13 +111,14 @@ class Planning(DocumentConversation[PlanningNotes]):
             return self.text_with(self.proposal)
         text = self.desk.present().text
         if not text:
-            raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
+            raise BadInput(
+                f"The ticket {self.desk.ticket.slug} has no plan yet",
+                refusal=Refusal.NOTHING_TO_PLAN,
+            )
         return text
 
     def text_with(self, plan: ImplementationPlan) -> str:
-        """Return the text of plan.md with this plan. Raises `BadInput` if text of the
-        user would be lost.
-        """
+        """Raises `BadInput` if text of the user would be lost."""
         return text_with(plan, self._base(), is_new=self.notes.is_anew)
 
     def problems(self) -> list[Problem]:
@@ -173,7 +175,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         return [proposed, checked]
 
     def _base(self) -> Present:
-        """Return the plan that the proposal changes."""
         if not self.notes.base.strip():
             return Present()
         plan = self.desk.ticket.parse_plan(self.notes.base)
@@ -223,7 +224,10 @@ class Planning(DocumentConversation[PlanningNotes]):
             notes = replace(notes, base=present.text, is_anew=False)
         plan = self.proposal or present.plan
         if plan is None:
-            raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan to change")
+            raise BadInput(
+                f"The ticket {self.desk.ticket.slug} has no plan to change",
+                refusal=Refusal.NOTHING_TO_PLAN,
+            )
         parts = []
         if not notes.conversation:
             notes = replace(notes, spec=_identity(spec))
@@ -268,7 +272,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         return Message("user", "\n\n".join(filter(None, (*parts, end))))
 
     async def _with_files(self, line: str) -> str:
-        """Return a line of the user with the files that it mentions."""
         sent = await self.attach_files(line, self.model(), takes_pictures=False)
         return self.redactor.redact(sent.text)
 
@@ -280,7 +283,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         )
 
     async def _find_weak_tests(self, spec: TicketSpec, present: Present) -> str:
-        """Return the part of the prompt about criteria whose tests are weak."""
         weak = await asyncio.to_thread(self.desk.weak_criteria, spec, present)
         return self.redactor.redact(describe_weak_tests(weak)) if weak else ""
 
@@ -335,7 +337,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         return ReplyJudge(self.desk, spec, present, base, self.text_with, remaining)
 
     def _ask(self, reply: PlanReply | ChangeReply) -> list[Event]:
-        """Save the questions of a reply, and return what the user sees."""
         if not self.may_ask:
             name = self.model().name
             question = reply.questions[0].question
@@ -360,7 +361,6 @@ class Planning(DocumentConversation[PlanningNotes]):
     def _propose_reply(
         self, reply: PlanReply | ChangeReply, judge: ReplyJudge
     ) -> list[Event]:
-        """Save the proposal of a reply, and return what the user sees."""
         try:
             proposal = judge.plan_of(reply)
             self.text_with(proposal)
@@ -429,7 +429,8 @@ class Planning(DocumentConversation[PlanningNotes]):
         if not plan.steps:
             raise BadInput(
                 "There is nothing to plan: a completed step covers each"
-                " acceptance criterion"
+                " acceptance criterion",
+                refusal=Refusal.NOTHING_TO_PLAN,
             )
         if present.plan:
             plan = replace_plan(present.plan, plan, fixed)
@@ -447,7 +448,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         )
 
     def _save(self, notes: PlanningNotes) -> None:
-        """Save the notes: the conversation without secrets, the plans unchanged."""
         self.notes = notes
         conversation = without_secrets(notes.conversation, self.redactor)
         questions = self.redactor.redacted(notes.questions)
@@ -459,7 +459,9 @@ class Planning(DocumentConversation[PlanningNotes]):
         """
         proposal = self.proposal
         if proposal is None:
-            raise BadInput("There is no proposed plan to approve")
+            raise BadInput(
+                "There is no proposed plan to approve", refusal=Refusal.NOTHING_TO_PLAN
+            )
         self.desk.save(
             proposal, self._base(), self.file.lock, is_new=self.notes.is_anew
         )

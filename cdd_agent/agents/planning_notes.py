@@ -26,6 +26,5 @@ class PlanningNotes(Struct, frozen=True, forbid_unknown_fields=True):
     base: str = ""
     """The text of plan.md that the proposal, or the present request, is about."""
     proposal: str = ""
-    """The proposed plan, as plan.md."""
     is_anew: bool = False
     """The proposal takes the place of the plan; otherwise it is a change of it."""

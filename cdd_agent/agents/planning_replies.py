@@ -127,7 +127,6 @@ class ReplyJudge:
         return self._apply(reply, present.plan, self._base, present.fixed)
 
     def _drafted_plan(self, reply: PlanReply | ChangeReply) -> ImplementationPlan:
-        """Return the proposed plan with the numbers that the model knows as labels."""
         present = self._present.plan
         base = self._base
         fixed = self._present.fixed
@@ -174,9 +173,6 @@ class ReplyJudge:
         return []
 
     def _find_problems(self, plan: ImplementationPlan) -> list[Problem]:
-        """Return the problems of a plan as the model sees it, without those of
-        completed steps.
-        """
         text = write_plan(plan.with_plain_labels())
         read = self._desk.ticket.parse_plan(text)
         problems = self._desk.compile(read, self._spec, self._state)

@@ -96,7 +96,6 @@ class RunQuestions:
         self._emit(QuestionAnswered(step.number))
 
     async def _find_places(self, question: str) -> str:
-        """Return places in the code that the question may be about."""
         code = self._engine.runner.code
         if code is None:
             return ""

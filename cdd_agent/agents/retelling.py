@@ -43,7 +43,6 @@ def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
 
 
 def _target(call: ToolCall) -> str:
-    """Return the first text among a call's arguments: a path, a command, a pattern."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

@@ -37,7 +37,6 @@ class RunLine(Struct, frozen=True):
     typed: str
     """The first word of the line, in lower case."""
     step: str = ""
-    """The label of a step."""
     keeps: bool = False
     reason: str = ""
 

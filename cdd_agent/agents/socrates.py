@@ -116,7 +116,6 @@ class SocratesAgent(DocumentAgent):
         self._report_next_key()
 
     def _report_next_key(self) -> None:
-        """Report what Enter does after the last words of an earlier conversation."""
         if self._spec.is_unanswered:
             text = _describe_unanswered(self._spec.said)
             self.emit(Notice(text, kind=NoticeKind.UNANSWERED))
@@ -309,7 +308,6 @@ class SocratesAgent(DocumentAgent):
         self.emit(Notice(text, kind=NoticeKind.SPEC_CHANGED))
 
     def _report_turn(self, before: Draft, problems: Sequence[str]) -> None:
-        """Report the changes of a turn, and the problems of the model's answer."""
         for problem in problems:
             text = (
                 f"The model's answer still has a problem after asking again: {problem}"
@@ -333,7 +331,6 @@ class SocratesAgent(DocumentAgent):
         return "\n".join(f"{number}. {question.text}" for number, question in questions)
 
     def _report_closed(self, before: Draft) -> None:
-        """Report the questions that were open before, and are not any more."""
         still_open = self._draft.questions
         closed = [each.text for each in before.questions if each not in still_open]
         if closed:
@@ -343,15 +340,12 @@ class SocratesAgent(DocumentAgent):
     # Writing the spec
 
     def _reread(self) -> SpecOnDisk:
-        """Take over the user's edits of the file. Raises `BadInput`."""
+        """Raises `BadInput`."""
         seen, edits = self._spec.reread()
         self._report_edits(edits)
         return seen
 
     def _report_edits(self, edits: RebasedDraft) -> None:
-        """Report the user's edits of the file, and the changes of the draft that they
-        drop.
-        """
         if not edits.edited and not edits.dropped:
             return
         fields = ", ".join(edits.edited)
@@ -411,7 +405,6 @@ class SocratesAgent(DocumentAgent):
         self.report(self._shown(), Notice(text, tone, kind=NoticeKind.SPEC_WRITTEN))
 
     def _describe_next_step(self) -> str:
-        """Return what the user can do after the spec was written."""
         missing = self._draft.spec.missing()
         if missing:
             names = ", ".join(line.partition(":")[0] for line in missing)
@@ -426,7 +419,6 @@ class SocratesAgent(DocumentAgent):
 
 
 def _describe_unanswered(said: Sequence[str]) -> str:
-    """Return a sentence about a turn that a stop has ended."""
     lines = [line for line in said if line not in ADDED_LINES]
     if not lines:
         return "The last reply was interrupted. Press Enter to ask again."

@@ -83,11 +83,9 @@ class TurnMessages(Struct, frozen=True):
     """The messages of a conversation when a turn asks the model."""
 
     history: tuple[Message, ...]
-    """The messages of finished turns."""
     under_way: tuple[Message, ...]
     """The messages of this turn; the first one is the user's."""
     by_user: tuple[Message, ...]
-    """The user's messages of this turn."""
 
 
 def make_prompt(

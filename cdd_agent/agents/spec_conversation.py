@@ -58,13 +58,11 @@ class SpecTurn(Struct, frozen=True):
     """A finished turn."""
 
     before: Draft
-    """The draft before the turn."""
     unasked: str
     """Questions that the model's words did not ask, as a list."""
     problems: tuple[str, ...]
     """Problems that the model did not correct."""
     approves: bool
-    """True if the user has approved the spec in words."""
 
 
 class SpecConversation(DocumentConversation[SpecNotes]):
@@ -299,7 +297,6 @@ class SpecConversation(DocumentConversation[SpecNotes]):
     # The messages of the turn
 
     def _add_line(self, text: str, pictures: tuple[Picture, ...] = ()) -> None:
-        """Add the user's words, with which a turn begins or continues."""
         message = Message("user", text, pictures=pictures)
         saved = without_secrets((message,), self.redactor)
         self.said += (saved[0].content,)

@@ -65,7 +65,6 @@ class Draft(Struct, frozen=True):
     texts: Mapping[str, str] = field(default_factory=dict)
     """The texts that are not written yet, by field."""
     questions: tuple[SpecQuestion, ...] = ()
-    """The open questions."""
     last_question: int = 0
     """The number in the last id that was given to a question."""
     dropped_questions: tuple[str, ...] = ()
@@ -203,7 +202,6 @@ class Draft(Struct, frozen=True):
         return replace(self, criteria=criteria, scope=scope, texts=texts)
 
     def _is_too_large_for(self, before: "Draft") -> bool:
-        """True if the draft has grown to more than spec.yaml may hold."""
         return MAX_BYTES < self.size > before.size
 
     def _new_texts(self, proposal: Proposal, clean: Clean) -> dict[str, str]:
@@ -222,7 +220,6 @@ class Draft(Struct, frozen=True):
     def _with_notes(
         self, proposal: Proposal, clean: Clean, *, is_answer: bool
     ) -> "Draft":
-        """Return the draft with the questions and facts of a proposal."""
         answered = set(map(str.strip, proposal.answered)) if is_answer else set()
         questions = [each for each in self.questions if each.id not in answered]
         known = {plain_words(each.text) for each in questions}
@@ -350,7 +347,6 @@ class Draft(Struct, frozen=True):
 def describe_open_points(
     unchecked: Iterable[str], questions: Iterable[SpecQuestion]
 ) -> tuple[str, ...]:
-    """Return what is open in a spec, a line each."""
     return (
         *(f"no check yet: {text}" for text in unchecked),
         *(
@@ -392,10 +388,6 @@ def _scope_changes(proposal: Proposal) -> Iterator[ItemChange]:
 
 
 def _cleaning(redactor: Redactor) -> Clean:
-    """Return a function that leaves out secrets, and spaces at the ends of lines, which
-    YAML could only show as escapes.
-    """
-
     # Each change is compared with each item.
     @cache
     def clean(text: str) -> str:

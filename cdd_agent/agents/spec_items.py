@@ -32,7 +32,6 @@ class Item(Struct, frozen=True):
     written: SpecLine | None = None
     """The line of spec.yaml that this item is based on; None for a new item."""
     check: str = ""
-    """The check of a criterion."""
     is_removed: bool = False
     """The line is in spec.yaml, and approving the draft removes it."""
 
@@ -74,7 +73,6 @@ class ItemList(Struct, frozen=True):
     default_area: str = ""
     items: tuple[Item, ...] = ()
     last_number: int = 0
-    """The number in the last id that was given to an item."""
 
     @property
     def written(self) -> tuple[SpecLine, ...]:
@@ -138,9 +136,6 @@ class ItemList(Struct, frozen=True):
         return None
 
     def _find_same(self, change: ItemChange, clean: Clean) -> Item | None:
-        """Return the item with the words of a change; a removed one if there is no
-        other.
-        """
         text = clean(change.text)
         area = clean(change.area)
         if not text:
@@ -166,7 +161,6 @@ class ItemList(Struct, frozen=True):
         return replace(self, items=items, last_number=number)
 
     def _was_given(self, key: str) -> bool:
-        """True for the id of an item that is gone."""
         number = key.strip().removeprefix(self.prefix)
         return number.isdecimal() and int(number) <= self.last_number
 
@@ -244,9 +238,6 @@ class ItemList(Struct, frozen=True):
         return tuple(dropped)
 
     def _in_order(self, found: Sequence[Item]) -> tuple[Item, ...]:
-        """Return the items of the file, and each new item after the item of the file
-        that it followed.
-        """
         present = {item.id for item in found}
         behind = defaultdict[str, list[Item]](list)
         last = ""
@@ -262,7 +253,6 @@ class ItemList(Struct, frozen=True):
 
 
 def _changed(item: Item, change: ItemChange, clean: Clean) -> Item:
-    """Return an item that is not removed, with the words that a change has."""
     text = clean(change.text)
     area = clean(change.area)
     line = item.line

@@ -127,7 +127,6 @@ def spec_conversation_events(record: RunRecord) -> tuple[Event, ...]:
 
 
 def _without_added_lines(text: str) -> str:
-    """Return the user's words without the lines that the program added."""
     lines = text.split("\n\n")
     return "\n\n".join(line for line in lines if line not in ADDED_LINES)
 

@@ -13,6 +13,7 @@ from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.plan_check import only_errors
 from cdd_agent.tickets.plan_editor import replace_step_section, step_section
@@ -34,12 +35,10 @@ class StepEditing(Struct, frozen=True):
 
     @property
     def file(self) -> Path:
-        """The file that the user edits."""
         return self.desk.record.folder / _FOLDER / f"step-{self.number:02}.md"
 
     @property
     def _base(self) -> Path:
-        """The text of the step when the edit began."""
         return self.file.with_suffix(".from.md")
 
     def begin(self) -> bool:
@@ -79,7 +78,8 @@ class StepEditing(Struct, frozen=True):
             text = (read_bytes(self.file) or b"").decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"{self.file.name} is not UTF-8 text (at byte {error.start})"
+                f"{self.file.name} is not UTF-8 text (at byte {error.start})",
+                refusal=Refusal.WRONG_ENCODING,
             ) from error
         if not text.strip() or text.splitlines() == base.splitlines():
             self.discard()
@@ -95,6 +95,7 @@ class StepEditing(Struct, frozen=True):
                     f"Step {present.label_of(self.number)} has changed in"
                     f" {self.desk.shown_path} since you began to edit it",
                     hint=hint,
+                    refusal=Refusal.PLAN_CHANGED,
                 )
             after = replace_step_section(present.text, self.number, text)
             warnings = self._compiled(present, after)
@@ -128,15 +129,14 @@ class StepEditing(Struct, frozen=True):
             lock.release()
 
     def _section(self, present: Present) -> str:
-        """Return the step's text in the plan. Raises `BadInput` if the step must not
-        change.
-        """
+        """Raises `BadInput` if the step must not change."""
         label = present.label_of(self.number)
         state = present.state.step(self.number) if present.state else None
         if state is not None and state.status.is_over:
             raise BadInput(
                 f"Step {label} is {state.status}, so its text cannot change",
                 hint=f"Undo the step first (`undo {label}`), then edit it.",
+                refusal=Refusal.PLAN_NOT_EDITABLE,
             )
         is_in_progress = state is not None and state.status is StepStatus.IN_PROGRESS
         if is_in_progress and self.held() is not None:
@@ -144,13 +144,13 @@ class StepEditing(Struct, frozen=True):
                 "Edit it when it has finished, or press Esc to stop it. To reach"
                 " its model now, type a sentence in the prompt."
             )
-            raise BadInput(f"Step {label} is running", hint=hint)
+            raise BadInput(
+                f"Step {label} is running", hint=hint, refusal=Refusal.PLAN_NOT_EDITABLE
+            )
         return step_section(present.text, self.number)
 
     def _compiled(self, present: Present, after: str) -> tuple[Problem, ...]:
-        """Return the warnings about the step. Raises `BadInput` with the errors that
-        the plan did not have before.
-        """
+        """Raises `BadInput` with the errors that the plan did not have before."""
         plan = self.desk.ticket.parse_plan(after)
         spec = self.desk.ticket.read_spec()
         assert present.plan is not None
@@ -160,7 +160,10 @@ class StepEditing(Struct, frozen=True):
         errors = only_errors(new)
         if errors:
             lines = "\n".join(f"- {error.text}" for error in errors)
-            raise BadInput(f"With this text the plan could not run:\n{lines}")
+            raise BadInput(
+                f"With this text the plan could not run:\n{lines}",
+                refusal=Refusal.PLAN_INVALID,
+            )
         if present.state is not None:
             match_state(present.state, plan)
         return tuple(problem for problem in problems if problem.step == self.number)

@@ -80,7 +80,6 @@ class AgentFile(Struct, Generic[Form]):
     saved: Form | None = None
     """The content that an earlier process saved."""
     news: tuple[Notice, ...] = ()
-    """Notices for the user about the file."""
 
     @classmethod
     def open(
@@ -311,7 +310,6 @@ class Conversation:
         return f"{self._clock():%Y%m%dT%H%M%S.%f}-{os.getpid()}"
 
     def _files(self) -> list[Path]:
-        """Return the files of the saved conversations, the latest one last."""
         files: list[tuple[int, Path]] = []
         for file in (self._root / _CONVERSATIONS).glob("*.jsonl"):
             # Another shell may have deleted it.
@@ -326,7 +324,6 @@ def key_of(file: Path) -> str:
 
 
 def _find_continued(file: Path) -> Iterator[str]:
-    """Yield the names of a saved conversation and of those that it continues."""
     name = file.stem
     visited = set[str]()
     while name and name not in visited:
@@ -336,7 +333,6 @@ def _find_continued(file: Path) -> Iterator[str]:
 
 
 def _read_goes_on(file: Path) -> str:
-    """Return the name of the conversation that a file continues, if there is one."""
     try:
         for line in read_lines(file, _LONGEST_LINE):
             record = _parse_record(line)
@@ -403,7 +399,6 @@ class _Record(Struct, frozen=True):
     time: datetime | None = None
     goes_on: str = ""
     messages: tuple[Message, ...] = ()
-    """The messages that were added."""
     instead: tuple[Message, ...] | None = None
     """The messages that replace all earlier ones."""
 

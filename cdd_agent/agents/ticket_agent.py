@@ -86,7 +86,6 @@ class TicketAgent:
     """The least similarity of a mistyped word, from 0 to 1."""
     HELP: ClassVar[str]
     WORDS: ClassVar[dict[str, AgentWord]]
-    """The agent's words, by name."""
     slash: Collection[str]
     """The names of the shell's commands."""
     emit: Emit
@@ -136,7 +135,6 @@ class TicketAgent:
         return None if declaration is None else self.meaning_of(declaration)
 
     def read_text(self, text: str) -> Meaning:
-        """Return the meaning of text for the model."""
         raise NotImplementedError
 
     @property
@@ -172,7 +170,6 @@ class TicketAgent:
 
     @property
     def names(self) -> list[str]:
-        """The single words of which the agent's words consist."""
         return [name for names in self.WORDS for name in names.split()]
 
     def is_command(self, line: str) -> bool:

@@ -151,14 +151,11 @@ def _replace_text(
 
 
 class _Content(Struct):
-    """The content of a file while it is edited."""
-
     before: FileText | None
     """The text from which it was made; None for a new one."""
     data: bytes
     """The bytes of `before`."""
     given: str = ""
-    """The text of a new one."""
     _draft: FileDraft | None = None
 
     @classmethod
@@ -171,7 +168,6 @@ class _Content(Struct):
 
     @property
     def draft(self) -> FileDraft:
-        """For edits of parts."""
         if self._draft is None:
             text = self.before or FileText(self.given, Encoding("utf-8", Origin.UTF_8))
             self._draft = FileDraft(text)
@@ -213,8 +209,6 @@ class _Content(Struct):
 
 
 class _File(Struct):
-    """One file that a reply touches."""
-
     path: PurePosixPath
     before: bytes | None
     """Its content on the disk; None if it does not exist."""
@@ -225,7 +219,6 @@ class _File(Struct):
     whole: str | None = None
     """The content that the reply gave as all of it."""
     like: PurePosixPath | None = None
-    """The file that was renamed to it."""
     blocks: int = 0
     """Edits of parts of it so far."""
     deleted: _Content | None = None
@@ -234,7 +227,6 @@ class _File(Struct):
     spellings: set[str] = field(default_factory=set)
     """The paths by which the reply names the file."""
     hidden: str = ""
-    """The reason why the file is hidden from models."""
 
     @property
     def unseen(self) -> frozenset[str]:
@@ -245,8 +237,6 @@ class _File(Struct):
 
 
 class _Work:
-    """The files that a reply touches, after the edits so far."""
-
     def __init__(
         self,
         root: Path,
@@ -260,7 +250,6 @@ class _Work:
         self._charsets = Charsets(root)
         self._files: dict[PurePosixPath, _File] = {}
         self._named: dict[str, _File] = {}
-        """The files by the names that edits give them."""
         self._problems: list[EditProblem] = []
         self._unseen: set[str] = set()
         self._lines: dict[str, Ranges] = {}
@@ -296,7 +285,7 @@ class _Work:
             self._complain(str(file.path) if file else edit.path, refusal)
 
     def result(self) -> ChangeSet:
-        """Return the changes. Raises `ReplyRefused` with all problems."""
+        """Raises `ReplyRefused` with all problems."""
         changes: list[FileChange] = []
         for file in self._files.values():
             try:
@@ -401,7 +390,6 @@ class _Work:
             )
 
     def _make(self, file: _File, text: str) -> None:
-        """Create a file, perhaps one that the reply has deleted."""
         self._refuse_incomplete(file.path, file.deleted, text)
         old = file.deleted or _Content.new("")
         file.content = old.replaced(text)
@@ -585,7 +573,6 @@ class _Work:
         )
 
     def _block(self, file: _File, find: str) -> str:
-        """Name an edit in words."""
         if self._terms.parts is not IN_BLOCKS:
             return str(file.path)
         filled = (line.strip() for line in find.split("\n") if line.strip())
@@ -646,7 +633,6 @@ class _Work:
         target.content, target.like, file.content = content, file.path, None
 
     def _refuse_respelled_folder(self, file: _File, to: str) -> None:
-        """Refuse a new name that is the same as the old one on this disk."""
         if is_spelled(self._root, to):
             self._notes.append(f"{file.path} is called {to} already")
             return
@@ -667,7 +653,6 @@ def _find_given_up(root: Path, edits: Iterable[Edit]) -> frozenset[str]:
 
 
 def _find_near_lines(file: _File, lines: Sequence[int]) -> dict[str, Ranges]:
-    """Return these lines of a file and the lines near them."""
     if not lines or not file.unseen:
         return {}
     ranges = join_ranges((max(1, line - _NEAR), line + _NEAR) for line in lines)

@@ -154,9 +154,7 @@ class _Undo(Struct):
     paths: set[PurePosixPath] = field(default_factory=set)
 
     def begin(self, change: FileChange) -> None:
-        """Record a change before it is made. Raises `ReplyRefused` if the file
-        has changed since the change was computed.
-        """
+        """Raises `ReplyRefused` if the file has changed since the change was made."""
         _expect_unchanged(self.root, change)
         path = without_links(self.root, str(change.path))
         by_id = replace(change.by_id(self.root), path=path)

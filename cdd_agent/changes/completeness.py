@@ -135,7 +135,6 @@ def _refuse_remarks(
 
 
 def _is_remark(path: PurePosixPath, line: str) -> bool:
-    """True for a line that may stand for other lines."""
     suffix = path.suffix.lower()
     if line.strip() in ("...", "…"):
         return suffix not in _HAVE_DOTS
@@ -146,9 +145,6 @@ def _is_remark(path: PurePosixPath, line: str) -> bool:
 
 
 def _replaces_lines(old: Sequence[str], new: Sequence[str], place: int) -> bool:
-    """True if more lines are removed than added where a line of the new text is, not
-    counting that line.
-    """
     matcher = difflib.SequenceMatcher(None, old, new)
     for _, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if new_start <= place < new_end:
@@ -175,7 +171,6 @@ def _refuse_marks(
 
 
 def _is_numbered(text: str) -> bool:
-    """True if each line begins with its number, as some tools show files."""
     numbers = []
     for line in text.splitlines():
         if not line.strip():

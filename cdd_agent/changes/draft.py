@@ -185,7 +185,6 @@ class FileDraft:
         return [place for place in places if place.start >= after][:1] or places
 
     def _current_number(self, line: int) -> int:
-        """Return the current number of a line that had this number before the edits."""
         for start, moved in self._moves:
             if line > start + 1:
                 line += moved
@@ -288,7 +287,6 @@ class FileDraft:
             self._ends[-1] = ""
 
     def _put_text(self, flat: str, start: int, end: int, new: str) -> None:
-        """Replace a part of the text, with all line ends as line feeds."""
         first = flat.count("\n", 0, start)
         last = flat.count("\n", 0, end)
         changed = flat[:start] + new + flat[end:]
@@ -317,7 +315,6 @@ class FileDraft:
 
     @cached_property
     def _end(self) -> str:
-        """The line end that most lines have."""
         return self._before.line_end
 
     @property
@@ -325,7 +322,6 @@ class FileDraft:
         return as_shown(self.text)
 
     def _flat(self) -> str:
-        """Return the text with all line ends as line feeds."""
         text = "\n".join(self.lines)
         return f"{text}\n" if self.lines and self._has_final_end else text
 
@@ -391,7 +387,6 @@ def _with_line_feeds(text: str) -> str:
 
 
 def _readings(edit: Replacement) -> list[Reading]:
-    """Return the texts of an edit as written, then other readings of them."""
     readings: list[Reading] = [(edit.find, edit.replace)]
     if edit.otherwise:
         readings.append(edit.otherwise)
@@ -403,7 +398,6 @@ def _readings(edit: Replacement) -> list[Reading]:
 
 
 def _plain_lines(lines: Lines) -> Lines:
-    """Return the lines without carriage returns, which are line ends."""
     if not any("\r" in line for line in lines):
         return lines
     return as_lines("\n".join(lines) + "\n")
@@ -430,12 +424,10 @@ def _without_blank_ends(find: Lines, new: Lines) -> Reading | None:
 
 
 def _starts(lines: Lines) -> list[int]:
-    """Return the places where lines begin in the text of all."""
     return list(accumulate((len(line) + 1 for line in lines), initial=0))
 
 
 def _spans(text: str, wanted: str) -> list[tuple[int, int]]:
-    """Find a text in another, in whole characters; the first places only."""
     spans: list[tuple[int, int]] = []
     at = text.find(wanted)
     while at >= 0 and len(spans) < _SHOWN_PLACES:

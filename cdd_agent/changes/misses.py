@@ -114,7 +114,6 @@ def _is_in(lines: Lines, find: Lines) -> bool:
 
 
 def _describe_first_difference(file: SearchedLines, find: Lines, start: int) -> str:
-    """Describe the first difference of a text from the lines around its place."""
     wanted = [line.strip() for line in find]
     head, _ = common_ends(wanted, file.forms.bare[max(0, start) :])
     if start < 0 or head == len(find):
@@ -150,12 +149,10 @@ def _describe_first_difference(file: SearchedLines, find: Lines, start: int) -> 
 
 
 def _find_most_similar(line: str, lines: Lines, places: Sequence[int]) -> int:
-    """Return the place of the line that is most similar to another."""
     return max(places, key=lambda place: likeness(line, lines[place]))
 
 
 def _describe_indentation(file: SearchedLines, find: Lines, start: int) -> str:
-    """Describe the first line that is not shifted as far as the first line."""
     shift: int | None = None
     for number, line in enumerate(find):
         place = start + number
@@ -170,7 +167,6 @@ def _describe_indentation(file: SearchedLines, find: Lines, start: int) -> str:
 
 
 def _describe_pair(find: Lines, number: int, lines: Lines, place: int) -> str:
-    """Name the difference between a line of the text and a line of the file."""
     line, present = find[number], lines[place]
     bare, present_bare = line.strip(), present.strip()
     name = f"Line {number + 1} of the text to find"
@@ -200,7 +196,6 @@ def _describe_pair(find: Lines, number: int, lines: Lines, place: int) -> str:
 
 
 def _describe_part(file: SearchedLines, wanted: Lines) -> str:
-    """Describe the first line of the text that is a part of a line of the file."""
     first = next((line for line in wanted if line), "")
     for place, line in enumerate(file.forms.bare):
         if first and first in line:
@@ -232,7 +227,6 @@ def _blanks(text: str) -> str:
 
 
 def _characters(line: str, present: str) -> tuple[str, str]:
-    """Return the first different characters of two lines that look alike."""
     for start, end, present_piece in pair_pieces(line, present):
         piece = line[start:end]
         if piece == present_piece:
@@ -253,7 +247,6 @@ def _name(char: str) -> str:
 
 
 def _different_blanks(line: str, present: str) -> tuple[str, str]:
-    """Return the first different blanks of two lines with the same words."""
     runs = zip(re.findall(r"\s+", line), re.findall(r"\s+", present), strict=True)
     for run, present_run in runs:
         if run != present_run:
@@ -262,7 +255,6 @@ def _different_blanks(line: str, present: str) -> tuple[str, str]:
 
 
 def _different_words(line: str, present: str) -> tuple[str, str]:
-    """Return the first words that differ."""
     if max(len(line), len(present)) > LONGEST_COMPARED:
         return _shown(line), _shown(present)
     tokens, present_tokens = _TOKEN.findall(line), _TOKEN.findall(present)
@@ -280,7 +272,6 @@ def _whole_line(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return a text for a sentence."""
     text = text.strip("\r\n")
     if not text:
         return "nothing"

@@ -68,7 +68,6 @@ def parse_reply(text: str, project_names: ProjectNames = NO_PROJECT_NAMES) -> Re
 
 
 def _read(reply: ReplyLines, project_names: ProjectNames) -> _Reading:
-    """Find the blocks of a reply, and read each."""
     forms = all_forms()
     layout = lay_out_with_calls(reply.lines, project_names, forms)
     parts = read_parts(reply.lines, layout, project_names, forms)
@@ -83,7 +82,7 @@ def _read(reply: ReplyLines, project_names: ProjectNames) -> _Reading:
 
 
 def _judge(reading: _Reading) -> Reply:
-    """Return the reply. Raises `ReplyRefused` with all reasons."""
+    """Raises `ReplyRefused` with all reasons."""
     lines, parts = reading.reply.lines, reading.parts
     if not any(part.is_refused for part in parts):
         unclear = find_unclear(parts, lines, reading.layout, all_forms())
@@ -106,7 +105,6 @@ def _judge(reading: _Reading) -> Reply:
 def _refuse(
     parts: Sequence[Part], which: Part, refusal: ReplyRefused
 ) -> tuple[Part, ...]:
-    """Return the parts, with one of them refused."""
     first = which.pieces[0]
     piece = replace(first, end=which.end, edits=(), refusal=refusal)
     changed = replace(which, pieces=(piece,))
@@ -138,7 +136,6 @@ def _with_crlf(edit: Edit) -> Edit:
 
 
 def _find_second_version(parts: Sequence[Part]) -> tuple[Part, ReplyRefused] | None:
-    """Return the first part that gives a file again with other content."""
     wholes: dict[str, Edit] = {}
     for part in parts:
         for edit in part.edits:
@@ -167,14 +164,12 @@ def _without_repeats(parts: Sequence[Part]) -> tuple[Edit, ...]:
 
 
 def _replaces(edit: Edit) -> bool:
-    """True for a whole file that may replace another."""
     return isinstance(edit, WholeFile) and not edit.must_be_new
 
 
 def _explanation(
     lines: Sequence[str], parts: Sequence[Part], project_names: ProjectNames
 ) -> str:
-    """Return the words around the edits, and the code blocks that are not files."""
     words: list[str] = []
     place = 0
     for part in parts:

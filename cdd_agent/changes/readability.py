@@ -86,7 +86,6 @@ def is_whole(path: str, content: str) -> bool:
 def _may_be_broken(
     root: Path, path: PurePosixPath, kind: FileKind, content: bytes
 ) -> bool:
-    """True for a new file that need not be readable."""
     if kind is FileKind.YAML or _NAMED_BROKEN.search(str(path)):
         return True
     if kind is FileKind.NOTEBOOK:  # formulas and code have such brackets, too

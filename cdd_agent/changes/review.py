@@ -10,25 +10,17 @@ bytes. Diffs show the decoded text.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
-from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.file_diff import LARGEST_COMPARED, MOST_LINES, LeftOut
-from cdd_agent.changes.model import EditProblem, ReplyFault, ReplyRefused
-from cdd_agent.changes.readability import refuse_unreadable
-from cdd_agent.changes.targets import (
-    Protected,
-    find_collisions,
-    refuse_unwritable,
-    writable_path,
-)
-from cdd_agent.errors import BadInput, CddError
+from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
 from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
 from cdd_agent.files.text import UTF_8, Encoding, FileText, decode_versions, encode_file
+from cdd_agent.refusals.kinds import Refusal
 
 _CONTEXT = 3
 """Unchanged lines shown around a change. Changes at most twice this far apart share a
@@ -68,7 +60,6 @@ class FileReview(Struct, frozen=True, dict=True):
 
     change: FileChange
     old_name: FileChange | None
-    """For a renamed file: the deletion under the old name."""
     hunks: tuple[Hunk, ...]
     """The parts. Empty if the user restored the old content in the editor."""
     left_out: Mapping[int, str] = field(default_factory=dict)
@@ -139,7 +130,6 @@ class FileReview(Struct, frozen=True, dict=True):
         return sum(hunk.removed for hunk in self.hunks)
 
     def diff(self, parts: Collection[int] | None = None) -> str:
-        """Return a unified diff of some parts, or of all."""
         texts = []
         for place, hunk in enumerate(self.hunks):
             if parts is None or place in parts:
@@ -151,7 +141,6 @@ class FileReview(Struct, frozen=True, dict=True):
         return "".join(f"{text}\n" for text in texts)
 
     def leave(self, parts: Collection[int], reason: str = "") -> "FileReview":
-        """Return the review with these parts left out."""
         return replace(self, left_out={**self.left_out, **dict.fromkeys(parts, reason)})
 
     def accept(self, parts: Collection[int]) -> "FileReview":
@@ -179,10 +168,7 @@ class FileReview(Struct, frozen=True, dict=True):
         return self.result if text is None else text.text.encode()
 
     def edit_copy(self, content: bytes) -> "FileReview":
-        """Return a review of the edited copy, in the file's encoding.
-
-        Raises `BadInput` or `TextNotHeld`.
-        """
+        """Raises `BadInput` or `TextNotHeld`."""
         before = self._text_for_editor
         if before is None:
             return self.edit(content)
@@ -190,7 +176,8 @@ class FileReview(Struct, frozen=True, dict=True):
             text = content.decode()
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"The editor did not save {self.path} as UTF-8 (byte {error.start})"
+                f"The editor did not save {self.path} as UTF-8 (byte {error.start})",
+                refusal=Refusal.WRONG_ENCODING,
             ) from error
         path = self.change.path
         return self.edit(encode_file(path, text, before, self.charsets))
@@ -258,7 +245,6 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def _changes_encoding(self) -> bool:
-        """True if no single encoding could decode lines of both versions."""
         old, new = self._texts
         if old is None or new is None or old.encoding.codec == new.encoding.codec:
             return False
@@ -351,44 +337,6 @@ class Review(Struct, frozen=True):
         """Return a unified diff of all files."""
         return "".join(file.diff() for file in self.files)
 
-    def changes(self, root: Path, protected: Protected) -> ChangeSet:
-        """Return the accepted parts, checked again as a whole.
-
-        One hunk may need another, and no one has checked the user's edits yet. Raises
-        `ReplyRefused`, which names every reason.
-        """
-        changes = tuple(change for file in self.files for change in file.changes)
-        contents = {change.path: change.before for change in changes}
-        written = [change.path for change in changes if change.after is not None]
-        deleted = [change.path for change in changes if change.after is None]
-        given_up = frozenset(map(str, deleted))
-        notes: list[str] = []
-        problems: list[EditProblem] = []
-        for change in changes:
-            try:
-                path = writable_path(root, str(change.path), protected, given_up)
-                refuse_unwritable(root, path)
-                if change.after is None:
-                    continue
-                before = change.before
-                if before is None and change.like is not None:
-                    before = contents.get(change.like)
-                doubt = refuse_unreadable(root, path, before, change.after)
-                if doubt:
-                    notes.append(doubt)
-            except CddError as refusal:
-                problems.append(EditProblem.from_error(str(change.path), refusal))
-        collisions = find_collisions(written, deleted)
-        problems += [
-            EditProblem("", reason, ReplyFault.NAME_TAKEN) for reason in collisions
-        ]
-        if problems:
-            raise ReplyRefused(
-                "\n".join(problem.reason for problem in problems),
-                problems=tuple(problems),
-            )
-        return ChangeSet(changes, tuple(notes))
-
     def answer_model(self, reason: str = "") -> str:
         """Return the user's answer for the model: empty if the user accepted every
         change unedited. `reason` is given if the user refused all of them.
@@ -458,7 +406,6 @@ class _Line(Struct, frozen=True):
         return hash(self.data)
 
     def as_diff(self, sign: str) -> str:
-        """Return the line for a unified diff."""
         data = self.data.removeprefix(self.encoding.mark)
         text = data.decode(self.encoding.codec, errors="replace")
         if text.endswith("\n"):

@@ -99,7 +99,6 @@ class Place(Struct, frozen=True):
     start: int
     """Its first line, from 0."""
     find: Lines
-    """The lines to find, indented as in the file."""
     new: Lines
     """The new lines, indented as in the file."""
     is_alike: bool = False
@@ -216,8 +215,6 @@ def find_runs(
 
 
 class _Shift(Struct, frozen=True):
-    """White space that lines lose and get at their beginning."""
-
     less: str
     more: str
 
@@ -258,7 +255,6 @@ def _shifted(
 
 
 def _shift_between(lines: Lines, present: Lines) -> _Shift | None:
-    """Return the shift that makes all lines but blank ones equal to the file's."""
     pairs = [pair for pair in zip(lines, present, strict=True) if pair[0]]
     if not pairs:
         return None
@@ -277,7 +273,6 @@ def _shift_between(lines: Lines, present: Lines) -> _Shift | None:
 def _tab_forms(
     find: Lines, new: Lines, present: Lines
 ) -> Iterator[tuple[Lines, Lines]]:
-    """Both texts unchanged, then with the kind of indentation that the file has."""
     yield find, new
     has_tabs = any(line.startswith("\t") for line in present)
     if not has_tabs and not any(line.startswith("\t") for line in find):
@@ -310,7 +305,6 @@ def _indentation(line: str) -> str:
 
 
 def _quoted_lines(find: Lines, new: Lines) -> set[int]:
-    """Return the lines to find that are also in the new text."""
     quoted: set[int] = set()
     for tag, start, end, _, _ in compare(find, new):
         if tag == "equal":
@@ -319,9 +313,6 @@ def _quoted_lines(find: Lines, new: Lines) -> set[int]:
 
 
 def _voted_starts(file: SearchedLines, wanted: Lines) -> Iterator[int]:
-    """Yield the places where a text may begin: half of its longest lines are in the
-    file, at their distance from there.
-    """
     voters = [place for place, line in enumerate(wanted) if line]
     voters.sort(key=lambda place: -len(wanted[place]))
     del voters[_MOST_VOTERS:]
@@ -340,7 +331,6 @@ def _voted_starts(file: SearchedLines, wanted: Lines) -> Iterator[int]:
 def _shifted_close(
     file: SearchedLines, start: int, find: Lines, new: Lines
 ) -> Place | None:
-    """Return the place, with both texts shifted like the lines in the file."""
     equal: list[str] = []
     present: list[str] = []
     for offset, line in enumerate(find):

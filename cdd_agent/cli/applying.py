@@ -36,6 +36,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project, open_project
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import sanitize_for_display
@@ -151,9 +152,7 @@ def _failed(
 def _recording(
     project: Project, source: str, changes: ChangeSet, notices: list[str]
 ) -> Iterator[None]:
-    """Record the changes, so that they can be undone; add to the notices. Raises
-    `BadInput` if they cannot be recorded.
-    """
+    """Raises `BadInput` if they cannot be recorded."""
 
     def keep(event: Event) -> None:
         assert isinstance(event, Notice)
@@ -226,6 +225,7 @@ def _read(source: str) -> str:
         raise BadInput(
             f"{source} is not UTF-8 text: {error.reason} at byte {error.start}",
             hint="Save it as UTF-8.",
+            refusal=Refusal.WRONG_ENCODING,
         ) from error
 
 
@@ -243,9 +243,6 @@ def _words(outcome: Outcome, *, dry_run: bool) -> list[str]:
 
 
 def _not_applied(outcome: Outcome) -> Iterator[str]:
-    """Say which blocks were not applied: a line for each that could be a change, and
-    one for all others.
-    """
     others: list[str] = []
     for block in outcome.blocks:
         if block.is_doubtful:

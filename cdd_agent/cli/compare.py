@@ -135,7 +135,6 @@ def _print_comparison(board: Board, diffs: dict[str, Path], *, as_json: bool) ->
 
 
 def _clear(project: Project, slugs: Sequence[str]) -> ExitCode:
-    """Remove the runs of comparisons, of these tickets or of all."""
     removed = list[str]()
 
     async def remove(own: OwnTree) -> None:

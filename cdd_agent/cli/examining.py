@@ -87,8 +87,6 @@ def doctor(invocation: Invocation) -> ExitCode:
 
 
 class _Report:
-    """Prints findings, a line for each."""
-
     def __init__(self) -> None:
         self.console = Console(
             highlight=False, markup=False, emoji=False, soft_wrap=True
@@ -181,7 +179,6 @@ def _report_settings(report: _Report, project: Project) -> None:
 
 
 def _report_trust(report: _Report, project: Project) -> None:
-    """Report how many of the project's settings need trust, or which are not used."""
     trust = project.trust
     if trust.left_out:
         text = f"{left_out_in_words(trust)}. Review them with `cdd trust`"
@@ -195,7 +192,6 @@ def _report_trust(report: _Report, project: Project) -> None:
 
 
 def _report_extensions(report: _Report) -> None:
-    """Report the parts that other packages add."""
     all_forms()
     added_adapters()
     all_runners()
@@ -323,7 +319,6 @@ def _report_check(
 
 
 def _describe_environment(program: str, root: Path) -> str:
-    """Return where the program of a check is installed."""
     folder = Path(program).parent.parent
     if not Path(program).name.startswith("python"):
         return f"by {program}"
@@ -335,9 +330,6 @@ def _describe_environment(program: str, root: Path) -> str:
 
 
 def _others(config: Config) -> dict[str, Config]:
-    """Return the settings of the fallbacks, and of the roles that differ from the
-    general settings.
-    """
     general = replace(config, models=Models())
     roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
     return {**roles} | {
@@ -389,7 +381,6 @@ def _describe_missing_keys(config: Config, keys: Sequence[str]) -> str:
 
 
 def _asking_server(config: Config, endpoint: Endpoint | None, api_base: str) -> Finding:
-    """Return whether a server has the model."""
     key = endpoint.key if endpoint else None
     try:
         models = asyncio.run(models_at(api_base, key, SERVER_TIMEOUT))
@@ -418,7 +409,6 @@ def _network_problem(endpoint: Endpoint) -> str:
 
 
 def _network_notes(endpoint: Endpoint) -> list[str]:
-    """Return how the environment changes calls."""
     notes = []
     url = parse_url(endpoint.base)
     if proxy := proxy_for(url):
@@ -440,7 +430,6 @@ def _listed(models: tuple[str, ...]) -> str:
 
 
 def _asked(config: Config) -> str:
-    """Return the model and how it is called."""
     assert config.model is not None
     if config.model.startswith(("script:", "replay:")):
         return config.model
@@ -457,7 +446,6 @@ def _asked(config: Config) -> str:
 
 
 def _call_settings(config: Config) -> dict[str, object]:
-    """Return the settings that change calls."""
     settings = {
         "effort": config.effort,
         "temperature": config.temperature,

@@ -42,11 +42,12 @@ from cdd_agent.fleet.work_check import check_work
 from cdd_agent.llm.budget import Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.travel.travelling import utc_now
+from cdd_agent.travel.transfer import utc_now
 from cdd_agent.wiring.runs import open_own_tree
 
 AT_ONCE = 3
@@ -182,7 +183,6 @@ class Fleet(Struct):
         return len(self.jobs) if self.many.cluster else AT_ONCE
 
     async def _check_work(self, coordinator: Coordinator) -> None:
-        """A completed run counts as failed if its work is gone."""
         root, prefix = self.project.root, self.tree.prefix
         for row in coordinator.board.rows.values():
             if row.state.is_completed:
@@ -273,6 +273,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
                 "Wait for it, or stop it there. A single `cdd exec SLUG --worktree` can"
                 " run at the same time."
             ),
+            refusal=Refusal.IN_USE,
         ) from taken
     try:
         yield
@@ -281,7 +282,6 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def _show_next_commands(root: Path, board: Board) -> None:
-    """Print the commands that merge the completed runs and resume the others."""
     rows = list(board.rows.values())
     states = {row.state for row in rows}
     completed = [row.job.slug for row in rows if _can_be_landed(root, row)]
@@ -304,6 +304,5 @@ def _show_next_commands(root: Path, board: Board) -> None:
 
 
 def _can_be_landed(root: Path, row: Row) -> bool:
-    """True if the run is completed, and not landed yet."""
     has_tree = load_own_tree(folder_of(root, row.job.slug)) is not None
     return row.state.is_completed and has_tree

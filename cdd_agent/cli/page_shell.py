@@ -116,7 +116,6 @@ class PageShell:
             await self._process.stdin.drain()
 
     async def _run(self, process: asyncio.subprocess.Process) -> None:
-        """Read the process until it ends, then close its page."""
         assert process.stdout is not None
         assert process.stderr is not None
         errors = asyncio.create_task(process.stderr.read())

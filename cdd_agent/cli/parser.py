@@ -32,6 +32,7 @@ from cdd_agent.commands.declaration import (
     read_reference,
     switch,
 )
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.completion import find_matches
 from cdd_agent.version import VERSION
 
@@ -61,6 +62,7 @@ _HELP = switch("-h --help", "show this help, or the help of a command")
 _VERSION = switch("-V --version", "show the version")
 _OPEN_SHELL = "cdd_agent.cli.shell:open_shell"
 _OPEN_SHELL_WITH = "cdd_agent.cli.shell:open_shell_with"
+_EXPLAIN = "cdd_agent.cli.refusal_help:print_refusal_help"
 _PRINT_EVENTS = "cdd_agent.cli.print_events:print_events"
 OPTIONS = (_HELP, _VERSION, *COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
 
@@ -69,8 +71,6 @@ _WRONG_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose 
 
 
 class _Parser(ArgumentParser):
-    """A parser whose error for a mistyped command names the probable one."""
-
     def error(self, message: str) -> NoReturn:
         if wrong := _WRONG_COMMAND.match(message):
             message = f"There is no command {wrong[1]!r}"
@@ -112,6 +112,9 @@ def parse_arguments(arguments: Sequence[str]) -> ParsedCommand:
     help.
     """
     if arguments[:1] == ["help"]:
+        if len(arguments) == 2 and Refusal.find(arguments[1]) is not None:
+            values = {"refusal_id": arguments[1]}
+            return ParsedCommand(_EXPLAIN, Invocation(), values, INTERRUPTED)
         arguments = [*arguments[1:2], "--help"]
     parser = _MainParser("cdd")
     for parameter in (*COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS):
@@ -192,7 +195,6 @@ _READERS: Mapping[ValueKind, Callable[[str], object]] = {
 
 
 def _read(typed: dict[str, Any]) -> ParsedCommand:
-    """Return the command of parsed arguments."""
     command: Command | None = typed.pop("command")
     resume = typed.pop("resume")
     common = {key: typed.pop(key) for key in Invocation._fields if key in typed}
@@ -244,7 +246,6 @@ def _is_optional_ticket(parameter: Parameter) -> bool:
 
 
 def _slash_line(command: Command, typed: Mapping[str, Any]) -> str:
-    """Return the slash command with the same arguments."""
     arguments, flags = _split(command, typed)
     words = [f"/{command.name}", *map(shlex.quote, arguments)]
     for name, flag in command.flags.items():

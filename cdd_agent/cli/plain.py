@@ -85,7 +85,6 @@ class PlainShell:
         self._is_over = False
         """True at the end of the input."""
         self._queue: deque[Meaning] = deque()
-        """The meanings of queued lines when they were typed."""
         self._pasted = ""
         """A paste that waits for Enter."""
         self._has_come = asyncio.Event()
@@ -216,17 +215,15 @@ class PlainShell:
     def _tell_fault_of_loop(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     ) -> None:
-        """Report an error that no coroutine waits for."""
         del loop
         self._tell_fault(context.get("exception") or RuntimeError(context["message"]))
 
     def _complain(self, error: CddError) -> None:
         self.emit(Notice(error.message, Tone.ERROR))
-        if error.hint:
-            self.emit(Notice(error.hint))
+        if error.remedy:
+            self.emit(Notice(error.remedy))
 
     async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
-        """Wait for a turn, and report how it failed, if it did."""
         try:
             await turn
         except CddError as error:
@@ -341,7 +338,6 @@ class PlainShell:
             self._prompt()
 
     def _take(self, line: str, at: float) -> None:
-        """Handle a typed line and the time at which it came."""
         asked, is_in_time = self._asked, at - self._asked_at >= REST
         if asked is None or not is_in_time or not self._holds:
             self._may_read.set()

@@ -84,9 +84,7 @@ def plan(
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
-    """Print the plan that was read, and all findings on standard error. Raises
-    `PlanInvalid`.
-    """
+    """Raises `PlanInvalid`."""
     plan = ticket.read_plan()
     source = ticket.shown(ticket.plan_path)
     plan.check(source)
@@ -193,9 +191,6 @@ def _report_existing(
 
 
 async def _propose(planning: Planning, *, basic: bool, replaces: bool) -> None:
-    """Propose a plan: reuse an earlier proposal, resume interrupted planning, or begin
-    a new one.
-    """
     notes, emit = planning.notes, planning.recorder.emit
     is_under_way = bool(notes.is_open or notes.questions)
     has_proposal = bool(notes.proposal) and not replaces and not is_under_way

@@ -19,7 +19,6 @@ def print_events(
     flags: Mapping[str, bool | str],
     as_json: bool,
 ) -> ExitCode:
-    """Print the events of the generator at an address."""
     make_events = load_address(address)
     printer = printer_for(as_json)
     try:

@@ -166,7 +166,6 @@ class ShellServer:
         return web.Response(text=text, content_type="text/html")
 
     async def _connect(self, request: web.Request) -> web.WebSocketResponse:
-        """Connect a page to the shell of its tab."""
         page = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST_MESSAGE)
         await page.prepare(request)
         size = PageSize(_number(request, "width", 80), _number(request, "height", 24))
@@ -190,7 +189,6 @@ class ShellServer:
 
 
 async def _pass_messages(page: web.WebSocketResponse, shell: PageShell) -> None:
-    """Pass what happens in a page to its shell."""
     async for message in page:
         if message.type is not WSMsgType.TEXT:
             continue
@@ -212,9 +210,6 @@ def _number(request: web.Request, name: str, usual: int) -> int:
 
 @contextmanager
 def _redirection(address: str) -> Iterator[Path]:
-    """Yield a file that leads to the address, for this user alone: all users can read
-    the arguments of a browser.
-    """
     handle, name = tempfile.mkstemp(suffix=".html", prefix="cdd-serve-")
     page = Path(name)
     try:

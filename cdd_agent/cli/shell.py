@@ -14,10 +14,11 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.paths import find_root
-from cdd_agent.frontend import Frontend
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
+    from cdd_agent.frontend import Frontend
     from cdd_agent.session.open_project import Decide
     from cdd_agent.session.session import Session
     from cdd_agent.tui.app import Shell
@@ -73,7 +74,6 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
     os.environ.pop("TEXTUAL_DRIVER", None)
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
-        """Called when the first screen is drawn."""
         decide = shell.ask_for_trust
         return _open_session(
             invocation,
@@ -95,6 +95,7 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
             "Internal error in cdd: the shell ended",
             hint="What you typed and each finished step are saved. Continue with"
             " `/resume`.",
+            refusal=Refusal.PROCESS_FAILED,
         )
     for line in _farewell(shell, root):
         sys.stdout.write(f"{line}\n")
@@ -145,7 +146,6 @@ def _farewell(shell: Shell, root: Path) -> Iterator[str]:
 
 
 def _is_something_left(session: Session, slug: str) -> bool:
-    """True if the ticket, or another run, can be continued."""
     # late: the first screen shows sooner
     from cdd_agent.commands.listing import view  # noqa: PLC0415
     from cdd_agent.commands.sessions import find_unfinished_run  # noqa: PLC0415

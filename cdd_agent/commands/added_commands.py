@@ -16,6 +16,7 @@ from cdd_agent.commands.declaration import Command, Group, Parameter, SlashFront
 from cdd_agent.commands.extension import CommandExtension
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.extensions import Extensions, require_type
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _NOTICE_DELAY = 1.0
 
 class CommandFailed(CddError):
     """A command of another package raised an error."""
+
+    refusal = Refusal.EXTENSION_FAILED
 
 
 class AddedCommands:
@@ -89,7 +92,7 @@ class AddedCommands:
             self._commands[command.name] = command
 
     def _declare(self, full_name: str, value: object) -> Command:
-        """Return the command of an extension. Raises an error if it is not valid."""
+        """Raises an error if it is not valid."""
         extension = require_type(value, CommandExtension)
         name, _, package = full_name.partition(" of ")
         if not _NAME.fullmatch(name):

@@ -22,7 +22,6 @@ def terminal_commands() -> dict[str, Command]:
 
 
 def in_groups(commands: Mapping[str, Command]) -> Iterator[tuple[Group, list[Command]]]:
-    """Yield each group that has some of the commands, with these commands."""
     for group in Group:
         members = [each for each in commands.values() if each.group is group]
         if members:

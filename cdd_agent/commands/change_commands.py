@@ -47,9 +47,7 @@ async def diff(session: Session, *which: str) -> None:
 
 
 def _is_change(which: Sequence[str]) -> bool:
-    """True if the arguments name a change outside of tickets. Raises `BadInput` if a
-    step follows.
-    """
+    """Raises `BadInput` if a step follows."""
     if not is_change_name(which[0]):
         return False
     if len(which) > 1:
@@ -60,10 +58,7 @@ def _is_change(which: Sequence[str]) -> bool:
 async def _tell_run(
     session: Session, word: Literal["undo", "redo", "diff"], which: Sequence[str]
 ) -> None:
-    """Pass a word to the Executor of the named ticket, or of the active one, perhaps
-    with the number of a step.
-
-    Raises `BadInput` for other arguments: a mistyped number must not mean the last
+    """Raises `BadInput` for other arguments: a mistyped number must not mean the last
     step.
     """
     usage = f"Usage: {CATALOGUE[word].synopsis}"

@@ -105,7 +105,6 @@ def _load_words(parameter: Parameter) -> tuple[str, ...]:
 def _complete_value(
     session: Session, command: Command, line: str, ask_again: Callable[[], None]
 ) -> list[Completion]:
-    """Return completions of an argument whose values the session has."""
     stem, _, typed = line.rpartition(" ")
     given = stem.split()[1:]
     kinds = {each.kind for each in command.arguments}

@@ -52,7 +52,6 @@ async def show_context(session: Session, *typed: str) -> None:
 
 
 async def _show_code(session: Session, words: list[str], paths: list[str]) -> None:
-    """Show the code that some words are about."""
     find = partial(
         find_code,
         session.project.root,

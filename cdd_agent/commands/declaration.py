@@ -185,7 +185,6 @@ class Command(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
-        """The arguments of the slash command."""
         in_shell = self.parameters_in(Front.SHELL)
         return tuple(each for each in in_shell if not each.is_flag)
 

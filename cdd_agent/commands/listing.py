@@ -25,7 +25,8 @@ from cdd_agent.events.ticket_events import (
 from cdd_agent.tickets.outcome_words import run_in_words
 from cdd_agent.tickets.run_outcome import judge_run
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
-from cdd_agent.tickets.state import ExecutionState, load_state, new_state, read_state
+from cdd_agent.tickets.state import ExecutionState, new_state
+from cdd_agent.tickets.state_file import load_state, read_state
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -57,7 +58,7 @@ def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
 
 
 def _read_filters(words: Iterable[str]) -> dict[str, str]:
-    """Return the type and the state among the words. Raises `BadInput`."""
+    """Raises `BadInput`."""
     filters: dict[str, str] = {}
     for word in words:
         typed = word.lower().replace("_", "-")
@@ -148,7 +149,6 @@ def _with_run(
     where: str,
     changed: int = 0,
 ) -> TicketView:
-    """Return the view of a ticket with a plan."""
     return TicketView(
         ticket.slug,
         state,

@@ -20,6 +20,7 @@ from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.llm.model_search import expect_no_secret
 from cdd_agent.llm.offered_model import list_in_words
 from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import stored_config, trust_written
 from cdd_agent.session.session import Session
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, ModelSettings, Role
@@ -43,8 +44,6 @@ _NO_SERVERS = (
 
 
 class _ChosenModel(NamedTuple):
-    """A model that was chosen, and the settings with it."""
-
     model: str
     api_base: str | None
     config: Config
@@ -86,7 +85,9 @@ async def _choose(
     settings = of_role(chosen, role)
     if settings.model is None:
         raise BadInput(
-            f"{NO_MODEL}, so {role} has none to return to", hint=_ABOUT_MODELS
+            f"{NO_MODEL}, so {role} has none to return to",
+            hint=_ABOUT_MODELS,
+            refusal=Refusal.NO_MODEL,
         )
     return _ChosenModel(settings.model, settings.api_base, chosen)
 
@@ -99,7 +100,6 @@ def _is_known(choice: _ChosenModel) -> bool:
 
 
 async def _save(session: Session, choice: _ChosenModel, role: Role | None) -> None:
-    """Use a model, and keep it in the project's settings."""
     path = session.project.root / PROJECT_FILE
     if not path.exists():
         for notice in initialise(session.project):
@@ -120,7 +120,6 @@ async def _save(session: Session, choice: _ChosenModel, role: Role | None) -> No
 def _warn_of_next_start(
     session: Session, choice: _ChosenModel, role: Role | None
 ) -> str:
-    """Return why the next start will use another model or other settings."""
     stored = _settings_of(stored_config(session.project), role)
     if (stored.model, stored.api_base) != (choice.model, choice.api_base):
         return "CDD_MODEL or CDD_API_BASE in the environment overrides the file."
@@ -141,7 +140,6 @@ def _settings_of(config: Config, role: Role | None) -> Config:
 
 
 def _describe_choice(config: Config, found: ModelsFound) -> Iterator[str]:
-    """Yield the model that is asked now, and those to choose from."""
     if config.model is None:
         yield how_to_set_up(in_shell=True)
     yield from _asked_now(config)
@@ -155,7 +153,6 @@ def _describe_choice(config: Config, found: ModelsFound) -> Iterator[str]:
 
 
 def _asked_now(config: Config) -> Iterator[str]:
-    """The model, and for each role with another what that is, as sentences."""
     where = f" at {config.api_base}" if config.api_base else ""
     if config.model:
         yield f"The model is {config.model}{where}."
@@ -178,9 +175,6 @@ async def _use(session: Session, choice: Config) -> None:
 async def _find_model(
     session: Session, role: Role | None, typed: str, api_base: str | None = None
 ) -> tuple[str, str | None]:
-    """Return the model string and the API base of a typed model: a number or a name of
-    the found models, or any model string.
-    """
     if api_base is not None:
         return typed, api_base
     if not session.offers:
@@ -190,7 +184,9 @@ async def _find_model(
         if not 1 <= int(typed) <= len(offers):
             hint = f"Those found have the numbers 1 to {len(offers)}."
             raise BadInput(
-                f"There is no model {typed}", hint=hint if offers else _NO_SERVERS
+                f"There is no model {typed}",
+                hint=hint if offers else _NO_SERVERS,
+                refusal=Refusal.NO_MODEL,
             )
         offer = offers[int(typed) - 1]
         return offer.model, offer.api_base

@@ -185,7 +185,6 @@ def model_line(model: str, api_base: str | None = None) -> str:
 
 
 def suggested_first(provider: str, models: Sequence[str]) -> list[str]:
-    """Return the model strings of a provider, the suggested one first."""
     suggestion = SUGGESTED.get(provider)
     first = [f"{provider}/{suggestion}"] if suggestion else []
     return [*first, *(name for name in models if name not in first)]
@@ -209,13 +208,11 @@ _PASTE_KEY = (
 
 
 def ask_for_key(provider: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the text above the field for a provider's key."""
     line = export_line(key_variable(provider), environment)
     return f"Set the key in your shell, then restart cdd:\n\n  {line}\n\n{_PASTE_KEY}"
 
 
 def ask_for_server_key(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the text above the field for the key of a server."""
     text = ask_for_key(COMPATIBLE, environment)
     if source := find_key_source(PROVIDERS[COMPATIBLE], environment):
         text += f" With an empty field, Enter tries the {source.in_words}."

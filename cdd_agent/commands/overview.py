@@ -60,7 +60,6 @@ def _find_tree(ticket: Ticket) -> Ticket:
 
 
 def _next_by_state(ticket: Ticket, seen: TicketView) -> str:
-    """Return the command that continues a ticket whose run is in the project."""
     match seen.state:
         case "done" | "completed":
             return f"/diff {ticket.slug}"

@@ -19,7 +19,7 @@ from cdd_agent.commands.slash_call import SlashCall, WrongUsage, read_call, spli
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.text.completion import find_matches
-from cdd_agent.tickets.store import SeveralTickets
+from cdd_agent.tickets.slugs import SeveralTickets
 
 if TYPE_CHECKING:
     from cdd_agent.session.session import Session
@@ -182,7 +182,7 @@ async def _run_own_command(session: Session | None, command: str) -> None:
 
 
 def _parse_call(line: str) -> SlashCall:
-    """Return the command of a line. Raises `BadInput`."""
+    """Raises `BadInput`."""
     name, words = split_line(line)
     command = find_command(name)
     if command is None:

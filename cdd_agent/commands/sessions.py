@@ -22,7 +22,8 @@ from cdd_agent.events.stream import SessionRestored
 from cdd_agent.session.open_project import Project
 from cdd_agent.session.session import Session
 from cdd_agent.text.redaction import Redactor
-from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.store import Ticket
 
 LIST = "list"
@@ -60,7 +61,6 @@ async def resume(session: Session, which: str = "") -> None:
 
 
 async def _resume_last(session: Session) -> None:
-    """Reopen the conversation of chat, and the agent that worked on a ticket."""
     last = LastActive.of_project(session.project.root)
     is_chat_last = last is None or last.agent is None
     has_chat = session.chat.resume(in_short=not is_chat_last)
@@ -151,7 +151,6 @@ def _last_line(record: RunRecord, agent: str) -> str:
 
 
 def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
-    """Return when each agent last worked on the ticket."""
     times = dict[str, datetime]()
     for agent, name in _KEPT.items():
         with suppress(OSError):
@@ -161,7 +160,6 @@ def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
 
 
 async def _reopen(session: Session, agent: str, ticket: Ticket) -> None:
-    """Show the earlier transcript, and make the agent active again."""
     # Opening Socrates or the Planner shows the conversation; the transcript of this
     # session has the last ticket already.
     if agent == "executor" and session.last_ticket != ticket.slug:

@@ -79,7 +79,6 @@ class Setting(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The value in words."""
         if self.value == NULL:
             return f"not set: {self.description.unset}".removesuffix(": ")
         return "none" if self.value in _EMPTY else self.value
@@ -113,7 +112,7 @@ def read_settings(project: Project) -> list[Setting]:
 
 
 def find_setting(project: Project, name: str) -> Setting:
-    """Return one setting. Raises `BadInput` if a file cannot be read."""
+    """Raises `BadInput` if a file cannot be read."""
     return next(one for one in read_settings(project) if one.name == name)
 
 

@@ -119,7 +119,7 @@ def read_call(command: Command, words: Sequence[str]) -> SlashCall:
 def _split_flags(
     command: Command, words: Sequence[str]
 ) -> tuple[list[str], dict[str, bool | str]]:
-    """Return the arguments and the flags of a call. Raises `BadInput`."""
+    """Raises `BadInput`."""
     arguments: list[str] = []
     flags: dict[str, bool | str] = {}
     rest = iter(words)

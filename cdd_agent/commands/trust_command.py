@@ -50,7 +50,6 @@ def _revoke(project: Project) -> Notice:
 def _describe_state(
     project: Project, settings: list[ProjectSetting], untrusted: list[ProjectSetting]
 ) -> Iterator[Notice]:
-    """Yield the settings in three groups: trusted, accepted for this run, left out."""
     accepted = project.trust.accepted
     trusted = [s for s in settings if s not in untrusted]
     once = [s for s in untrusted if s.digest in accepted]

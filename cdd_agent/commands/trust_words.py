@@ -34,9 +34,6 @@ def heading(question: TrustQuestion) -> str:
 def described(
     settings: Iterable[ProjectSetting], trusted_before: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield the place and the value of each setting, its effect, and the value that
-    was trusted before.
-    """
     for setting in settings:
         yield f"{setting.place}: {setting.shown}"
         yield f"    {setting.why}"

@@ -19,7 +19,8 @@ from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.errors import CddError
 from cdd_agent.session.open_project import Project
 from cdd_agent.settings.user_folders import home_folder
-from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket
 
@@ -60,7 +61,6 @@ def find_beginning(
 
 
 def _is_taken(project: Project, slug: str) -> bool:
-    """True if another process works on a ticket."""
     try:
         ticket = in_its_tree(project.tickets.find_slug(slug))
     except CddError:
@@ -115,7 +115,6 @@ def describe_progress(state: ExecutionState) -> str:
 def _rows(
     unfinished: Unfinished | None, tickets: int, model_problem: str
 ) -> Iterator[WelcomeRow]:
-    """Yield the rows, the most important ones first: a low window shows no others."""
     if unfinished is not None:
         yield WelcomeRow(
             RowAction.CONTINUE,

@@ -97,7 +97,6 @@ class Cache:
         return cls(None)
 
     def remove(self) -> None:
-        """Delete a damaged cache."""
         self.close()
         if self.place is not None:
             _remove(self.place)
@@ -204,7 +203,6 @@ class Cache:
         return holders
 
     def _terms(self, word: str) -> list[str]:
-        """Return the terms that have a word."""
         rows = self._db.execute(
             "SELECT term FROM words WHERE word = ?", (_make_storable(word),)
         )
@@ -214,7 +212,6 @@ class Cache:
         return terms
 
     def _search(self, terms: Sequence[str]) -> set[int]:
-        """Return the numbers of the files with any of these terms."""
         numbers: set[int] = set()
         for start in range(0, len(terms), _TERMS_AT_ONCE):
             some = terms[start : start + _TERMS_AT_ONCE]

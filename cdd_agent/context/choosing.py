@@ -87,7 +87,6 @@ class _Choice(Struct):
     _used: int = 0
 
     def add_first_places(self) -> None:
-        """Show one place of each file that the text names or the user pinned."""
         for file in self.ranked:
             if not file.is_named:
                 continue
@@ -97,7 +96,6 @@ class _Choice(Struct):
             self._add_place(file, lines, self.tokens)
 
     def add_places(self) -> None:
-        """Show the most useful places of all files."""
         most = self.tokens - int(self.tokens * _OUTLINES)
         missed = 0
         for file, place in sort_places(self.ranked):
@@ -171,7 +169,6 @@ class _Choice(Struct):
     def _list_forms(
         self, file: RankedFile, text: CodeText, ranges: Ranges
     ) -> list[ShownCode]:
-        """Return the file in part, and before that whole if it is not much longer."""
         why = _first_reason(file)
         part = text.parts(ranges, why)
         is_small = text.tokens <= max(_SMALL, part.tokens / _MOST_OF_FILE)
@@ -224,7 +221,6 @@ def _choose_ranges(
     *,
     grows: bool,
 ) -> ShownCode | None:
-    """Return the ranges that fit, the first ones first."""
     shown: ShownCode | None = None
     ranges: Ranges = ()
     for lines in wanted:
@@ -258,7 +254,6 @@ def _choose_beginning(text: CodeText, room: int, why: str) -> ShownCode | None:
 def _choose_fewer_lines(
     text: CodeText, lines: tuple[int, int], room: int, why: str
 ) -> ShownCode | None:
-    """Return the first lines of a range that is too long."""
     first, last = lines[0], min(lines[1], text.count)
     while last - first >= _FEWEST_LINES:
         last = first + (last - first) // 2

@@ -36,7 +36,6 @@ class ShownCode(Struct, frozen=True):
 
     path: str
     text: str
-    """The text of the prompt."""
     digest: str | None
     """The digest of the whole file."""
     lines: Ranges | None = None
@@ -180,7 +179,6 @@ class CodeText:
         return join_ranges(shown)
 
     def _close_gaps(self, ranges: Ranges) -> Ranges:
-        """Add the gaps between the ranges that are too small to be left out."""
         closed = list(
             join_ranges((first, min(last, self.count)) for first, last in ranges)
         )

@@ -73,7 +73,6 @@ def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
 
 @lru_cache
 def _load_queries(grammar: Grammar) -> tuple[Query, ...]:
-    """Return the queries that fit the language."""
     queries = []
     for text in _QUERIES:
         try:
@@ -84,9 +83,6 @@ def _load_queries(grammar: Grammar) -> tuple[Query, ...]:
 
 
 def _named(root: Node, queries: tuple[Query, ...]) -> list[tuple[int, int, int, str]]:
-    """The first line, the last, the head's and the name of each definition, the outer
-    ones first.
-    """
     found: dict[tuple[int, int], tuple[int, int, int, str]] = {}
     for at, query in enumerate(queries):
         cursor: Any = QueryCursor(query, match_limit=20_000)

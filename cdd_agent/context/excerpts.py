@@ -73,7 +73,6 @@ def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
 
 
 def _append(result: list[Piece], piece: Piece) -> None:
-    """Append a piece, or join it with the previous one if one of them is small."""
     if result:
         previous = result[-1]
         smaller = min(piece.last - piece.first, previous.last - previous.first)

@@ -31,7 +31,6 @@ _ALLOWED_DEAD = 1_000
 
 
 def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
-    """Bring the cache up to date with the files of a project."""
     with cache.writing():
         last = int(cache.fact(_NUMBER) or 0)
         count = cache.count_files()
@@ -53,7 +52,6 @@ def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
 
 
 def _find_files(root: Path, own: Collection[str]) -> dict[str, Stamp]:
-    """Return the stamps of all files of the project that may be searched."""
     is_by_hand = Handwritten(read_small(root / ".gitattributes", LARGEST))
     own_folders = tuple(f"{place.rstrip('/')}/" for place in own)
     top = f"{root}/"

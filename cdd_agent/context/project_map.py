@@ -157,7 +157,6 @@ class ProjectMap:
 
 
 def _find_comment(lines: list[bytes]) -> str:
-    """Return the first line of a comment or docstring among these."""
     for line in lines:
         match = _COMMENT.match(line)
         if match and match[1]:

@@ -9,7 +9,6 @@ class Query(Struct, frozen=True):
     """A search for code."""
 
     text: str
-    """Plain words."""
     failure: str = ""
     """The output of an attempt that failed, with its traceback."""
     touched: tuple[str, ...] = ()

@@ -145,7 +145,6 @@ class _Sign(Struct):
 
 
 def _rank_in_order(reasons: Iterable[tuple[str, str]]) -> _Sign:
-    """Return a sign for which earlier paths count more."""
     sign = _Sign()
     for place, (path, reason) in enumerate(reasons, start=1):
         sign.add(path, 1 / place, reason)
@@ -208,7 +207,6 @@ class Ranking:
     def _add_signs_of_index(
         self, named: Mapping[str, str], traced: Mapping[str, list[Frame]]
     ) -> None:
-        """Add the signs of all files."""
         signs = self._signs
         signs["named"] = _rank_in_order(named.items())
         signs["words"] = self._sign_of_words()
@@ -226,7 +224,6 @@ class Ranking:
         )
 
     def _add_signs_of_neighbours(self, first: Sequence[str]) -> None:
-        """Add the signs of the likely files, and of those that have to do with them."""
         touched = [path for path in self._query.touched if path in self._live]
         scores = self._fuse()
         likely = sorted(scores, key=lambda path: (-scores[path], path))
@@ -295,7 +292,6 @@ class Ranking:
     def _find_holders(
         self, mark: str, words: Iterable[str]
     ) -> list[tuple[str, list[str]]]:
-        """Return the words that files have, and those files; the rarest words first."""
         marked = [mark + word for word in words]
         holders = []
         for word, numbers in self._cache.holders(marked).items():
@@ -353,7 +349,6 @@ class Ranking:
         return f"defines names with {_list_words(words, self._spelling)}"
 
     def _sign_of_past(self) -> _Sign:
-        """Rank files that past commits with similar messages changed."""
         likeness: defaultdict[int, float] = defaultdict(float)
         for numbers in self._past.values():
             for number in numbers:
@@ -371,7 +366,6 @@ class Ranking:
         return sign
 
     def _sign_of_changes(self, seeds: Sequence[str]) -> _Sign:
-        """Rank the likely files, and those that changed together with them."""
         sign = _Sign()
         for rank, seed in enumerate(seeds, start=1):
             sign.scores[seed] += 1 / rank
@@ -393,7 +387,6 @@ class Ranking:
         return sign
 
     def _sign_of_imports(self, seeds: Sequence[str]) -> _Sign:
-        """Rank the likely files, those that they import, and those that import them."""
         sign = _Sign()
         for rank, seed in enumerate(seeds, start=1):
             sign.scores[seed] += 1 / rank
@@ -475,7 +468,6 @@ class Ranking:
                 uses.reasons.pop(path, None)
 
     def _reasons(self, path: str) -> tuple[str, ...]:
-        """Return the most telling reasons."""
         reasons = []
         for name in _TELLING:
             reason = self._signs[name].reasons.get(path)
@@ -486,9 +478,6 @@ class Ranking:
     def _places(
         self, path: str, rank: int, judged_text: Judged, traced: Sequence[Frame]
     ) -> tuple[Place, ...]:
-        """Return where the failure was, then the best pieces, with the beginning of the
-        file after the first of them.
-        """
         text = self._read(path)
         places: dict[tuple[int, int], Place] = {}
 

@@ -63,8 +63,6 @@ class WantedFile(Struct, frozen=True):
 
 
 class _Share(Struct):
-    """The share of one file."""
-
     file: WantedFile
     need: int
     """Tokens, with one for the separator."""
@@ -141,7 +139,6 @@ class _Sharing(Struct):
                     half -= share.minimum
 
     def show_whole(self, priority: Priority) -> None:
-        """Show files whole while there is room."""
         shares = self._list_shares(priority)
         if priority is Priority.STEP:
             shares.sort(key=lambda share: share.need)
@@ -152,7 +149,6 @@ class _Sharing(Struct):
                 share.shown = share.file.text.whole()
 
     def show_parts(self, priority: Priority, room: int) -> None:
-        """Show the other files in part, within a number of tokens."""
         end = self.free - room
         shares = self._list_shares(priority)
         for place, share in enumerate(shares):
@@ -184,7 +180,6 @@ class _Sharing(Struct):
         )
 
     def _list_shares(self, priority: Priority) -> list[_Share]:
-        """Return the shares of the files that are not whole yet."""
         shares = []
         for share in self.shares:
             if share.file.priority is priority and not share.is_whole:

@@ -38,7 +38,6 @@ class TermWriter:
         return " ".join(terms)
 
     def take_words(self) -> list[tuple[str, str]]:
-        """Return the new words, each with a term that has it."""
         words = self._words
         self._words = []
         return words
@@ -74,7 +73,6 @@ def quote_terms(terms: Iterable[str]) -> str:
 
 
 def _join(name: str) -> str:
-    """Return a name as one term, without characters that no term has."""
     parts = name.encode("utf-8", "replace").translate(BETWEEN).split()
     return "".join(map(_fold, parts))
 

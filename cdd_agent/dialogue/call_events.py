@@ -71,7 +71,6 @@ def finished_event(
 
 
 def _output_of(answer: Answer) -> str:
-    """Return the end of a command's output, or the beginning of another output."""
     streams = [str(answer[name]) for name in ("stdout", "stderr") if answer.get(name)]
     if streams:
         return "\n".join(streams)[-_LONGEST_OUTPUT:]

@@ -121,7 +121,6 @@ class Tools:
 def answer_messages(
     answers: Sequence[tuple[ToolCall, str]], *, is_native: bool, note: str = ""
 ) -> tuple[Message, ...]:
-    """Return the messages with the answers of a round, and with a note to the model."""
     if not is_native:
         paragraphs = [text_tools.answer_text(answers)]
         if note:
@@ -150,5 +149,4 @@ def finished_rounds(messages: Sequence[Message]) -> int:
 
 
 def _last_answers(messages: Sequence[Message]) -> list[Message]:
-    """Return the answers at the end of a conversation, the last one first."""
     return list(takewhile(lambda message: message.role == "tool", reversed(messages)))

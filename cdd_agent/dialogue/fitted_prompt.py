@@ -120,7 +120,6 @@ def _choose_form(bare: Dialogue, part: PromptPart, budget: TokenBudget) -> Form:
 
 
 def _messages_of(forms: Sequence[Form], note: str) -> tuple[Message, Sequence[Message]]:
-    """Return the system's message with all paragraphs, and the other messages."""
     paragraphs: list[str] = []
     messages: list[Message] = []
     for form in forms:

@@ -20,7 +20,6 @@ class RedactedEvents:
         self._redactor, self._emit = redactor, emit
         self._stream = redactor.stream()
         self._last_piece: StreamedEvent | None = None
-        """The last event whose text goes through the stream."""
 
     def emit(self, event: Event) -> None:
         if is_beside_the_turn():

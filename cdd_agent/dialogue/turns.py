@@ -155,7 +155,6 @@ class Dialogue(Struct, frozen=True):
         return await running.run()
 
     async def _check_request(self, messages: Sequence[Message]) -> None:
-        """Refuse a request that is too long, and report its new pictures."""
         unanswered = takewhile(lambda each: each.role == "user", reversed(messages))
         pictures: list[Picture] = []
         for message in unanswered:
@@ -329,7 +328,6 @@ class _RunningTurn(Struct):
     async def _make_calls(
         self, calls: Sequence[ToolCall], begun: tuple[Message, ...]
     ) -> list[tuple[ToolCall, str]]:
-        """Make calls one after the other, and return them with their answers."""
         dialogue = self.dialogue
         answers: list[tuple[ToolCall, str]] = []
         messages = self.messages + begun
@@ -378,14 +376,12 @@ def definitions(tools: Sequence[Tool[Any]]) -> tuple[ToolDefinition, ...]:
 
 
 def extend_system(messages: Iterable[Message], paragraph: str) -> tuple[Message, ...]:
-    """Add a paragraph to the first message, which is the system's."""
     system, *rest = messages
     content = f"{system.content}\n\n{paragraph}"
     return (replace(system, content=content), *rest)
 
 
 def _join_user_messages(messages: Sequence[Message]) -> Iterator[Message]:
-    """Join messages of the user that follow each other: some models refuse them."""
     for role, group in groupby(messages, key=lambda message: message.role):
         if role != "user":
             yield from group
@@ -399,7 +395,6 @@ def _join_user_messages(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _picture_notice(model: Model, pictures: Sequence[Picture]) -> Notice:
-    """Report to the user whether pictures are sent to the model."""
     if model.sees is False:
         return Notice(
             f"{model.name} cannot see pictures, so the text is sent without"

@@ -60,8 +60,6 @@ class KnownTests:
 
 
 class _Known(Struct, frozen=True):
-    """The knowledge after these attempts at steps."""
-
     baseline: Baseline | None = None
     steps: tuple[tuple[int, int], ...] = ()
     """Each the number of a step's folder, and of its attempt."""

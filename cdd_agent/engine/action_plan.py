@@ -52,7 +52,6 @@ class ActionPlanRun(Struct):
     _has_shown_output: bool = False
     """The output of the current command was shown as it came."""
     _failed: int = 0
-    """Actions that were carried out and failed; those not carried out do not count."""
 
     async def run(self, runner: ActionRunner) -> None:
         """Carry out the plan. The commands of `runner` send their output to
@@ -146,7 +145,6 @@ class ActionPlanRun(Struct):
 
 
 def _shorten_failed_output(result: ActionResult) -> str:
-    """Return the output; for a failure, only the first lines of the file."""
     lines = result.output.splitlines()
     if result.status is not ActionStatus.FAILURE or len(lines) <= _SHOWN_LINES:
         return result.output

@@ -21,7 +21,8 @@ from cdd_agent.events.outside_events import OutsideListed, OutsideView
 from cdd_agent.files.json_file import STAMP, stamp
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.state import StepExecution, load_state
+from cdd_agent.tickets.state import StepExecution
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.store import Ticket, TicketStore
 
@@ -81,7 +82,6 @@ class SessionScope(Struct):
     names: set[str] = set()
     """Changes that the user chose to undo in the session."""
     conversations: frozenset[str] = frozenset()
-    """The conversations in chat that belong to the session."""
 
     def add_ticket(self, slug: str, *, is_resumed: bool = False) -> None:
         """Add a ticket that the user works on. If the run is resumed, its earlier steps
@@ -91,7 +91,6 @@ class SessionScope(Struct):
         self.tickets[slug] = min(since, self.tickets.get(slug, since))
 
     def add_change(self, name: str) -> None:
-        """Add a change by its name, so that it can be redone."""
         self.names.add(name)
 
     def covers(self, change: PastChange) -> bool:
@@ -208,7 +207,6 @@ def next_to_redo(
 
 
 def find_named(changes: Sequence[PastChange], name: str) -> PastChange | None:
-    """Return the change with this name."""
     for change in changes:
         if change.name == name:
             return change

@@ -99,9 +99,6 @@ def _join(
 
 
 def _find_tests_made_green(run: SavedRun) -> Mapping[int, tuple[str, ...]]:
-    """Return, for each step, the tests that its check was the first to see pass: new
-    ones, and ones that failed before.
-    """
     baseline = run.record.baseline
     known = Reference()
     if baseline and baseline.tests:

@@ -60,7 +60,6 @@ class RunEffort(Struct, frozen=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     estimated_calls: int = 0
-    """The counted calls whose tokens are estimated."""
     usd: float | None = None
     """The price of the calls whose price is known; None if there are none."""
     thinking_seconds: float = 0.0
@@ -157,7 +156,6 @@ class EffortTally:
         return efforts
 
     def _work_until(self, folder: int, time: datetime) -> None:
-        """Count the time since the step's last event."""
         seconds = 0.0
         if folder in self._since:
             seconds = max(0.0, (time - self._since[folder]).total_seconds())
@@ -294,11 +292,9 @@ _HANDLERS: dict[type[Event], Callable[[EffortTally, Any, int, datetime], None]] 
     CommandProposed: EffortTally._wait_for_user,
     PersonAnswered: EffortTally._resume_after_answer,
 }
-"""The handler of each type of event that matters for effort."""
 
 
 def _killed(call: ReplyStarted) -> RunEffort:
-    """Return the least that a call took if only its beginning is known."""
     # older logs have no estimate
     if not call.prompt_tokens:
         return NO_EFFORT

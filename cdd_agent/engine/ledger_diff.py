@@ -18,6 +18,7 @@ from cdd_agent.files.text import decode_versions
 from cdd_agent.git.command import Git
 from cdd_agent.git.diff import TreeEntry
 from cdd_agent.git.restore import Contents
+from cdd_agent.refusals.kinds import Refusal
 
 _LONGEST = 2_000_000
 """Characters of a diff; more is for other tools."""
@@ -77,7 +78,8 @@ async def diff_changes(
             )
     except OSError as error:
         raise BadInput(
-            f"{folder} could not be written: {error.strerror or error}"
+            f"{folder} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
     more = "\n… (more was changed)\n" if result.cut else ""
     text = _ONE_SIDED.sub(r"diff --git \1a/\3\1 \1b/\3\1", result.stdout)
@@ -85,7 +87,6 @@ async def diff_changes(
 
 
 def _has_both(change: NetChange, contents: Contents) -> bool:
-    """True if the content before the change and the one after it are known."""
     entries = (change.before, change.after)
     return all(entry is None or entry.content in contents.places for entry in entries)
 
@@ -96,7 +97,6 @@ def _is_link(version: tuple[Path, TreeEntry | None]) -> bool:
 
 
 def _git(place: Path) -> Git:
-    """A git that reads no repository's settings."""
     return Git(place, {"GIT_DIR": str(place / "none")})
 
 
@@ -118,7 +118,6 @@ def _write_as_utf8(path: PurePosixPath, folder: Path, charsets: Charsets) -> Non
 
 
 def _read_small(place: Path) -> bytes | None:
-    """The content of a regular file that is not too large to be decoded."""
     if place.is_symlink() or not place.is_file():
         return None
     return place.read_bytes() if place.stat().st_size <= LARGEST_DECODED else None

@@ -37,7 +37,6 @@ def current_entries(attempt: Attempt) -> list[Entry]:
 
 
 def last_restoring(attempts: Iterable[Attempt]) -> Entry | None:
-    """Return the entry of the last time that these attempts were restored."""
     entries = [entry for entry in in_order(attempts) if entry.kind is Kind.RESTORED]
     return entries[-1] if entries else None
 
@@ -190,7 +189,6 @@ def commands_to_redo(attempt: Attempt) -> dict[int, Entry]:
 
 
 def last_tree(entries: Sequence[Entry]) -> Checkpoint | None:
-    """Return the last checkpoint among these entries."""
     trees = [entry.tree for entry in entries if entry.tree is not None]
     return trees[-1] if trees else None
 

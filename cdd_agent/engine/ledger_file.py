@@ -2,7 +2,7 @@
 
 `.cdd/runs/SLUG/step-02/ledger.jsonl` says what the attempts at a step changed, and what
 caused each change. The first line names the version of the format. Each other line is
-an `Entry` as JSON. docs/reference/ledger.md describes it.
+an `Entry` as JSON. docs/reference/records.md describes it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from cdd_agent.files.json_file import Damaged, as_short_json, stamp
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.checkpoint import Checkpoint, name_in_json, path_of_name
 from cdd_agent.git.diff import Change
+from cdd_agent.refusals.kinds import Refusal
 
 VERSION = 1
 _CHUNK = 1 << 16
@@ -118,6 +119,8 @@ class _Header(Struct, frozen=True):
 class LedgerTooNew(Damaged):
     """The ledger was written by a later version of this program."""
 
+    refusal = Refusal.WRITTEN_BY_NEWER
+
 
 class LedgerFile(Struct, frozen=True):
     """The ledger of one step, or of one attempt in a separate tree."""
@@ -207,7 +210,6 @@ def encode_ledger(entries: Iterable[Entry]) -> bytes:
 
 
 def _encode(entry: Entry) -> bytes:
-    """Return the line of an entry."""
     others = tuple(
         msgspec.structs.replace(change, path=name_in_json(change.path))
         for change in entry.others
@@ -216,7 +218,7 @@ def _encode(entry: Entry) -> bytes:
 
 
 def _decode(line: bytes) -> Entry:
-    """Read a line. Raises `ValueError` for one that is no entry."""
+    """Raises `ValueError` for one that is no entry."""
     entry = msgspec.json.decode(line, type=Entry)
     others = tuple(
         msgspec.structs.replace(change, path=path_of_name(change.path))
@@ -227,7 +229,6 @@ def _decode(line: bytes) -> Entry:
 
 
 def _times(place: Path) -> Iterator[str]:
-    """Yield the moment after the last one that a ledger has."""
     times = [match.decode() for match in _TIME.findall(read_ledger(place))]
     if times:
         last = max(times)
@@ -260,7 +261,6 @@ def expect_inside(paths: Iterable[str]) -> None:
 
 
 def _remove_torn_line(file: FileIO) -> None:
-    """Go to the end of the last complete line, and cut what follows it."""
     size = file.seek(0, os.SEEK_END)
     end = size
     while end:

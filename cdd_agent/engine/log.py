@@ -187,7 +187,6 @@ def _known_kind(fields: dict[str, Any]) -> NoticeKind | None:
 
 
 def _starts_run(line: bytes) -> bool:
-    """True if a run starts with this opening of a plan."""
     try:
         return not Decoder(_Opening).decode(line).resumed
     except (MsgspecError, UnicodeDecodeError, RecursionError):
@@ -195,7 +194,6 @@ def _starts_run(line: bytes) -> bool:
 
 
 def _shorten(event: Event) -> Event:
-    """Return the event without long texts."""
     match event:
         case ToolFinished(files=files):
             files = tuple(replace(file, diff="") for file in files)

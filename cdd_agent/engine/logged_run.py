@@ -58,7 +58,6 @@ class LoggedRun(Struct, frozen=True):
 
     @property
     def effort(self) -> RunEffort:
-        """The effort of the whole run."""
         return sum(self.efforts.values(), NO_EFFORT)
 
     def step(self, folder: int) -> LoggedStep:
@@ -76,8 +75,6 @@ class LoggedRun(Struct, frozen=True):
 
 
 class _LogPass:
-    """One pass over a log."""
-
     def __init__(self) -> None:
         self._tally = EffortTally()
         self._steps: dict[int, LoggedStep] = {}

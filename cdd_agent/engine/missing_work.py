@@ -115,7 +115,6 @@ def count_changed_files(state: ExecutionState, record: RunRecord) -> int:
 
 
 def _may_have_changed(root: Path, step: StepExecution) -> bool:
-    """True if a file of a step is gone, is there again, or was touched since."""
     if step.completed_at is None:
         return True
     ended = step.completed_at.timestamp()
@@ -132,8 +131,6 @@ def _may_have_changed(root: Path, step: StepExecution) -> bool:
 
 
 class _Touch(Struct, frozen=True):
-    """The change of one file by one step."""
-
     position: int
     """Position of the step in the order in which the steps ended."""
     path: str
@@ -153,9 +150,6 @@ class _Version(Struct, frozen=True):
     """What a step found, whose content is not read."""
 
     def matches(self, entry: TreeEntry | None) -> bool:
-        """True if this is the same content, also with other line ends: git converts
-        them.
-        """
         if entry is None or not self.exists:
             return entry is None and not self.exists
         if self.entry is not None:
@@ -269,7 +263,6 @@ def _find_losses(
 
 
 def _since_deletion(touches: Sequence[_Touch]) -> Sequence[_Touch]:
-    """Return the changes of a file since a step deleted it last."""
     for number in reversed(range(len(touches))):
         if not touches[number].exists:
             return touches[number + 1 :]
@@ -277,7 +270,6 @@ def _since_deletion(touches: Sequence[_Touch]) -> Sequence[_Touch]:
 
 
 def _losses_between(place: str, chain: Sequence[_Touch]) -> Iterator[_Loss]:
-    """Yield what was lost before the next step that changed the file."""
     for number, following in enumerate(chain[1:], 1):
         if following.change is None:
             continue
@@ -323,8 +315,6 @@ def _is_respelled(
 
 
 class _Work(Struct, frozen=True):
-    """The files of the steps, and what the ledgers know of them."""
-
     record: RunRecord
     tree: _Tree
     files: dict[str, list[_Touch]]
@@ -407,14 +397,12 @@ class _Work(Struct, frozen=True):
         return None
 
     def was_left(self, place: str, found: _Version, since: int) -> bool:
-        """True if a step after this position left a file so."""
         changes = (changes.get(place) for changes in self.changes[since + 1 :])
         return any(change and found.matches(change.after) for change in changes)
 
     def _is_by_others(
         self, touch: _Touch, found: _Version, others: Mapping[str, Sequence[_Later]]
     ) -> bool:
-        """True if one of these changes left a file so since the step ended."""
         place, ended = self.tree.without_links(touch.path), self.ends[touch.position]
         later = [one for one in others.get(place, ()) if one.at > ended]
         return bool(later) and found.matches(later[-1].after)
@@ -486,8 +474,6 @@ class _Looks(Struct):
 
 
 class _Seen(Struct, frozen=True):
-    """The steps whose checks a test has passed, by position."""
-
     first: int
     last: int
 
@@ -537,8 +523,6 @@ def _is_path(file: str) -> bool:
 
 
 class _TestFiles(Struct):
-    """The files of tests, by what the tree has of them."""
-
     gone: list[str] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
     """Files that were gone before the last step was over."""
@@ -568,7 +552,6 @@ class _TestFiles(Struct):
 async def _find_lost_tests(
     work: _Work, seen: Mapping[str, Mapping[str, _Seen]], looks: _Looks
 ) -> list[_LostTest]:
-    """Return the tests whose file is gone, or no longer has them."""
     files = [file for file in seen if not _is_deleted(work.files.get(file, ()))]
     left = await looks.files_after(len(work.changes) - 1, files)
     found = _TestFiles()
@@ -584,14 +567,12 @@ async def _find_lost_tests(
 
 
 def _is_deleted(touches: Sequence[_Touch]) -> bool:
-    """True for a file that a step deleted last."""
     return bool(touches) and not touches[-1].exists
 
 
 async def _has_vanished(
     file: str, seen: Iterable[_Seen], work: _Work, looks: _Looks
 ) -> bool:
-    """True if a test file is gone since its tests passed, and no step deleted it."""
     since = max(each.last for each in seen)
     entry = (await looks.files_after(since, [file])).get(file)
     if entry is None:

@@ -29,7 +29,6 @@ class NetChange(Struct, frozen=True):
     """The content that an undo restores."""
     after: TreeEntry | None
     last: Kind
-    """The cause of the last change."""
     is_edited: bool = False
     """True if `before` is a version that the user made between the changes."""
     known: Mapping[_Content, TreeEntry | None] = field(default_factory=dict)
@@ -56,7 +55,6 @@ class NetChange(Struct, frozen=True):
 
     @property
     def reverse(self) -> Change:
-        """The change that a redo reverses."""
         return Change(self.path, self.after, self.before)
 
 
@@ -146,15 +144,11 @@ def is_same_mode(one: TreeEntry, other: TreeEntry) -> bool:
 
 
 class _Origin(Struct, frozen=True):
-    """The state that an undo restores."""
-
     entry: TreeEntry | None
     is_edited: bool = False
 
 
 class _Course(Struct):
-    """The history of one file."""
-
     origin: _Origin
     known: dict[_Content, _Origin] = field(default_factory=dict)
     now: TreeEntry | None = None
@@ -178,7 +172,6 @@ class _Course(Struct):
             self.by_model.add(_content(self.now))
 
     def go_back(self, change: Change) -> None:
-        """Add a restoring of the file, perhaps to a version with the user's edit."""
         self.origin = self.known.setdefault(
             _content(change.after), _Origin(change.after, is_edited=True)
         )

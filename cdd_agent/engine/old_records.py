@@ -39,6 +39,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, entry_now, held
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tools.acting import ExecuteCommandTool
 
@@ -53,6 +54,8 @@ _CALL = re.compile(r"call-([0-9]+)\.json")
 class OldRecordUnreadable(BadInput):
     """A step that version 0.1 began, whose record cannot be taken over."""
 
+    refusal = Refusal.STATE_UNREADABLE
+
     def __init__(self, label: str, why: CddError) -> None:
         super().__init__(
             f"Step {label} was started by version 0.1 of cdd, and its record"
@@ -63,8 +66,6 @@ class OldRecordUnreadable(BadInput):
 
 
 class _Segment(JsonFile, frozen=True):
-    """What an attempt did until it was interrupted."""
-
     before: Checkpoint
     after: Checkpoint
     own: tuple[str, ...] = ()
@@ -159,7 +160,6 @@ class _OldAttempt(Struct, frozen=True):
 
     @property
     def calls(self) -> dict[int, _Copies]:
-        """What the commands of calls made of the step's files."""
         calls = {}
         for place in self.folder.glob("call-*.json"):
             name = _CALL.fullmatch(place.name)
@@ -173,7 +173,6 @@ class _OldAttempt(Struct, frozen=True):
         return self.attempt.private if is_private else self.attempt.versions
 
     def take_journal(self) -> Entry:
-        """Return the entry of what the reply wrote, and save the contents before."""
         changes = []
         for index, change in enumerate(self.journal):
             content = read_bytes(self.folder / f"before-{index}")
@@ -243,15 +242,12 @@ class _OldAttempt(Struct, frozen=True):
 
 
 class _Taken(Struct):
-    """What is written for one step."""
-
     attempts: list[Attempt]
     entries: list[Entry]
     commands: dict[int, list[Entry]]
     """What commands made, to be made again, by the numbers of the attempts."""
 
     def save(self) -> None:
-        """The ledger of the step comes last: a step that has it is taken over."""
         for attempt in self.attempts:
             commands = self.commands.get(attempt.number)
             if commands:
@@ -398,7 +394,6 @@ def _of_finished(
     own: Collection[str],
     commanded: Collection[str],
 ) -> list[Entry]:
-    """Return the entries of what an attempt had changed when its check was over."""
     by_kind: dict[Kind, list[Change]] = {
         Kind.REPLY: [],
         Kind.COMMAND: [],
@@ -421,7 +416,6 @@ def _of_finished(
 async def _changes(
     ledger: Ledger, old: _OldAttempt, before: Checkpoint, after: Checkpoint
 ) -> list[Change]:
-    """Return what differs between two checkpoints, with the contents saved."""
     found = await (await ledger.open()).changes(before, after)
     return await ledger.save_changes(old.attempt, found, old.private or frozenset())
 
@@ -439,7 +433,6 @@ def _time_of(checkpoint: Checkpoint) -> str:
 def _undos(
     record: RunRecord, state: ExecutionState
 ) -> Iterator[tuple[str, Sequence[StepExecution]]]:
-    """Yield the undos of a run, also one that was interrupted, with their steps."""
     for undo in state.undone:
         if undo.steps:
             yield undo.id, undo.steps
@@ -457,9 +450,7 @@ async def _take_undo(
     steps: Sequence[StepExecution],
     taken: Mapping[int, _Taken],
 ) -> Entry:
-    """Return the entry of an undo: what it restored, from the project as it found it.
-    Raises `CddError`.
-    """
+    """Raises `CddError`."""
     entries: list[Entry] = []
     for step in steps:
         known = taken.get(step.folder)

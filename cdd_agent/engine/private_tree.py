@@ -44,6 +44,7 @@ from cdd_agent.project.tree_needs import (
     load_tree_needs,
     python_bases,
 )
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread, stop_if_left, to_its_end
 
 _FOLDER = ".cdd/runs/.private"
@@ -61,7 +62,6 @@ class PrivateTree(Struct, frozen=True):
     """A copy of a project's files that is ready for checks."""
 
     root: Path
-    """The project in the copy."""
     top: Path
     """The top folder of the copy: that of the repository, if there is one."""
     folder: Path
@@ -143,13 +143,13 @@ def _begin(root: Path) -> _Place:
         raise BadInput(
             f"Could not create a separate tree in {parent}: {why}",
             hint="Check that the folder is writable and that the disk has space.",
+            refusal=Refusal.DISK,
         ) from error
     return _Place(folder, lock)
 
 
 @contextmanager
 def _exclusive(parent: Path) -> Iterator[None]:
-    """Let one process at a time begin or remove trees."""
     with FileLock(parent / _LOCK):
         yield
 
@@ -194,6 +194,7 @@ async def _fill(
         raise BadInput(
             error.message,
             hint="It is installed in a way that always takes precedence. Uninstall it.",
+            refusal=Refusal.GIT_UNUSABLE,
         ) from error
     return PrivateTree(
         tree / prefix,
@@ -232,6 +233,7 @@ def _copy(
         raise BadInput(
             f"Could not create a separate tree in {tree}: {error.strerror or error}",
             hint="Check that the folder is writable and that the disk has space.",
+            refusal=Refusal.DISK,
         ) from error
     return copy.unreadable
 

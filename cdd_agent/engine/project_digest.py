@@ -32,7 +32,6 @@ def digest_project(root: Path, tickets_dir: str) -> str:
 
 
 def _digest_content(place: Path, kind: Kind) -> bytes:
-    """Return the digest of a file's content, or of a link's target."""
     content = hashlib.blake2b(digest_size=16)
     try:
         if kind is Kind.LINK:

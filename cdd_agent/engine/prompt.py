@@ -73,8 +73,6 @@ class FailedAttempt(Struct, frozen=True):
 
 
 class _ReplyForm(Struct, frozen=True):
-    """A way in which the model acts, and the prompt for it."""
-
     file: str
     """The name of the file with the instructions, next to this module."""
     name: str
@@ -279,7 +277,6 @@ def _open_room(inputs: PromptInputs, parts: Iterable[_Part]) -> TokenBudget:
 def _make_query(
     inputs: PromptInputs, declared: DeclaredFiles, unshown: Collection[str]
 ) -> Query:
-    """Return the search for the code that a step is about."""
     spec, step, state = inputs.spec, inputs.step, inputs.state
     words = [step.title, step.description]
     words += [f"{file.path} {file.file.note}" for file in declared.files]
@@ -341,7 +338,6 @@ def _join(parts: Iterable[_Part]) -> str:
 
 
 def _list_shares(parts: Iterable[_Part]) -> list[PromptShare]:
-    """Return the tokens of each part that has a name."""
     shares = []
     for part in parts:
         if part.text and part.name:
@@ -352,9 +348,6 @@ def _list_shares(parts: Iterable[_Part]) -> list[PromptShare]:
 def _list_shown(
     inputs: PromptInputs, shown: ShownFiles, context: RankedContext | None
 ) -> Shown:
-    """Return the digests of all that the prompt shows, and the lines of files that it
-    shows in part.
-    """
     files = dict(shown.seen)
     in_part = dict(shown.in_part)
     if context is not None:

@@ -82,7 +82,6 @@ def find_related_code(
 
 
 def _is_unchanged(shown: ShownFiles, kept: RankedContext) -> bool:
-    """True if the files of the code that was kept may be shown and have not changed."""
     for path, content in kept.files.items():
         if digest(read_bytes(shown.root / path)) != content:
             return False

@@ -193,7 +193,6 @@ def _fields(report: Report | StepReport) -> dict[str, Any]:
 
 
 def _net(steps: Iterable[Files]) -> Files:
-    """The net fate of files in several steps, one after the other."""
     fates: dict[str, str] = {}
     for files in steps:
         for path in files.created:

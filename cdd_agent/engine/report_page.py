@@ -137,7 +137,6 @@ def _moment(moment: object) -> str:
 
 
 def _table(report: Report) -> str:
-    """Return a table with a row for each step, and the total."""
     rows = [_HEAD]
     for step in report.steps:
         status = step.status.value.replace("_", " ")
@@ -185,9 +184,6 @@ def _tests_in_words(counts: Counts | None) -> str:
 
 
 def _remarks(steps: Sequence[StepReport]) -> Iterator[str]:
-    """Yield the reasons of failed and skipped steps, points to check, and the user's
-    answers.
-    """
     for step in steps:
         why = {StepStatus.FAILED: step.error, StepStatus.SKIPPED: step.reason}.get(
             step.status
@@ -218,12 +214,10 @@ def _files(what: str, paths: Sequence[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text for a line or a cell, escaped."""
     return _SPECIAL.sub(r"\\\g<0>", sanitize_for_display(" ".join(text.split())))
 
 
 def _block(text: str) -> str:
-    """Return lines in a fence that is longer than any fence in them."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     lines = "\n".join(map(sanitize_for_display, text.splitlines()))
     return f"{'`' * (longest + 1)}text\n{lines}\n{'`' * (longest + 1)}"

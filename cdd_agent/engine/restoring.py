@@ -207,9 +207,6 @@ class Restorer(Struct, frozen=True):
         plan.merged += settled.intersection(last.merged)
 
     def _enter(self, net: NetChanges, plan: RestorePlan) -> None:
-        """Enter the targets of the files in the ledger, if they differ from what it
-        has.
-        """
         targets = {one.path: one.before for one in (*plan.changes, *plan.settled)}
         for path in plan.kept:
             targets[path] = entry_now(self.root, path)

@@ -53,6 +53,7 @@ from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.outcome_words import steps_in_words
@@ -297,7 +298,7 @@ class Run(Struct):
             self.save(self.state)
 
     def report(self) -> Report:
-        """Return the report of the run. Raises `BadInput` if the log cannot be read."""
+        """Raises `BadInput` if the log cannot be read."""
         spec = self._present_spec()
         return Report.from_run(
             spec.title,
@@ -341,6 +342,7 @@ class Run(Struct):
             f" {WITHOUT_PROOF[self.require]} {are} done. No further step runs",
             hint=f"To redo the work, undo it with `cdd undo {self.ticket.slug}"
             f" --step {first}`. To continue anyway, set `require: off`.",
+            refusal=Refusal.PROOF_REQUIRED,
         )
 
     def ended(self) -> RunFinished:
@@ -452,7 +454,6 @@ class Run(Struct):
         return self.record.attempt(self.state.step(step).folder, number, side)
 
     def restore(self, step: int) -> ChangesPutBack | None:
-        """Restore what the attempts at a step changed, and report it."""
         back = self.restore_files(step)
         if back is not None:
             self.emit(back)
@@ -619,7 +620,6 @@ class Run(Struct):
         return not self._changed_since_shown(attempt, root)
 
     def _was_asked_for(self, step: PlanStep, attempt: Attempt) -> bool:
-        """True if the model was asked for the step in its current text."""
         shown = attempt.shown
         if shown is None or shown.step != step_digest(step, attempt.guidance):
             return False

@@ -49,10 +49,8 @@ class RunInspection(Struct, frozen=True):
 
     ticket_slug: str
     title: str = ""
-    """The title of the spec."""
     has_plan: bool = False
     steps: tuple[StepSummary, ...] = ()
-    """The steps in the order in which they run."""
     undone: tuple[StepSummary, ...] = ()
     """The steps that the last undo reverted. `redo` restores them."""
     criteria: tuple[CriterionProof, ...] = ()
@@ -95,7 +93,6 @@ class RunInspection(Struct, frozen=True):
         return None
 
     def with_event(self, event: Event) -> RunInspection:
-        """Return the inspection after an event of the run."""
         if isinstance(event, StepFinished):
             return self._with_step(event.summary)
         if not isinstance(event, StepStarted):
@@ -137,7 +134,6 @@ class RunReader(Struct, frozen=True):
     ticket: Ticket
     """The ticket with the user's spec."""
     run_ticket: Ticket
-    """The ticket in the tree of its run."""
     redactor: Redactor
     settings: StrengthSettings
 

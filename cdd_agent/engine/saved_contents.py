@@ -23,7 +23,6 @@ kept and named, like the changes of other files.
 
 
 def store_of(attempt: Attempt, path: str) -> ContentStore:
-    """Return the store for the contents of a file."""
     if path in private_paths(attempt):
         return attempt.private
     return attempt.versions
@@ -81,9 +80,7 @@ def find_contents(
 
 
 def find_replaced(attempts: Iterable[Attempt], changes: Sequence[Change]) -> Contents:
-    """Find the contents that these changes replaced. Raises `CheckpointGone` if one is
-    missing or damaged.
-    """
+    """Raises `CheckpointGone` if one is missing or damaged."""
     wanted = [change.before for change in changes]
     contents = find_contents(attempts, wanted)
     for entry in wanted:
@@ -111,7 +108,6 @@ def _is_too_large(place: Path) -> bool:
 
 
 def _is_intact(contents: Contents, name: str) -> bool:
-    """True if the content is saved and has the hash that is its name."""
     piece = contents.places.get(name)
     if not isinstance(piece, Piece):
         return False

@@ -24,8 +24,6 @@ class MeasuredStep(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True):
-    """The result of one fault, as it is saved."""
-
     project: str
     """The digest of the project's files with which it was measured."""
     step: MeasuredStep
@@ -56,7 +54,6 @@ class SavedFaults(Struct, frozen=True):
         return not any(self._results.values())
 
     def results_of(self, step: MeasuredStep) -> dict[Fault, TriedFault]:
-        """Return all results of a step, by fault."""
         return self._results.setdefault(step, {})
 
     def add(self, step: MeasuredStep, tried: TriedFault) -> None:

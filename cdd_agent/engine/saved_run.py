@@ -9,7 +9,8 @@ from msgspec import Struct
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import ImplementationPlan
-from cdd_agent.tickets.state import ExecutionState, load_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 
 

@@ -115,7 +115,6 @@ class ShownFiles(Struct, dict=True):
 
     @property
     def whole_paths(self) -> Collection[str]:
-        """The files that are shown whole."""
         return self.seen.keys() - self.in_part.keys()
 
     @property
@@ -203,7 +202,6 @@ class ShownFiles(Struct, dict=True):
         return None
 
     def _find_equal(self, path: str) -> str | None:
-        """Return another file that has this one's text and is shown."""
         for other, content in self.once.items():
             if other != path and other in self._met and self.once.get(path) == content:
                 return other
@@ -274,7 +272,6 @@ class ShownFiles(Struct, dict=True):
             self.show(code, why, added=True)
 
     def _has_new_lines(self, code: ShownCode) -> bool:
-        """True if lines are shown that the prompt does not have yet."""
         shown = self.in_part.get(code.path, ())
         return join_ranges((*shown, *(code.lines or ()))) != shown
 
@@ -352,7 +349,6 @@ class ShownFiles(Struct, dict=True):
             self._tell(name, f"{name} is not shown: {why}.", why)
 
     def _tell(self, name: str, part: str, why: str) -> None:
-        """Say it to the model and to the user."""
         self._say(part, name, why)
         self.notes.append(f"{name} is not shown to the model: {why}.")
 
@@ -560,7 +556,6 @@ def _checked_files(root: Path, step: PlanStep) -> list[str]:
 
 
 def _may_show(shown: ShownFiles, name: str) -> bool:
-    """True for a file in the project that is not hidden from models."""
     path = path_inside(shown.root, name)
     return (
         path is not None

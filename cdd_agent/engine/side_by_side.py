@@ -58,6 +58,7 @@ from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
 from cdd_agent.process.work_clock import WorkClock
+from cdd_agent.refusals.kinds import id_of
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, StepStatus
 
@@ -73,6 +74,8 @@ class Failed(Struct, frozen=True):
     evidence: Evidence | None
     base: Checkpoint | None = None
     """The checkpoint from which its side tree was made; None without a side tree."""
+    refusal: str = ""
+    """The id of the kind of failure."""
 
 
 class SideBySide(Struct):
@@ -101,7 +104,6 @@ class SideBySide(Struct):
     _remaining: dict[int, int] = field(default_factory=dict)
     """The remaining attempts of each step."""
     _sweeping: set[asyncio.Task[None]] = field(default_factory=set)
-    """Tasks that remove side trees."""
     _is_stopping: bool = False
     """True if no further step begins."""
     _stopped_by: CddError | None = None
@@ -143,7 +145,6 @@ class SideBySide(Struct):
         self.engine.stopped_by = self._stopped_by
 
     def _begin(self) -> None:
-        """Begin every step that can begin now."""
         order = [step.number for step in self.engine.run.plan.order()]
         if self._waiting and not self._joining:
             number = min(self._waiting, key=order.index)
@@ -250,11 +251,16 @@ class SideBySide(Struct):
                     will_retry=remaining > 0,
                     last_attempt=number + remaining,
                     label=step.label,
+                    refusal=id_of(outcome.refusal),
                 )
             )
             if remaining <= 0:
                 self._failed[step.number] = Failed(
-                    outcome.reason, outcome.failure, outcome.evidence, base
+                    outcome.reason,
+                    outcome.failure,
+                    outcome.evidence,
+                    base,
+                    id_of(outcome.refusal),
                 )
                 self._stop()
                 break
@@ -342,9 +348,6 @@ class SideBySide(Struct):
         self._joining[asyncio.create_task(self._carry_out(number))] = number
 
     async def _carry_out(self, number: int) -> None:
-        """Carry out a step in the user's tree, from its saved reply if it was attempted
-        in a side tree.
-        """
         run, engine = self.engine.run, self.engine
         step = next(step for step in run.plan.steps if step.number == number)
         failed = self._failed.pop(number, None)
@@ -399,9 +402,6 @@ class SideBySide(Struct):
         await self._known_base()
 
     def _set_apart(self, step: PlanStep) -> None:
-        """Restore a step that failed in the user's tree, to make room for the other
-        steps.
-        """
         run, number = self.engine.run, step.number
         now = run.state.step(number)
         attempt = run.attempt(number, now.attempts)
@@ -412,7 +412,10 @@ class SideBySide(Struct):
         run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
         run.restore(number)
         self._failed[number] = Failed(
-            now.error or "", attempt.failure or AttemptFailure(detail=""), now.evidence
+            now.error or "",
+            attempt.failure or AttemptFailure(detail=""),
+            now.evidence,
+            refusal=now.refusal,
         )
         attempt.forget_failure()
         run.save(run.state.restore(number))

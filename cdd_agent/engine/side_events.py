@@ -45,7 +45,6 @@ class SideSteps:
         return self._label(event) is not None and not isinstance(event, _TOLD)
 
     def prefix(self, event: Event) -> str:
-        """Return the words before an event of a step that runs side by side."""
         label = self._label(event)
         if label is None or isinstance(event, StepStarted):
             return ""
@@ -59,5 +58,4 @@ class SideSteps:
         return f"Steps {', '.join(labels[:-1])} and {labels[-1]} run side by side"
 
     def _label(self, event: Event) -> str | None:
-        """Return the label of the running step that the event is about."""
         return self.running.get(getattr(event, "step", None) or 0)

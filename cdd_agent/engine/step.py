@@ -5,7 +5,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import (
@@ -74,12 +75,10 @@ for tools and their answers (0 without tools).
 """
 
 
-async def _nothing_more() -> None:
-    pass
-
-
 class _NoRoomForTools(RequestRejected):
     """The step does not fit into the model's window together with the tools."""
+
+    refusal = Refusal.WINDOW_TOO_SMALL
 
 
 class StepRunner(Struct, frozen=True):
@@ -99,8 +98,6 @@ class StepRunner(Struct, frozen=True):
     steering: Steering = field(default_factory=Steering)
     user: Frontend = field(default_factory=Nobody)
     """Answers whether a step may remove tests that its plan does not name."""
-    saved: Callable[[], Awaitable[None]] = _nothing_more
-    """Awaited after a reply is saved and before it is applied."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raise `BadInput` for the checks that cannot run, before anything else runs.
@@ -113,7 +110,9 @@ class StepRunner(Struct, frozen=True):
                 messages.append(f"Step {step.label}: {error.message}")
                 hints.append(error.hint)
         if messages:
-            raise BadInput("\n".join(messages), hint=hints[0])
+            raise BadInput(
+                "\n".join(messages), hint=hints[0], refusal=Refusal.CHECK_UNUSABLE
+            )
 
     def _check_problems(self, step: PlanStep) -> list[BadInput]:
         if step.checks is not None:
@@ -184,7 +183,6 @@ class StepRunner(Struct, frozen=True):
     def _judge_again(
         self, command: str, steps: Sequence[PlanStep], commands: CommandRunner
     ) -> Check | None:
-        """Return the check with this command as another runner would start it."""
         checks = [*project_checks(self.test_command, commands)]
         for step in steps:
             checks += checks_for(step, self.test_command, commands)
@@ -285,7 +283,6 @@ class StepRunner(Struct, frozen=True):
         return replace(outcome, detail="\n\n".join((outcome.detail, *more)))
 
     async def _report_changes(self, transaction: StepTransaction) -> None:
-        """Emit which files the attempt has written, if any."""
         step, changes = transaction.step, transaction.changes
         if not changes.changes:
             return
@@ -421,12 +418,10 @@ class StepRunner(Struct, frozen=True):
                 fault=ReplyFault.UNFINISHED,
                 detail=f"{turn.problem[:1].lower()}{turn.problem[1:]}",
             )
-        await self.saved()
 
     async def _request(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
     ) -> tuple[Message, ...]:
-        """Make the step's prompt, save what it shows, and return its messages."""
         transaction, attempt = tools.transaction, tools.transaction.attempt
         window = dialogue.model.window
         tools_share: tuple[PromptShare, ...] = ()
@@ -476,14 +471,21 @@ def _why_without_tools(error: RequestRejected) -> str:
 
 
 def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutcome:
-    """Return the outcome of an attempt whose reply was refused."""
     changes, by_user = transaction.changes, transaction.told
     if isinstance(refusal, ChangesRefused):
         why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")
-        return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
+        return AttemptOutcome(
+            changes, None, why, by_user, refusal=refusal.refusal, is_by_person=True
+        )
     detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
     if by_user:
         detail = f"{detail}\n\n{by_user}"
     return AttemptOutcome(
-        changes, None, refusal.for_user, detail, refusal.unseen, refusal.lines
+        changes,
+        None,
+        refusal.for_user,
+        detail,
+        refusal.unseen,
+        refusal.lines,
+        refusal=refusal.refusal,
     )

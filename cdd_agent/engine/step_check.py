@@ -107,7 +107,6 @@ def usable_reply(transaction: StepTransaction) -> Reply:
 
 
 def _hint_on_files(transaction: StepTransaction) -> str:
-    """Return how the model can give the files of a step."""
     hint = (
         "Each new file is needed as a code block whose info string is"
         " `language:path`, each change as a search/replace block below the file's path."
@@ -124,9 +123,6 @@ def _hint_on_files(transaction: StepTransaction) -> str:
 
 
 def _needs_files(transaction: StepTransaction) -> bool:
-    """True if the step declares files that a reply can change: no reply changes a
-    picture.
-    """
     places = transaction.declared.places
     return any(not is_picture(transaction.root, path) for path in places)
 
@@ -211,6 +207,7 @@ class StepChecker(Struct, frozen=True):
             "\n\n".join(part for part in parts if part),
             unseen=verdict.to_show,
             evidence=verdict.evidence,
+            refusal=verdict.refusal,
         )
 
     async def _run_checks(
@@ -269,7 +266,6 @@ class StepChecker(Struct, frozen=True):
 async def _after_checks(
     transaction: StepTransaction, attempts: Sequence[Attempt], work: Work
 ) -> Work:
-    """Add to the facts what the step has changed now that its checks are over."""
     tests = await _compare_tests(transaction, attempts)
     net = transaction.ledger.net(attempts)
     missing = [
@@ -355,7 +351,6 @@ def finished_check(step: int, result: CheckResult) -> TestsFinished:
 
 
 def _steps_end(step: PlanStep, verdict: Verdict) -> TestsFinished:
-    """Return the event that ends the last check of a step, with the verdict."""
     event = TestsFinished(step.number, verdict.verification, verdict.reason, 0.0)
     if verdict.checks:
         event = finished_check(step.number, verdict.checks[-1])

@@ -9,6 +9,7 @@ from cdd_agent.files.paths import without_links
 from cdd_agent.git.commit import CommittedFiles, commit_files, expect_ready
 from cdd_agent.git.commit_message import CommitMessage
 from cdd_agent.git.index import TrackedFiles, read_tracked_files
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.declared_files import (
     DeclaredFile,
     DeclaredFiles,
@@ -66,6 +67,7 @@ def expect_checked_out(root: Path, steps: Sequence[PlanStep]) -> None:
                 raise BadInput(
                     f"Step {step.label} declares {file.path}: {why}.",
                     hint=tracked.describe_checkout(path),
+                    refusal=Refusal.PLAN_INVALID,
                 )
 
 
@@ -105,7 +107,7 @@ async def expect_commit(
 async def commit_step(
     root: Path, step: PlanStep, touched: Sequence[str], message: CommitMessage
 ) -> CommittedFiles:
-    """Commit the files that a step touched. Raises `CommitRefused`."""
+    """Raises `CommitRefused`."""
     declared: DeclaredFiles = declare_files(root, step)
     places = {path: without_links(root, path) for path in touched}
     is_declared = {place for path, place in places.items() if declared.covers(path)}

@@ -10,6 +10,7 @@ from cdd_agent.engine.saved_run import SavedRun
 from cdd_agent.errors import BadInput
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.files.json_file import read_text
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import StepExecution
@@ -45,7 +46,6 @@ class AttemptDetails(Struct, frozen=True):
     failure: str
     diff: str
     output: str
-    """The output of its checks."""
     tests: tuple[SeenTest, ...]
     """The most important ones first."""
 
@@ -58,7 +58,6 @@ class StepDetails(Struct, frozen=True):
     view: StepSummary
     attempts: tuple[AttemptDetails, ...]
     depends_on: tuple[str, ...] = ()
-    """The labels of the steps that it depends on."""
 
     @property
     def diff(self) -> str:
@@ -76,7 +75,10 @@ def step_details(ticket: Ticket, number: int, redactor: Redactor) -> StepDetails
     run = SavedRun.load(ticket, redactor)
     step = run.plan.step(number)
     if step is None:
-        raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
+        raise BadInput(
+            f"{ticket.shown(ticket.plan_path)} has no step {number}",
+            refusal=Refusal.PLAN_INVALID,
+        )
     saved = run.state.step(number)
     attempts = []
     for place in range(1, saved.attempts + 1):
@@ -110,7 +112,6 @@ def _read_attempt(
 def _read_tests(
     attempt: Attempt, run: SavedRun, step: StepExecution
 ) -> tuple[SeenTest, ...]:
-    """Return the tests in an attempt's checks, each with its earlier result."""
     tests = attempt.tests
     if tests is None:
         return ()

@@ -58,9 +58,6 @@ def find_step_faults(
 def _find_lines(
     step: StepExecution, record: RunRecord
 ) -> Iterator[tuple[str, str, frozenset[int]]]:
-    """Yield each code file that a step changed, with its current text and the lines of
-    it that the step changed.
-    """
     attempt = record.attempt(step.folder, step.attempts)
     charsets = Charsets(record.root)
     changes = [one for one in fold(in_order([attempt])).changes if _is_code(one)]
@@ -82,7 +79,6 @@ def _find_lines(
 
 
 def _is_code(change: NetChange) -> bool:
-    """True for a file that the step did not delete and that is no test."""
     if change.after is None:
         return False
     path = PurePosixPath(change.path)

@@ -33,6 +33,7 @@ from cdd_agent.files.atomic import NotWritten
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.text import encode_file
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
@@ -99,8 +100,6 @@ class StrengthMeter(Struct, frozen=True):
 
 
 class _Measuring(Struct, frozen=True):
-    """One measurement."""
-
     meter: StrengthMeter
     subject: Subject
     summary: StrengthSummary
@@ -225,7 +224,6 @@ class _Measuring(Struct, frozen=True):
         tree: PrivateTree,
         commands: CommandRunner,
     ) -> TriedFault:
-        """Run the checks with the fault, until one notices it."""
         path = PurePosixPath(fault.path)
         place = tree.root / path
         charsets = Charsets(tree.root)
@@ -234,6 +232,7 @@ class _Measuring(Struct, frozen=True):
             raise BadInput(
                 f"{fault.path} changed while the measurement started",
                 hint="Run it again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
         result, seconds, timed_out = FaultResult.NOT_NOTICED, 0.0, False
         original = place.read_bytes()
@@ -272,7 +271,7 @@ class _Measuring(Struct, frozen=True):
 
 
 def _write(place: Path, data: bytes) -> None:
-    """Write a file of the copy; its permissions stay. Raises `BadInput`."""
+    """Raises `BadInput`."""
     try:
         place.write_bytes(data)
     except OSError as error:

@@ -91,7 +91,6 @@ class StrengthSummary(Struct, frozen=True):
         return MeasuredStep(self.state.step(step.number).folder, tuple(checks))
 
     def results_of(self, step: PlanStep) -> Mapping[Fault, TriedFault]:
-        """Return the saved results of a step, by fault."""
         return self.saved.results_of(self.identify(step))
 
     def summarise_step(

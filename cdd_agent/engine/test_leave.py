@@ -67,7 +67,6 @@ class TestLeave(Struct):
         return frozenset()
 
     def _load_allowed(self) -> frozenset[str]:
-        """Return the tests that the user let this step lose, in all its attempts."""
         allowed: set[str] = set()
         for file in self.attempt.folder.parent.glob(f"attempt-*/{_NAME}"):
             answer = _Answer.load(file)

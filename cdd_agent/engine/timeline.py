@@ -73,7 +73,6 @@ class TimelineEvent(Struct, frozen=True):
     seconds: float | None = None
     cost: Cost = NO_COST
     model: str = ""
-    """The model of a reply."""
 
 
 class TimelinePart(Struct, eq=False):
@@ -148,7 +147,6 @@ class Timeline:
 
     @property
     def effort(self) -> RunEffort:
-        """The effort of the whole run."""
         return sum(self._tally.efforts().values(), NO_EFFORT)
 
     def _place(self, entry: LogEntry, folder: int) -> bool:
@@ -180,7 +178,6 @@ class Timeline:
         return True
 
     def _is_in_run(self, event: Any) -> bool:
-        """False for events of chat."""
         return getattr(event, "step", 0) is not None
 
     def _start_attempt(self, event: StepStarted, time: datetime, folder: int) -> None:
@@ -219,9 +216,6 @@ class Timeline:
         self._part_of(folder, time).events.append(moment)
 
     def _part_of(self, folder: int, time: datetime) -> TimelinePart:
-        """Return the last attempt at a step; without a step, the last attempt of
-        all.
-        """
         position = self._attempts.get(folder, 0)
         if not position and not folder:
             position = self._current

@@ -88,7 +88,6 @@ class StepTransaction(Struct):
     content.
     """
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
-    """The change of each file since the attempt began."""
 
     def __post_init__(self) -> None:
         shown = self.attempt.shown
@@ -146,7 +145,6 @@ class StepTransaction(Struct):
     def _remember_lines(
         self, path: str, now: str | None, seen: Ranges, line_count: int
     ) -> None:
-        """Add lines to those that the model knows of a file with this digest."""
         known = join_ranges((*self._known_lines(path, now), *seen))
         if known == ((1, line_count),):
             self._seen[path] = now
@@ -157,14 +155,12 @@ class StepTransaction(Struct):
             self._read[path] = now, known
 
     def _known_lines(self, path: str, now: str | None) -> Ranges:
-        """Return the lines that the model knows of a file with this digest."""
         if path in self.in_part:
             return self.in_part[path] if self._seen.get(path) == now else ()
         digest_read, lines = self._read.get(path, (now, ()))
         return lines if digest_read == now else ()
 
     def _note_reading(self, path: str, now: str | None) -> None:
-        """Save what was only read in a side tree: the reply depends on it."""
         shown = self.attempt.shown
         if self.attempt.side is None or shown is None:
             return
@@ -287,8 +283,8 @@ class StepTransaction(Struct):
             self.emit(notice)
 
     async def _begin_change(self, changes: ChangeSet) -> frozenset[str]:
-        """Begin, and return the ignored files among the changes. Raises `ReplyRefused`
-        for a large ignored file that the step does not declare.
+        """Raises `ReplyRefused` for a large ignored file that the step does not
+        declare.
         """
         touched = changes.touched
         was_begun = self.is_begun
@@ -328,7 +324,6 @@ class StepTransaction(Struct):
         return frozenset(without_links(self.root, path) for path in paths)
 
     def _find_declared(self) -> Owns:
-        """Return a function that is true for files that the step declares."""
         paths = self._declared_paths()
         return lambda path: path in paths or self.declared.covers(path)
 
@@ -388,7 +383,6 @@ class StepTransaction(Struct):
         self._take_over_changes(changes)
 
     def _take_over_changes(self, changes: Sequence[Change]) -> None:
-        """Note the changes of a command."""
         for change in changes:
             path = PurePosixPath(change.path)
             before = self.ledger.read(self.attempt, change.before)
@@ -417,9 +411,6 @@ class StepTransaction(Struct):
         self.call_by_call = self.is_begun = False
 
     def _policy(self) -> EditPolicy:
-        """Return the rules for edits: what the model knows, and what the plan
-        allows.
-        """
         permissions = Permissions.of_step(
             self.step, self.declared, self.attempt.all_guidance
         )
@@ -432,7 +423,6 @@ class StepTransaction(Struct):
         )
 
     def _take_over(self, change: FileChange) -> None:
-        """Note a change that the model made, and what it knows of the file now."""
         path, before, after = str(change.path), change.before, change.after
         first = self._made.get(change.path)
         if first is None:
@@ -452,9 +442,6 @@ class StepTransaction(Struct):
                 self.in_part[path] = find_seen_after(old.text, new.text, lines) or ()
 
     def _note_change(self, path: str, before: bytes | None) -> None:
-        """Save the digest of a file before tools changed it: the dialogue continues
-        only if the file still has that content.
-        """
         shown = self.attempt.shown
         # the edits of a saved reply are matched again, or refused
         is_needed = self.call_by_call or self.attempt.side is None

@@ -17,6 +17,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Emit
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.project.tree_needs import add_files, load_tree_needs
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun, run_check
@@ -28,6 +29,8 @@ JudgeAgain = Callable[[CommandRunner], Check | None]
 
 class LacksFiles(BadInput):
     """Tests need files that the run's own tree does not have."""
+
+    refusal = Refusal.STATE_UNREADABLE
 
     def __init__(self, what: str, missing: Iterable[str], root: Path) -> None:
         self.missing = tuple(missing)
@@ -45,7 +48,6 @@ class TreeComparison(Struct, frozen=True):
     """
 
     commands: CommandRunner
-    """Runs commands in the run's own tree."""
     limit: float
     """Seconds for a check."""
     emit: Emit
@@ -90,7 +92,6 @@ class TreeComparison(Struct, frozen=True):
 
 
 def _by_mention(paths: Iterable[str], output: str) -> list[str]:
-    """Return the paths, those that an output mentions first."""
     return sorted(paths, key=lambda path: Path(path).name not in output)
 
 
@@ -101,7 +102,6 @@ def _has_failed(run: CheckRun) -> bool:
 
 
 def _find_fixed(run: CheckRun, there: CheckRun) -> list[str]:
-    """Return the tests that failed and do not fail there."""
     if run.tests is None or there.tests is None:
         return []
     passed = set(there.tests.having(Result.PASSED))

@@ -21,12 +21,15 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone, UndoPreview
 from cdd_agent.files.json_file import stamp
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
 
 class NotCarriedOut(BadInput):
     """The step to undo or show was never carried out."""
+
+    refusal = Refusal.CANNOT_UNDO
 
     def __init__(self, step: int, label: str, hint: str) -> None:
         super().__init__(f"Step {label} has not run", hint=hint)
@@ -35,6 +38,8 @@ class NotCarriedOut(BadInput):
 
 class ChangesUnknown(BadInput):
     """The record of the step to undo is not on this computer. Nothing was undone."""
+
+    refusal = Refusal.CANNOT_UNDO
 
     def __init__(self, step: int, label: str) -> None:
         super().__init__(
@@ -184,7 +189,6 @@ class Undoing(Struct, frozen=True):
         )
 
     def _ledger_of(self, steps: Sequence[StepExecution]) -> LedgerFile:
-        """Return the ledger that has the undo of these steps."""
         return self.run.record.attempt(steps[0].folder, 1).ledger
 
     async def _redo(self, undo: Undo) -> StepsRedone:
@@ -239,9 +243,6 @@ class Undoing(Struct, frozen=True):
         return tuple(map(self._label, steps))
 
     def _is_unknown(self, step: StepExecution) -> bool:
-        """True if the step changed files and the ledger does not have their old
-        contents.
-        """
         attempts = self.run.remaining_attempts(step)
         is_known = any(attempt.entries for attempt in attempts)
         return not is_known and step.files != NO_FILES

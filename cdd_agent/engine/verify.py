@@ -33,6 +33,7 @@ from cdd_agent.events.verify_events import (
 )
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.process.run import OutputChunk
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import edited_criteria
@@ -62,18 +63,18 @@ class Subject(Struct, frozen=True):
         return completed_steps(self.plan, self.state)
 
     def require_completed(self) -> list[PlanStep]:
-        """Return the completed steps. Raises `BadInput` if there are none."""
+        """Raises `BadInput` if there are none."""
         completed = self.completed
         if not completed:
             slug = self.state.ticket_slug
             raise BadInput(
                 f"{slug} has no completed step",
                 hint=f"Run its plan with `cdd exec {slug}`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         return completed
 
     def passed_tests(self, step: PlanStep) -> set[str]:
-        """Return the tests that passed in the checks of a completed step."""
         known = self.state.step(step.number)
         if not known.attempts:
             return set()
@@ -111,8 +112,6 @@ async def permit_checks(
 
 
 class _PlannedCheck(Struct, frozen=True):
-    """A check, and the completed steps that have it."""
-
     check: Check
     steps: list[PlanStep] = field(default_factory=list)
 
@@ -192,8 +191,6 @@ class Verifier(Struct, frozen=True):
 
 
 class _Findings(Struct, frozen=True):
-    """The results of all checks, and what they mean for the steps."""
-
     subject: Subject
     planned: Mapping[str, _PlannedCheck]
     results: Mapping[str, CheckResult]
@@ -235,7 +232,6 @@ class _Findings(Struct, frozen=True):
         )
 
     def _compare_tests(self) -> Difference:
-        """Compare the tests of all checks with the last results of the run."""
         runs = [each.run.tests for each in self.results.values() if each.run.tests]
         return self.before.reference.compare(*runs) if runs else Difference()
 
@@ -304,6 +300,5 @@ def _places(test: str) -> set[str]:
 
 
 def _find_failed(passed: Iterable[str], failures: Sequence[str]) -> tuple[str, ...]:
-    """Return the tests that failed, or are in something that failed."""
     failed = set(failures)
     return tuple(sorted(test for test in passed if failed & _places(test)))

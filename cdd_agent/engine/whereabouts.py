@@ -20,6 +20,7 @@ from msgspec import field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import NotRead, create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile, Moment
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import state_folder
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
@@ -37,6 +38,8 @@ TREE = "tree"
 
 class RunElsewhere(BadInput):
     """The run must not continue in this copy of the project."""
+
+    refusal = Refusal.RUN_ELSEWHERE
 
 
 class Phase(StrEnum):
@@ -124,7 +127,6 @@ class OwnTreeMade(JsonFile, frozen=True):
 
     branch: str
     base: str
-    """The commit from which the tree was made."""
     prefix: str = ""
     """The project's folder in the repository; empty if it is the top folder."""
     is_made: bool = False
@@ -223,7 +225,7 @@ def expect_arrived(record: Path) -> None:
 
 
 def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
-    """Save the whereabouts. Raises `BadInput` if the disk refuses."""
+    """Raises `BadInput` if the disk refuses."""
     if whereabouts is None:
         remove(record / _NAME)
     else:

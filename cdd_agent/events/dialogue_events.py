@@ -135,7 +135,6 @@ class ToolFinished(BaseEvent, frozen=True):
     seconds: float = 0.0
     """Without the time in which the user was asked."""
     exit_code: int | None = None
-    """The exit code of a command that ended."""
     output: str = ""
     """The end of a command's output, or the beginning of another result."""
     files: tuple[FileDiff, ...] = ()

@@ -78,7 +78,6 @@ class ActionProposed(BaseEvent, frozen=True):
     number: int
     total: int
     title: str
-    """The action in a line."""
     details: str = ""
     """The content of a file, or the two texts of an edit."""
 
@@ -114,7 +113,6 @@ class UndoProposed(BaseEvent, frozen=True):
     title: str
     """The change, such as `step 2 of feature-a, Add them up`."""
     restored: tuple[str, ...]
-    """Files that will be restored."""
     kept: tuple[str, ...] = ()
     """Files that were edited since and will be left unchanged."""
     merged: tuple[str, ...] = ()
@@ -122,7 +120,6 @@ class UndoProposed(BaseEvent, frozen=True):
     others: tuple[str, ...] = ()
     """Files that commands changed. They will be left unchanged."""
     commits: tuple[str, ...] = ()
-    """Commits that stay."""
     commands: tuple[str, ...] = ()
     """Commands that ran. Their other effects cannot be undone."""
 
@@ -137,7 +134,6 @@ class PersonAnswered(BaseEvent, frozen=True):
     """The user's answer to a question."""
 
     question: str
-    """The whole question, in the words that the user saw."""
     answer: str
     """Empty if the question was withdrawn before the user answered."""
 

@@ -91,7 +91,6 @@ class RunFinished(BaseEvent, frozen=True):
     to_commit: tuple[int, ...] = ()
     """Steps with uncommitted changes, if its last step has just ended."""
     labels_to_commit: tuple[str, ...] = ()
-    """The labels of these steps."""
     edited_criteria: tuple[EditedCriterion, ...] = ()
     """Criteria that are new or were changed since, if all steps are over."""
     missing: tuple[MissingWork, ...] = ()

@@ -21,7 +21,6 @@ class ScreenAsked(BaseEvent, frozen=True):
 
     screen: str
     instead: str
-    """Text for a face that has no such screen."""
     choice: str = ""
     """For `theme`, the theme to use; for `help`, the agent that it is about."""
 

@@ -43,7 +43,6 @@ class ChangesApplied(BaseEvent, frozen=True):
     """Files among them that the plan does not name for this step."""
     deleted: tuple[str, ...] = ()
     files: tuple[FileDiff, ...] = ()
-    """The difference of each file."""
     renamed: tuple[tuple[str, str], ...] = ()
     """The old and the new name of each file that only moved. They are among `deleted`
     and `created`, too.
@@ -92,7 +91,6 @@ class FailedTest(Struct, frozen=True):
     place: str
     """The line in which it failed, as `path:line`; empty if that is not known."""
     text: str
-    """The report's text about it."""
     is_old: bool
     """True if it failed before, too, and does not count."""
 
@@ -141,6 +139,8 @@ class AttemptFailed(NamesStep, frozen=True):
     will_retry: bool
     last_attempt: int = 0
     """The number of the last attempt that the run will make; 0 in older logs."""
+    refusal: str = ""
+    """The id of the kind of failure, as `cdd help` explains it. Empty in older logs."""
 
 
 class StepCommitted(BaseEvent, frozen=True):
@@ -149,7 +149,6 @@ class StepCommitted(BaseEvent, frozen=True):
     step: int
     commit: str
     submodule_commits: dict[str, str] = field(default_factory=dict)
-    """The commits in submodules, by the submodule's path."""
 
 
 class UndoPreview(NamesSteps, frozen=True):

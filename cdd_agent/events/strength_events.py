@@ -60,7 +60,6 @@ class CriterionStrength(Struct, frozen=True):
     """Its position in the spec, from 1."""
     text: str
     steps: tuple[str, ...]
-    """The labels of the steps."""
     strength: Strength | None = None
     unnoticed: tuple[UnnoticedFault, ...] = ()
 
@@ -87,7 +86,6 @@ class FaultTried(NamesStep, frozen=True):
     tried: int
     """Faults of the step with a result so far, with saved ones."""
     faults: int
-    """All faults of the step."""
     noticed: int
 
 

@@ -194,9 +194,7 @@ class ProposedStep(Struct, frozen=True):
     files: tuple[str, ...] = ()
     """Paths, each with its note."""
     checks: tuple[str, ...] = ()
-    """The commands that check it, or words for no check and for the default."""
     depends_on: tuple[str, ...] = ()
-    """Labels of other steps."""
     is_completed: bool = False
     kind: StepChangeKind | None = None
     """How it differs from the present plan; None if it does not, or if the whole plan
@@ -212,7 +210,6 @@ class PlanProposed(BaseEvent, frozen=True):
     text: str
     """The whole plan in Markdown, without the ids of its steps."""
     steps: tuple[ProposedStep, ...]
-    """All steps of the proposed plan."""
     changes: PlanComparison | None = None
     """The differences from the present plan, or from the last proposal. None if the
     whole plan is new.

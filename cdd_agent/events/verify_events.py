@@ -29,7 +29,6 @@ class VerifiedCheck(Struct, frozen=True):
 
     command: str
     steps: tuple[str, ...]
-    """The labels of these steps."""
     has_failed: bool
     reason: str
     """The result in one line."""

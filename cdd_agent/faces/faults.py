@@ -26,7 +26,6 @@ class FaultLog:
     def __init__(self, root: Path) -> None:
         self._root = root
         self.count = 0
-        """The number of faults."""
         self._reported_at: dict[tuple[str, str], float] = {}
 
     def is_new(self, error: BaseException) -> bool:

@@ -99,7 +99,6 @@ class JsonPrinter:
 
     def __init__(self) -> None:
         self._thoughts: list[ThinkingDelta] = []
-        """Thoughts that are not printed yet."""
 
     def show(self, event: Event) -> None:
         if not isinstance(event, ThinkingDelta):
@@ -348,7 +347,6 @@ class PlainPrinter(TextPrinter):
     def __init__(self) -> None:
         super().__init__(is_live=False)
         self._line_of_reply = ""
-        """The last line of a reply, while it has no end."""
 
     def show(self, event: Event) -> None:
         if self._side.holds_back(event):
@@ -398,7 +396,6 @@ class PlainPrinter(TextPrinter):
 
     @_print_in_full.register
     def _print_restored_session(self, event: SessionRestored) -> None:
-        """Print the last events of an earlier session."""
         events = [earlier for earlier in event.events if _has_words(earlier)]
         last = events[-_RESTORED_EVENTS:]
         more = ""

@@ -21,6 +21,7 @@ from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.frontend import Decision
 from cdd_agent.process.editor import copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.wording.question_words import answers, part_in_words, question
 
@@ -51,12 +52,9 @@ class Stage(Enum):
 
 
 class _Word(Struct, frozen=True):
-    """A word that answers a review, in one stage."""
-
     label: str
     """The word among the answers."""
     effect: str
-    """The effect of the word, for the legend."""
 
 
 _WORDS: Mapping[tuple[Stage, str], _Word] = {
@@ -321,7 +319,6 @@ class Reviewing:
     def _mark_part(
         self, mark: Callable[[FileReview, tuple[int, ...]], FileReview]
     ) -> None:
-        """Mark the part, and go to the next one."""
         place, hunks = self._parts[self._place]
         marked = mark(self.review.files[place], hunks)
         self.review = self.review.with_file(place, marked)
@@ -331,7 +328,6 @@ class Reviewing:
 
     @property
     def _editable_places(self) -> list[int]:
-        """The places of the files that the editor can open."""
         if not self._may_edit:
             return []
         return [
@@ -445,7 +441,7 @@ async def review_in_words(
 
 
 async def _edit(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the contents after the user has edited them. Raises `BadInput`."""
+    """Raises `BadInput`."""
     argv = editor_argv(os.environ)
     with copies(files) as places:
         command = [*argv, *map(str, places.values())]
@@ -453,10 +449,12 @@ async def _edit(files: Mapping[str, bytes]) -> dict[str, bytes]:
             code = await in_thread(lambda: run_in_foreground(command), name="editor")
         except OSError as error:
             raise BadInput(
-                f"{argv[0]} could not be started: {error.strerror or error}"
+                f"{argv[0]} could not be started: {error.strerror or error}",
+                refusal=Refusal.NO_EDITOR,
             ) from error
         if code:
             raise BadInput(
-                f"{argv[0]} ended with exit code {code}, so your edit was not used"
+                f"{argv[0]} ended with exit code {code}, so your edit was not used",
+                refusal=Refusal.NO_EDITOR,
             )
         return read_back(places)

@@ -80,9 +80,7 @@ class Terminal:
         return await self._line(prompt)
 
     async def _line(self, prompt: str) -> str:
-        """Return a line, or a paste with the line behind it. Raises `NotApproved` when
-        the terminal is closed, or at its end (Ctrl+D).
-        """
+        """Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
         pasted = ""
         while True:
             self._console.print(prompt, style="bold", end="")

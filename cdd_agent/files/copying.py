@@ -73,7 +73,6 @@ class Copy(Struct):
             os.utime(writing.fileno(), ns=times)
 
     def _find_link_target(self, link: Path) -> Path:
-        """Make a link absolute that leads out of the source."""
         target = link.readlink()
         absolute = Path(os.path.normpath(link.parent / target))
         if target.is_absolute() or absolute.is_relative_to(self.source):

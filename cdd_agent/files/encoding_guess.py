@@ -112,7 +112,6 @@ def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
 
 
 def _without_ascii(pieces: Iterable[bytes]) -> list[bytes]:
-    """Return each different piece that is not ASCII."""
     return list(dict.fromkeys(piece for piece in pieces if not piece.isascii()))
 
 
@@ -126,7 +125,6 @@ def _holds_all(data: bytes, codec: str, *, is_cut: bool) -> bool:
 
 
 def _looks_right(text: str, codec: str) -> bool:
-    """True if few characters of a text are in unusual places."""
     beyond_ascii = re.findall(r"[^\x00-\x7f]", text)
     if any(unicodedata.category(char) in ("Cc", "Cn", "Co") for char in beyond_ascii):
         return False
@@ -138,9 +136,6 @@ def _looks_right(text: str, codec: str) -> bool:
 
 
 def _is_odd_sign(char: str) -> bool:
-    """True if a character between two letters is no letter, and does not belong
-    there.
-    """
     is_letter = unicodedata.category(char) in ("Ll", "Lu", "Lt", "Mn")
     return not is_letter and char not in _USUAL_INNER_SIGNS
 
@@ -190,7 +185,6 @@ def _likeliest_east_asian(texts: dict[str, str]) -> str:
 
 @cache
 def _chances(codec: str) -> dict[str, float]:
-    """Return the probability of each common character of an East Asian encoding."""
     table, groups = _ROWS[codec]
     chances: dict[str, float] = {}
     for (first, last), share in groups:
@@ -205,9 +199,6 @@ def _chances(codec: str) -> dict[str, float]:
 
 
 def _likeliest(texts: dict[str, str]) -> str:
-    """Return the encoding whose letters are the likeliest in any of the languages; the
-    first of equally likely ones.
-    """
     best = ""
     best_score = -math.inf
     for codec, text in texts.items():
@@ -226,7 +217,6 @@ def _likeliest(texts: dict[str, str]) -> str:
 
 @cache
 def _letter_chances(language: str) -> dict[str, float]:
-    """Return the logarithm of the probability of each letter and sign."""
     chances = dict.fromkeys(_SIGNS, math.log(0.1 / len(_SIGNS)))
     letters = _LETTERS[language]
     total = sum(1 / (rank + 1) for rank in range(len(letters)))

@@ -108,11 +108,9 @@ class FolderLists(Struct, frozen=True):
         return _find_list(self.models, self.path_for_models, name, is_folder=is_folder)
 
     def find_git_list(self, name: str, *, is_folder: bool) -> IgnoreRules | None:
-        """Return the list by which git ignores an entry."""
         return _find_list(self.git, self.path, _as_bytes(name), is_folder=is_folder)
 
     def find_user_list(self, name: str, *, is_folder: bool) -> IgnoreRules | None:
-        """Return the user's list by which git ignores an entry."""
         if not self.users:
             return None
         rules = self.find_git_list(name, is_folder=is_folder)
@@ -138,7 +136,6 @@ def read_lists_above(root: Path) -> FolderLists:
 
 
 def is_ignored(root: Path, path: PurePosixPath) -> bool:
-    """True if git ignores a path of the project."""
     lists = read_lists_above(root)
     for depth, name in enumerate(path.parts, start=1):
         lists = lists.read_folder(READ_NAMES)
@@ -152,7 +149,6 @@ def is_ignored(root: Path, path: PurePosixPath) -> bool:
 def _find_list(
     lists: tuple[IgnoreRules, ...], folder: str, name: str, *, is_folder: bool
 ) -> IgnoreRules | None:
-    """Return the list that ignores an entry."""
     path = folder + name
     for rules in lists:
         is_ignored = rules.decide(path, name, is_folder=is_folder)

@@ -99,7 +99,6 @@ class FileIndex:
     def _select(
         self, test: Callable[[_IndexedPath], object], deadline: float
     ) -> list[_IndexedPath]:
-        """Return the paths that pass a test, as far as the time allows."""
         paths = self._paths
         selected = list[_IndexedPath]()
         for start in range(0, len(paths), _BATCH):
@@ -110,6 +109,5 @@ class FileIndex:
 
 
 def _rank(group: list[_IndexedPath]) -> list[str]:
-    """Return paths, those near the root first, then the shorter ones."""
     paths = [item.path for item in group[:_MAX_RANKED]]
     return sorted(paths, key=lambda path: (path.count("/"), len(path), path))

@@ -6,7 +6,6 @@ from msgspec import Struct
 class LineList(Struct, frozen=True):
     lines: tuple[str, ...]
     cut: bool = False
-    """There may be more lines."""
     note: str = ""
     """A clause about what is missing."""
 

@@ -273,8 +273,6 @@ def _fold(name: str) -> str:
 
 
 class _Candidate(Struct, frozen=True):
-    """A text that may be the name, perhaps with lines behind it."""
-
     text: str
     end: int
     """Its end in the text behind the at sign."""
@@ -282,7 +280,6 @@ class _Candidate(Struct, frozen=True):
     """True if it cannot be a folder: `src/(a)` may name another folder."""
 
     def readings(self) -> Iterator[tuple[str, LineRange | None]]:
-        """Yield the names that the text may mean, with their lines."""
         text = self.text
         yield text, None
         if "\\ " in text:
@@ -297,8 +294,6 @@ class _Candidate(Struct, frozen=True):
 
 
 class _Typed(Struct, frozen=True):
-    """The text behind an at sign, and what it may mean."""
-
     candidates: list[_Candidate]
     """The shortest one first."""
     is_quoted: bool
@@ -338,7 +333,6 @@ class _Typed(Struct, frozen=True):
 
 
 def _read_quoted(line: str, closers: str) -> list[_Candidate]:
-    """Return the candidates of a name in quotes, with lines in or behind the quotes."""
     candidates = []
     for closer in islice(re.finditer(f"[{closers}]", line[2:]), _MOST_CLOSERS):
         place = closer.start() + 2

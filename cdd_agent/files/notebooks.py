@@ -94,7 +94,6 @@ def find_shown_lines(
 
 
 def _each_line(ranges: Ranges) -> Iterator[tuple[int, int]]:
-    """Yield each line with the last one of its range."""
     for start, end in ranges:
         for number in range(start, end + 1):
             yield number, end

@@ -30,6 +30,7 @@ from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.text import FileText, decode_file, lines_of
 from cdd_agent.files.walk import TOP, walk
+from cdd_agent.refusals.kinds import Refusal
 
 _LIMIT = 100_000
 """Characters of a file that are shown."""
@@ -58,9 +59,13 @@ _NO_FILE = {
 class SourceUnreadable(CddError):
     """Something in the project that cannot, or must not, be shown."""
 
+    refusal = Refusal.UNREADABLE_FILE
+
 
 class SourceHidden(SourceUnreadable):
     """A file or folder that models must not see."""
+
+    refusal = Refusal.HIDDEN_FILE
 
     def __init__(self, path: PurePosixPath | str, why: str) -> None:
         super().__init__(f"{path} is not shown: {why}")
@@ -296,7 +301,6 @@ def _take_lines(path: PurePosixPath, text: str, lines: _Range) -> str:
 
 
 def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:
-    """Return the text of a large file, decoded in pieces like its beginning."""
     codec = beginning.encoding.codec
     errors = "replace"
     if codec in ("ascii", "utf-8"):
@@ -306,7 +310,7 @@ def _decoding(file: BufferedReader, beginning: FileText) -> TextIOBase:
 
 
 def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
-    """Read this many lines. Raises `SourceUnreadable`."""
+    """Raises `SourceUnreadable`."""
     skipped = scanned = 0
     piece = ""
     while skipped < count:
@@ -364,7 +368,6 @@ def _refused_by_disk(path: PurePosixPath, error: OSError) -> SourceUnreadable:
 
 
 def _alike(root: Path, path: PurePosixPath) -> str:
-    """Return a hint at a file with the same name elsewhere, or with a similar name."""
     entries = list(islice(walk(root), _CANDIDATES))
     names = {entry.name for entry in entries}
     close = {name for name in names if name.casefold() == path.name.casefold()}

@@ -13,7 +13,7 @@ for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
 
 
 def open_file(place: Path) -> BufferedReader:
-    """Open a file for reading. Raises `OSError`, also for anything else."""
+    """Raises `OSError`, also for anything else."""
     return os.fdopen(_open(place), "rb")
 
 

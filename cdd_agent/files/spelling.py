@@ -153,7 +153,6 @@ def _identify(place: Path) -> tuple[int, int] | None:
 
 
 def _has_several_spellings(folder: Path, name: str, identity: tuple[int, int]) -> bool:
-    """True if the disk finds the same entry when the name is spelled in another way."""
     spellings = {
         "".join(map(_swap_case, name)),
         "".join(_swap_case(sign) if sign.isascii() else sign for sign in name),

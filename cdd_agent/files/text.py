@@ -34,6 +34,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import CddError
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.encoding_guess import CANDIDATES, fitting_encodings
+from cdd_agent.refusals.kinds import Refusal
 
 _MARKS = (
     # UTF-32 first: its mark begins with that of UTF-16
@@ -76,8 +77,7 @@ _JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")
 """ISO-2022-JP, all of whose bytes are ASCII, shows itself so."""
 
 _KNOWN = frozenset(
-    codecs.lookup(name).name
-    for name in (
+    (
         *CANDIDATES,
         *("ascii", "utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"),
         *("gb2312", "big5hkscs", "shift_jis", "shift_jis_2004", "euc_jis_2004"),
@@ -89,7 +89,7 @@ _KNOWN = frozenset(
         *("mac-cyrillic", "mac-greek", "mac-latin2", "mac-turkish"),
     )
 )
-"""Encodings that a file or a project may name."""
+"""Encodings that a file or a project may name, by the names that Python gives them."""
 _NO_TEXT = "\ufffd"
 """The character that is shown for a byte that is not text."""
 _ENDLESS = 200
@@ -104,6 +104,8 @@ NormalForm = Literal["NFC", "NFD"]
 
 class TextNotHeld(CddError):
     """A text that cannot be written in the encoding of a file."""
+
+    refusal = Refusal.WRONG_ENCODING
 
 
 class Origin(Enum):
@@ -277,7 +279,6 @@ def as_shown(text: str) -> str:
 
 
 def in_normal_form(new: str, form: NormalForm | None) -> str:
-    """New text in a normal form, where that loses nothing."""
     if form is None or new.isascii():
         return new
     converted = normalize(form, new)
@@ -431,9 +432,7 @@ def _is_mostly_utf8(text: str) -> bool:
 def _encoding_of(
     path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
 ) -> Encoding:
-    """The encoding in which a new text is written. Raises `TextNotHeld` if its coding
-    line names another than the file has.
-    """
+    """Raises `TextNotHeld` if its coding line names another than the file has."""
     named = _named_in(path, new)
     if before is None or before.encoding == _ASCII:
         encoding = _declared(path, charsets) or UTF_8

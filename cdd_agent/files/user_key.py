@@ -26,7 +26,6 @@ def sign(data: bytes) -> str:
 
 
 def _load_key() -> bytes | None:
-    """Return the key, created on first use."""
     folder = state_folder()
     if folder is None:
         return None

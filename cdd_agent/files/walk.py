@@ -147,7 +147,6 @@ def _select(
     prefix: str,
     on_hidden: OnHidden | None,
 ) -> Iterator[WalkEntry]:
-    """Yield the items that are not ignored."""
     for item in items:
         path = prefix + item.name
         kind = _find_kind(item)
@@ -165,7 +164,6 @@ def _select(
 def _report_hidden(
     path: str, kind: Kind, lists: FolderLists, rules: IgnoreRules, on_hidden: OnHidden
 ) -> None:
-    """Report an ignored entry if it is hidden from models."""
     if lists.is_for_models(rules):
         on_hidden(HiddenFile(path, explain_list(rules.name)))
     elif kind is not Kind.FOLDER and is_secret_path(path):

@@ -246,7 +246,6 @@ class Checkpoints(Struct, frozen=True):
         await self.snapshots.check_out(await self.own_part(checkpoint))
 
     async def forget(self, name: str) -> None:
-        """Forget the checkpoints whose names are below this one."""
         for part in self.inner.all_parts.values():
             await part.remove_references(f"{self.prefix}/{name}")
         folder = self._notes / name
@@ -422,7 +421,6 @@ class Checkpoints(Struct, frozen=True):
     async def _diff_saved(
         self, folder: str, old: Snapshot, new: Snapshot, paths: Sequence[str]
     ) -> str:
-        """Return the difference of ignored files that are saved."""
         changes = [
             Change(_whole(folder, path), old.saved.get(path), new.saved.get(path))
             for path in sorted(old.saved.keys() | new.saved.keys())
@@ -609,8 +607,6 @@ class Checkpoints(Struct, frozen=True):
 
 
 class _PartOfChanges(Struct, frozen=True):
-    """The changes between two snapshots of one repository."""
-
     part: Snapshots
     old: Snapshot
     new: Snapshot
@@ -683,7 +679,6 @@ class _PartOfChanges(Struct, frozen=True):
                 self.part.not_here.add(path)
 
     async def _not_new(self, seen: Mapping[str, Change]) -> set[str]:
-        """Return the files that seem to be new, and were only ignored before."""
         has_new_rules = any(path.rpartition("/")[2] == ".gitignore" for path in seen)
         created = [
             path

@@ -119,10 +119,7 @@ async def already_committed(root: Path, trailer: str) -> str | None:
 
 
 class _StepRepository(Struct, frozen=True):
-    """A repository with files of the project: its own, or a submodule."""
-
     root: Path
-    """The project's root."""
     folder: str
     """The submodule's path in the project; empty for the project's own repository."""
     git: CommitGit
@@ -141,7 +138,6 @@ class _StepRepository(Struct, frozen=True):
         return await self.open(self.root, folder, self.git.scratch.parent)
 
     def to_git(self, path: str) -> str:
-        """Return a path of the project as git in this repository names it."""
         if self.folder:
             path = path.removeprefix(f"{self.folder}/")
         return f"{self.git.prefix}{path}"
@@ -170,7 +166,6 @@ class _StepRepository(Struct, frozen=True):
         return own, nested
 
     def _find_nested(self, path: str) -> str | None:
-        """Return the outermost repository inside this one that has the path."""
         inside = PurePosixPath(path)
         for folder in (*reversed(inside.parents[:-1]), inside):
             is_deeper = str(folder).startswith(f"{self.folder}/") or not self.folder
@@ -179,7 +174,6 @@ class _StepRepository(Struct, frozen=True):
         return None
 
     def is_on_disk(self, path: str) -> bool:
-        """True if a path of the project exists, or is a link that leads nowhere."""
         return os.path.lexists(self.root / path)
 
     def is_submodule(self, folder: str) -> bool:
@@ -191,7 +185,6 @@ class _StepRepository(Struct, frozen=True):
         return name in self.index.assumed_unchanged or name in self.index.skipped
 
     def find_absent_submodule(self, path: str) -> str:
-        """Return the submodule that has this path and that is not checked out."""
         for folder in PurePosixPath(path).parents:
             if self.is_submodule(str(folder)):
                 return str(folder)
@@ -199,8 +192,6 @@ class _StepRepository(Struct, frozen=True):
 
 
 class _StepCommit(Struct, frozen=True):
-    """The commits of one step, in all repositories."""
-
     root: Path
     scratch: Path
     message: CommitMessage
@@ -246,7 +237,6 @@ class _StepCommit(Struct, frozen=True):
         return name
 
     async def publish(self) -> CommittedFiles:
-        """Move the branches, those of submodules first."""
         name = None
         for commit in self.prepared:
             try:
@@ -265,7 +255,6 @@ class _StepCommit(Struct, frozen=True):
         return CommittedFiles(name, self.inside, self.left_out)
 
     def _add_published(self, error: CommitRefused) -> CommitRefused:
-        """Return the error with the commits that submodules have already."""
         if not self.inside:
             return error
         commits = ", ".join(
@@ -331,15 +320,11 @@ class _StepCommit(Struct, frozen=True):
 
 
 class _PreparedCommit(Struct, frozen=True):
-    """A commit that no branch points to yet."""
-
     folder: str
     """See `_StepRepository.folder`."""
     draft: CommitDraft
     entries: Sequence[Change]
-    """The entries of the user's index that will match the commit."""
     staged: Mapping[str, Change]
-    """The user's staged changes."""
     name: str
 
 
@@ -444,7 +429,6 @@ async def _expect_submodule_ready(
 async def _is_one_ahead(
     git: CommitGit, pointer: str, trailers: Collection[str]
 ) -> bool:
-    """True if HEAD is a commit of the step on top of the recorded one."""
     log = await git.run("log", "-1", *_LOG, "--format=%P%n%B", "HEAD", "--")
     parent, _, text = log.stdout.partition("\n")
     return parent == pointer and any(
@@ -479,7 +463,6 @@ async def _settle(repository: _StepRepository) -> None:
 def _add_staged(
     changes: Sequence[Change], files: Sequence[str], staged: Mapping[str, Change]
 ) -> list[Change]:
-    """Return the changes, and the staged files that are now as in the last commit."""
     changed = {change.path for change in changes}
     same = [
         Change(file, staged[file].after, staged[file].before)
@@ -507,15 +490,12 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _in_submodule(error: CommitRefused, folder: str) -> CommitRefused:
-    """Return the error with the name of the submodule that it is about."""
     text = f"The submodule {sanitize_for_display(folder)}: {error.message}"
-    return CommitRefused(text, hint=error.hint)
+    return type(error)(text, hint=error.hint)
 
 
 def _check_path(text: str) -> str:
-    """Return a path of the project as git takes it. Raises `CommitRefused` for one that
-    git must not take.
-    """
+    """Raises `CommitRefused` for one that git must not take."""
     if not _is_committable(text):
         raise CommitRefused(f"{text!r} is not a file of the project.")
     return str(PurePosixPath(text))

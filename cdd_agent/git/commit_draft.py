@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from cdd_agent.files.spelling import has_entry
 from cdd_agent.git.commit_git import (
+    CommitFailed,
     CommitGit,
-    CommitRefused,
     check_result,
     lacks_name,
     quote_error,
@@ -107,7 +107,7 @@ class CommitDraft(Struct, frozen=True):
             return (await self._ask(*words)).strip()
         result = await self.git.run(*words, "-S", index=self._index)
         if result.return_code and not result.timed_out and not lacks_name(result):
-            raise CommitRefused(
+            raise CommitFailed(
                 f"The commit could not be signed: {quote_error(result)}", hint=_SIGNING
             )
         check_result("commit-tree", result)
@@ -142,12 +142,12 @@ class CommitDraft(Struct, frozen=True):
         try:
             await git.write_index(entries)
             await self._move_branch(name, subject)
-        except CommitRefused as error:
-            with contextlib.suppress(CommitRefused):
+        except CommitFailed as error:
+            with contextlib.suppress(CommitFailed):
                 await git.write_index(back)
                 await git.ask("update-ref", "-d", _PENDING)
             if await git.head() != self.base:
-                raise CommitRefused(
+                raise CommitFailed(
                     "The branch moved while the commit was being made; nothing was"
                     " committed.",
                     hint=(
@@ -158,9 +158,6 @@ class CommitDraft(Struct, frozen=True):
             raise
 
     async def _move_branch(self, name: str, subject: str) -> None:
-        """Move the branch and delete the reference in one transaction, in which git
-        moves the branch first.
-        """
         base = self.base or "0" * len(name)
         given = ("update HEAD", name, base, f"delete {_PENDING}", name)
         reason = f"cdd: {subject}"
@@ -184,7 +181,6 @@ class CommitDraft(Struct, frozen=True):
     async def _ignored(
         self, changes: Sequence[Change], staged: Mapping[str, Change]
     ) -> set[str]:
-        """Return the files that git ignores and that are not in the user's index."""
         untracked = []
         for change in changes:
             entry = staged.get(change.path)
@@ -216,7 +212,6 @@ class CommitDraft(Struct, frozen=True):
 
 
 def _reversed(changes: Sequence[Change], staged: Mapping[str, Change]) -> list[Change]:
-    """Return the changes that lead back to an index with these staged changes."""
     back = []
     for change in changes:
         before = change.before

@@ -37,7 +37,6 @@ class IndexView(Struct, frozen=True):
     """
 
     submodules: Mapping[str, str]
-    """The commit to which each submodule points in the index."""
     skipped: frozenset[str]
     """Files with the `skip-worktree` flag. In a sparse checkout most of them are not on
     the disk.

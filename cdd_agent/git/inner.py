@@ -91,7 +91,6 @@ class InnerRepositories(Struct):
         return taken
 
     async def _find_new(self, taken: Collection[str]) -> set[str]:
-        """Return the repositories of which there is no snapshot yet."""
         for folder in taken:
             for found in self.all_parts[folder].inner_repositories:
                 whole = f"{folder}/{found}" if folder else found
@@ -123,9 +122,7 @@ class InnerRepositories(Struct):
             return await self._take_part(folder, name, asked)
 
     async def _refuse_damaged(self) -> None:
-        """Leave out the repositories that git can no longer read: git ends at one in
-        the files of another. Raises `GitUnusable`.
-        """
+        """Raises `GitUnusable`."""
         for folder in list(self.parts):
             if not await self._is_sound(folder):
                 self._refuse(folder, "it was damaged since the run began")
@@ -171,7 +168,6 @@ class InnerRepositories(Struct):
         return True
 
     def _refuse(self, folder: str, why: str) -> None:
-        """Leave a repository out of all snapshots: git may end at it."""
         self.uncovered[folder] = why
         self.parts.pop(folder, None)
         for parent in (*map(str, PurePosixPath(folder).parents), ""):
@@ -181,13 +177,11 @@ class InnerRepositories(Struct):
                 return
 
     def _close_removed(self) -> None:
-        """Close the repositories that are no longer there."""
         for folder in list(self.parts):
             if not os.path.lexists(self.outer.root / folder / ".git"):
                 del self.parts[folder]
 
     def _may_be_top(self, folder: str) -> bool:
-        """True if a repository may have its top here, and no link leads to it."""
         place = self.outer.root / folder
         if not os.path.lexists(place / ".git"):
             return False

@@ -24,7 +24,6 @@ class ProjectFiles(Struct, frozen=True):
     """
 
     tracked: tuple[str, ...]
-    """Tracked files and links, also those that are gone."""
     untracked: tuple[str, ...]
     """Files and links that are neither tracked nor ignored."""
     ignored: tuple[str, ...]
@@ -75,7 +74,6 @@ class _Listing:
         self._seen: set[str] = set()
 
     async def add(self, folder: str, repository: Repository | None) -> None:
-        """Add the files of one repository, and of all below it."""
         self._seen.add(folder)
         git = repository.git if repository else await self._without_repository(folder)
         tracked = ("ls-files", "--stage", "--others", *_IN_REPOSITORY)

@@ -23,6 +23,7 @@ from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
 from cdd_agent.process.run import CommandResult
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import sanitize_for_display
 
@@ -64,12 +65,13 @@ _SECONDS = 1800.0
 class PushRefused(GitUnusable):
     """The remote refused the push. Nothing was changed there."""
 
+    refusal = Refusal.PUSH_REFUSED
+
 
 class Address(Struct, frozen=True):
     """The address of a remote."""
 
     name: str
-    """The name or address that the user gave."""
     fetch: str
     push: str
     settings: tuple[tuple[str, str], ...] = ()
@@ -94,17 +96,21 @@ async def address_of(repository: Repository | None, name: str) -> Address:
         top, fetch = repository.top, known.urls[name]
         push = known.push_urls.get(name, fetch)
         if any(not url or url.startswith("-") for url in (fetch, push)):
-            raise BadInput(f"The remote {name!r} has no usable address")
+            raise BadInput(
+                f"The remote {name!r} has no usable address",
+                refusal=Refusal.PUSH_REFUSED,
+            )
     elif _is_address(name):
         fetch = push = name
     else:
         hint = "Add a remote with `git remote add`, or give an address."
         if known.urls:
             hint = f"Remotes: {', '.join(known.urls)}."
-        raise BadInput(f"Unknown remote {name!r}", hint=hint)
+        raise BadInput(
+            f"Unknown remote {name!r}", hint=hint, refusal=Refusal.PUSH_REFUSED
+        )
 
     def resolve(url: str) -> str:
-        """Return a path as an absolute path, and an address unchanged."""
         before, colon, _ = url.partition(":")
         is_path = (not colon or "/" in before) and not url.startswith(known.shorthands)
         return str((top / url).resolve()) if is_path else url
@@ -119,8 +125,6 @@ def _is_address(name: str) -> bool:
 
 
 class _Remotes(Struct):
-    """The remotes that a repository configures."""
-
     urls: dict[str, str] = field(default_factory=dict)
     push_urls: dict[str, str] = field(default_factory=dict)
     settings: list[tuple[str, str]] = field(default_factory=list)
@@ -178,7 +182,8 @@ class Remote(Struct, frozen=True):
                 place.write_bytes(shallow)
         except OSError as error:
             raise BadInput(
-                f"{remote._folder} could not be written: {error.strerror or error}"
+                f"{remote._folder} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         return remote
 
@@ -268,7 +273,8 @@ class Remote(Struct, frozen=True):
                     _move(path, target)
         except OSError as error:
             raise BadInput(
-                f"{store} could not be written: {error.strerror or error}"
+                f"{store} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
 
     async def clear(self) -> None:
@@ -344,7 +350,6 @@ class Remote(Struct, frozen=True):
     async def _speak(
         self, *words: str, git: Git | None = None, codes: tuple[int, ...] = (0,)
     ) -> CommandResult:
-        """Run a git command that contacts the remote."""
         git = git or self.git
         env = {
             "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
@@ -384,7 +389,6 @@ def _size(folder: Path) -> int:
 
 
 def _move(path: Path, target: Path) -> None:
-    """Move a file completely or not at all, also to another disk."""
     try:
         path.replace(target)
     except OSError:

@@ -50,6 +50,7 @@ from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import USUAL_PERMISSIONS
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
 
@@ -454,7 +455,6 @@ class Snapshots(Struct):
         return entries
 
     async def ignored_by(self, tree: str, paths: Sequence[str]) -> set[str]:
-        """Return those of these paths that the ignore files of a tree are about."""
         how = ("check-ignore", "-z", "--stdin", "--no-index")
         target = self.folder / "listed"
         if tree == self._listed:
@@ -493,7 +493,9 @@ class Snapshots(Struct):
             path.write_bytes(os.fsencode("".join(parts)))
         except OSError as error:
             raise BadInput(
-                f"{path} could not be written: {error.strerror or error}", hint=HINT
+                f"{path} could not be written: {error.strerror or error}",
+                hint=HINT,
+                refusal=Refusal.DISK,
             ) from error
         return path
 
@@ -554,7 +556,6 @@ class Snapshots(Struct):
         return (await self.git(*words, stdin=self.input(()))).stdout.strip()
 
     async def _list(self, tree: str) -> None:
-        """Learn the files of the tree that the index has now."""
         if tree == self._listed:
             return
         listed = self.folder / "listed"
@@ -573,7 +574,6 @@ class Snapshots(Struct):
         return [path for path in missing if _is_own_file(self.root, path)]
 
     def _note(self, tree: str, unseen: set[str], modes: Mapping[str, int]) -> Snapshot:
-        """Add to a tree what git does not know of the files."""
         also = {
             path
             for path in self._asked
@@ -603,7 +603,6 @@ class Snapshots(Struct):
         )
 
     def _modes(self, files: Mapping[str, str]) -> dict[str, int]:
-        """Return the unusual permissions of files, which have git's modes."""
         modes, root, lstat = {}, f"{self.root}/", os.lstat
         for path, kind in files.items():
             if kind in (LINK, REPOSITORY):
@@ -636,6 +635,7 @@ class Snapshots(Struct):
             raise BadInput(
                 f"{self.index} could not be removed: {error.strerror or error}",
                 hint=HINT,
+                refusal=Refusal.DISK,
             ) from error
 
     async def remove_locks(self, prefix: str) -> None:
@@ -667,7 +667,6 @@ def names_in(listed: Path) -> Iterator[str]:
 
 
 def _prepare(folder: Path, repository: Repository | None) -> Path:
-    """Write the private settings; return the index to use."""
     remove_leftovers(folder / "info")
     contents = {
         "attributes": _ATTRIBUTES,
@@ -699,7 +698,9 @@ def _fresh_index(folder: Path) -> Path:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(
-            f"{fresh} could not be written: {error.strerror or error}", hint=HINT
+            f"{fresh} could not be written: {error.strerror or error}",
+            hint=HINT,
+            refusal=Refusal.DISK,
         ) from error
     return fresh
 
@@ -717,7 +718,9 @@ def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
                 (target / place / ".gitignore").write_bytes(content)
     except OSError as error:
         raise BadInput(
-            f"{target} could not be written: {error.strerror or error}", hint=HINT
+            f"{target} could not be written: {error.strerror or error}",
+            hint=HINT,
+            refusal=Refusal.DISK,
         ) from error
 
 
@@ -745,9 +748,6 @@ def _read_errors(stderr: str) -> _Errors:
 
 
 def _is_own_file(root: Path, path: str) -> bool:
-    """True if it is a readable file or link that is neither behind a link nor in a
-    repository within the project.
-    """
     place = root / path
     if ".." in place.parts or not place.is_relative_to(root):
         return False

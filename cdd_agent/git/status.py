@@ -21,6 +21,7 @@ from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import locate
 from cdd_agent.git.command import CONFIG, GitUnusable, NoRepository, refusal
 from cdd_agent.process.run import CommandResult
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ async def git_diff(
         if commit.isprintable() and not commit.startswith("-"):
             name = await _commit(git, commit)
         if not name:
-            raise BadInput(f"{commit!r} is not a commit of this repository")
+            raise BadInput(
+                f"{commit!r} is not a commit of this repository",
+                refusal=Refusal.GIT_UNUSABLE,
+            )
         run, which = git.show, ["--format=", "--first-parent", "-m", "--no-notes", name]
     specs = ["--", _spec(root, path)]
     names = await run(*which, *_PATCH, "--no-renames", "--name-only", "-z", *specs)
@@ -144,7 +148,6 @@ def _note_of_hidden(hidden: Mapping[str, str]) -> str:
 
 
 def _without_keys(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a diff without the changes of files whose content is secret."""
     files: list[list[str]] = [[]]
     for line in lines:
         if line.startswith("diff --git "):
@@ -219,5 +222,4 @@ async def _git(root: Path) -> LookingGit:
 
 
 def _spec(root: Path, path: str | None) -> str:
-    """Return a path as a literal pathspec; the whole project without a path."""
     return "." if path is None else f":(literal){locate(root, path)}"

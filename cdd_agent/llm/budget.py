@@ -29,6 +29,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.token_estimates import estimate_prompt, text_bytes, tokens_of
 from cdd_agent.llm.usage_check import believable_usage, believable_usd
 from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.refusals.kinds import Refusal
 
 CEILING = 8_192
 """Tokens to reserve for a reply. Models can write more (often 64,000), which would stop
@@ -195,6 +196,7 @@ class Budgeted(ModelWrapper):
                 "`budget.usd` cannot be checked, because the price of"
                 f" {model.name} is unknown",
                 hint="Set `budget.tokens` instead.",
+                refusal=Refusal.UNKNOWN_PRICE,
             )
 
     @property
@@ -220,7 +222,6 @@ class Budgeted(ModelWrapper):
             return await self._ask(call, measure)
 
     async def _ask(self, call: "_Call", on_event: OnEvent) -> Done:
-        """Make a call, and count it whatever becomes of it."""
         reported: Usage | None = None
         is_lost = True
         try:
@@ -274,14 +275,12 @@ class _Call(Struct):
 
     @property
     def worst(self) -> Usage:
-        """The most that the call can take before its reply is stopped."""
         usage = Usage(self.prompt_tokens, CEILING, estimated=True)
         if self.price is None:
             return usage
         return replace(usage, usd=self.price.highest_cost_of(usage))
 
     def usage_of(self, reported: Usage | None) -> Usage:
-        """Return the provider's counts that can be true, else the estimate."""
         if reported is None:
             return self.estimate
         usage = believable_usage(reported, self.estimate, self.request)

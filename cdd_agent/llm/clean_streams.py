@@ -114,7 +114,6 @@ def _decoded(response: httpx.Response) -> httpx.Response:
 
 
 def _as_piece(text: str) -> str:
-    """Return a piece of chat completions as litellm reads it."""
     if '"message"' not in text and '"reasoning_details"' not in text:
         return text
     document = as_dict(read_json(text))

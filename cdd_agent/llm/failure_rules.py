@@ -63,7 +63,6 @@ def explain_failure(
 
 
 def _reason(failure: Failure) -> str:
-    """Return the end of a message: what the server, the system or a page says."""
     quote = quoted(failure.words)
     if failure.page is not None:
         quote = (
@@ -81,7 +80,6 @@ def _find_proxy(address: str) -> Proxy | None:
 
 
 def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | None:
-    """Return the error if the proxy failed, and not the server behind it."""
     reason = _reason(failure)
     is_refusal = "ProxyError" in failure.kinds
     if failure.status == 407 or (is_refusal and _WRONG_PASSWORD.search(reason)):
@@ -132,8 +130,6 @@ _CONNECT_ERRORS = ("ConnectError", "ClientConnectorError")
 
 
 class _Rule(Struct, frozen=True):
-    """Failures of some classes, HTTP statuses or wordings, and their error."""
-
     error: type[ModelError]
     message: str
     hint: str
@@ -141,7 +137,6 @@ class _Rule(Struct, frozen=True):
     statuses: Collection[int] = ()
     wording: str | None = None
     only_pages: bool = False
-    """The rule is for web pages."""
     quotes: bool = True
     """The server's message is added."""
 

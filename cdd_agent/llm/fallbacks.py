@@ -117,7 +117,6 @@ class WithFallbacks(ModelWrapper):
         return self._available_models()[0]
 
     def _models_for(self, request: Request) -> list[Model]:
-        """Return the model to ask and its fallbacks whose window is large enough."""
         model, *others = self._available_models()
         size = estimate_prompt(request)
         models = [model]
@@ -127,7 +126,6 @@ class WithFallbacks(ModelWrapper):
         return models
 
     def _available_models(self) -> list[Model]:
-        """Return the models that do not rest, in their order; if all rest, all."""
         now = self._clock.seconds()
         resting = [one.model for one in self._resting if one.until > now]
         models = [self.inner, *self.others]
@@ -138,7 +136,6 @@ class WithFallbacks(ModelWrapper):
         return available or models
 
     def _report_return(self, model: Model, on_event: OnEvent) -> None:
-        """Report that a model is asked again whose rest is over."""
         last = self._asked_last
         if last is not None and innermost(last) is not innermost(model):
             on_event(Replaced(model.name, last.name, "it is available again"))

@@ -17,7 +17,6 @@ class Received(Struct, frozen=True):
     """The part of an answer that arrived."""
 
     is_reply: bool
-    """A reply has begun."""
     is_stream: bool = False
     """The answer was a stream of events, with nothing of another protocol in it."""
     beginning: str = ""

@@ -169,7 +169,6 @@ def _facts_in(row: _Row) -> KnownModel:
 
 
 def models_of(provider: str) -> list[str]:
-    """Return the model strings of a provider's models that call tools."""
     found = []
     for name, raw in _table().models.items():
         row = _row(raw)

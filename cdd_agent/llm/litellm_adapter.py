@@ -43,6 +43,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of
 from cdd_agent.llm.server_keys import key_of_server
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
+from cdd_agent.refusals.kinds import Refusal
 
 _HOSTS_OF_CLAUDE = frozenset(
     {"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"}
@@ -171,7 +172,6 @@ class LitellmModel:
         return arguments
 
     def _settings(self) -> dict[str, Any]:
-        """Return the user's options in litellm's words, which fit all providers."""
         options, known = self.options, self._known
         settings: dict[str, Any] = {}
         if options.effort:
@@ -187,9 +187,6 @@ class LitellmModel:
         return settings
 
     def _messages(self, request: Request) -> list[dict[str, Any]]:
-        """Return the messages, with the data that this model sent with its calls, or
-        with each message if its thoughts are in the text.
-        """
         messages = []
         signed_ids: dict[str, str] = {}
         for message in request.messages:
@@ -287,6 +284,7 @@ def expect_provider(name: str, api_base: str | None) -> None:
             hint="Remove `model_adapter: litellm` to call OpenAI's models"
             " directly. For another host, use `openai/responses/NAME` with"
             " its `api_base`.",
+            refusal=Refusal.NO_MODEL,
         )
     if has_provider(name):
         return
@@ -295,7 +293,9 @@ def expect_provider(name: str, api_base: str | None) -> None:
         litellm.get_llm_provider(name, api_base=api_base)
     except litellm.exceptions.BadRequestError as error:
         refusal = explain_failure(Failure.from_exception(error), name, api_base)
-        raise BadInput(refusal.message.rstrip("."), hint=refusal.hint) from error
+        raise BadInput(
+            refusal.message.rstrip("."), hint=refusal.hint, refusal=Refusal.NO_MODEL
+        ) from error
 
 
 def _takes_cache_marks(name: str) -> bool:
@@ -334,9 +334,7 @@ def _has_content(piece: dict[str, Any]) -> bool:
 
 
 def _cleaned(piece: dict[str, Any]) -> dict[str, Any]:
-    """Return a piece of litellm's as a piece of chat completions. Raises `ServerFailed`
-    if it reports a failure.
-    """
+    """Raises `ServerFailed` if it reports a failure."""
     if failure := find_failure(piece):
         raise ServerFailed(failure)
     # from litellm's table, not from the provider

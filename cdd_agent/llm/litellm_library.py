@@ -114,7 +114,6 @@ def _replace_transports() -> None:
 
 
 _last_loop: weakref.ref[asyncio.AbstractEventLoop] | None = None
-"""The event loop of the last call."""
 
 
 def forget_clients_of_other_loops(litellm: Any) -> None:

@@ -73,7 +73,6 @@ class ServerFacts:
         return models if isinstance(models, list) else None
 
     def window_of_loaded(self, models: list[Any]) -> int | None:
-        """Return the window of this model among the loaded ones."""
         for entry in map(as_dict, models):
             window = as_window(entry.get("context_length"))
             if window and self._is_named(entry.get("name"), entry.get("model")):
@@ -81,7 +80,6 @@ class ServerFacts:
         return None
 
     def _fact_about(self, path: str, fact: str) -> Any:
-        """Return a fact about this model in a list of models."""
         for entry in map(as_dict, as_list(self._ask(path).get("data"))):
             if self._is_named(entry.get("id")) and entry.get(fact):
                 return entry[fact]

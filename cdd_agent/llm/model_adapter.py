@@ -1,4 +1,4 @@
-"""Adapters of models that other packages add (docs/own-model-adapter.md)."""
+"""Adapters of models that other packages add (docs/how-to/extend.md)."""
 
 from abc import ABC, abstractmethod
 
@@ -30,7 +30,6 @@ class ModelAdapter(ABC):
     """Makes models for the model strings that it claims."""
 
     name: str
-    """The name of the adapter in messages."""
 
     @abstractmethod
     def claims(self, model: str) -> bool:

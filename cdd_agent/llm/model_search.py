@@ -180,7 +180,6 @@ def _headers(endpoint: Endpoint, key: Key) -> Mapping[str, str]:
 
 
 def _bare(name: str) -> str:
-    """Google puts the name of its collection before the names of its models."""
     return name.removeprefix("models/")
 
 

@@ -100,7 +100,6 @@ class OpenRouterList(Struct, frozen=True):
 
 
 def _facts_in(entry: dict[str, Any], facts: KnownModel) -> KnownModel:
-    """Each fact counts only if it has the right form."""
     provider = as_dict(entry.get("top_provider"))
     window = as_window(provider.get("context_length"))
     window = window or as_window(entry.get("context_length"))

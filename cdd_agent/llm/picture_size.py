@@ -28,7 +28,6 @@ def _read_png(data: bytes) -> Size | None:
 
 
 def _read_gif(data: bytes) -> Size | None:
-    """Walk through the blocks to the mark of the end, which some files lack."""
     position = 13 + _palette_bytes(data[10])
     has_image = False
     while position < len(data) and data[position] != _GIF_END:
@@ -47,7 +46,6 @@ def _read_gif(data: bytes) -> Size | None:
 
 
 def _palette_bytes(flags: int) -> int:
-    """Return the size of a table of colours."""
     if not flags & 0x80:
         return 0
     return 3 << (flags & 7) + 1

@@ -43,7 +43,6 @@ class SharedCalls(Struct, frozen=True):
     """The limits that the model calls of several runs share."""
 
     limit: Limit
-    """The limit of all runs."""
     account: Callable[[Cost], Account]
     """Opens an account for a run that has spent a cost before."""
     waits: Path

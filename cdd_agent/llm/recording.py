@@ -62,7 +62,6 @@ class RecordingModel(ModelWrapper):
         return done
 
     def _redact(self, events: list[TimedEvent]) -> list[TimedEvent]:
-        """Return the events without secrets, which can lie across two pieces."""
         redacted: list[TimedEvent] = []
         stream = self._redactor.stream()
         kind: type[TextDelta | ThoughtDelta] = TextDelta

@@ -144,9 +144,7 @@ def ends_in_a_value(text: str) -> bool:
 
 
 def _read_parameters(text: str, place: int) -> dict[str, str]:
-    """Return the values from a place to the end of the text. Raises `ValueError` if
-    anything else is there.
-    """
+    """Raises `ValueError` if anything else is there."""
     values: dict[str, str] = {}
     while parameter := _PARAMETER.match(text, place):
         end = _end_of_value(text, parameter.end())

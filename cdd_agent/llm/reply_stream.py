@@ -281,7 +281,6 @@ class ReplyStream:
         return []
 
     def _end_late(self, end: int) -> list[StreamEvent]:
-        """All text above was thought: its server has removed the mark that began it."""
         self._waiting = self._waiting[end:]
         self._state = _State.PROSE
         self.has_thoughts = True
@@ -344,7 +343,6 @@ class ReplyStream:
         return []
 
     def _read_last_fence(self, line: str) -> None:
-        """Read a line without an end as a fence, if it is one."""
         if self._state is _State.HIDDEN_BLOCK and self._fence.is_closed_by(line):
             self._waiting = ""
         elif self._state in _TEXT_STATES and _FENCE.match(line):

@@ -109,7 +109,6 @@ class ComparedRequest:
 
 
 def _is_part(part: list[str], whole: list[str]) -> bool:
-    """True if the lines of a part are in the whole, in the same order."""
     rest = map(_without_changes, whole)
     return all(line in rest for line in map(_without_changes, part))
 
@@ -133,7 +132,6 @@ def _without_changes(line: str) -> str:
 
 
 def hide_folder(redactor: Redactor, root: Path) -> Redactor:
-    """Return a redactor that also hides where the project is."""
     folders = {}
     for folder in (root, root.resolve()):
         if folder != Path(folder.anchor):

@@ -35,6 +35,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.guarded_yaml import decode, read_mapping
 from cdd_agent.values.typed_values import RuleBroken, WrongValue, read
 
@@ -63,9 +64,7 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
-_HINT = (
-    "All keys are in docs/reference/scripted-model.md. To record again, add --record."
-)
+_HINT = "All keys are in docs/reference/models.md. To record again, add --record."
 
 
 class Script(Struct, frozen=True):
@@ -85,7 +84,9 @@ def read_script(path: Path) -> Script:
         reason = f"cannot be read: {error.strerror or error}"
         if isinstance(error, FileNotFoundError):
             reason = "does not exist"
-        raise BadInput(f"{path} {reason}.", hint=hint) from error
+        raise BadInput(
+            f"{path} {reason}.", hint=hint, refusal=Refusal.NOT_YAML
+        ) from error
     faults: list[str] = []
     if _IS_LINES.match(data):
         pace, entries = 0.0, _read_lines(data)
@@ -101,7 +102,7 @@ def read_script(path: Path) -> Script:
         shown = faults[:_MAX_FAULTS]
         if len(faults) > _MAX_FAULTS:
             shown.append(f"… and {len(faults) - _MAX_FAULTS} more.")
-        raise BadInput("\n".join(shown), hint=_HINT)
+        raise BadInput("\n".join(shown), hint=_HINT, refusal=Refusal.NOT_YAML)
     return Script(tuple(replies), pace)
 
 
@@ -137,7 +138,6 @@ def _read_lines(data: bytes) -> list[tuple[int, Any]]:
 def _read_yaml(
     data: bytes, source: str, faults: list[str]
 ) -> tuple[float, list[tuple[int, Any]]]:
-    """Return the pace, and the entries and their lines."""
     content = read_mapping(decode(data, source), source, "a script")
     values = {str(key): entry.value(source) for key, entry in content.items()}
     pace = 0.0
@@ -165,16 +165,12 @@ class _ScriptKeys(_Part, frozen=True, kw_only=True):
 
 
 class _Call(_Part, frozen=True, kw_only=True):
-    """A tool call of a written reply."""
-
     name: str
     arguments: Any = {}
     """A text is played unchanged, so that a script can have broken JSON."""
 
 
 class _Failure(_Part, frozen=True, kw_only=True):
-    """The error at the end of a call."""
-
     kind: str
     message: str
     hint: str = ""
@@ -233,7 +229,7 @@ class _Entry(_Part, frozen=True, kw_only=True):
             raise RuleBroken("retry_after", "it belongs to `rate_limited` alone")
 
     def reply_at(self, line: int) -> ScriptedReply:
-        """Return the reply. Raises `ValueError`."""
+        """Raises `ValueError`."""
         error = self._make_error()
         if self.request is None:
             return ScriptedReply(

@@ -24,11 +24,14 @@ from cdd_agent.llm.request_comparison import (
 )
 from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 
 
 class NoReplyLeft(BadAnswer):
     """A script has no reply for a request. Asking again would not change that."""
+
+    refusal = Refusal.SCRIPT_ENDED
 
     is_transient = False
 
@@ -149,9 +152,7 @@ class ScriptedModel:
             self._turns.append(_Turn(reply))
 
     def _choose(self, request: Request) -> "tuple[_Turn, int]":
-        """Return the turn that fits best, and the place of its next reply. Raises
-        `NoReplyLeft`.
-        """
+        """Raises `NoReplyLeft`."""
         self.requests.append(request)
         asked = _Asked(request, self._redactor)
         # to look for missing lines takes long, and is seldom necessary
@@ -193,8 +194,6 @@ class ScriptedModel:
 
 
 class _Asked:
-    """A request, as far as it decides which reply it gets."""
-
     def __init__(self, request: Request, redactor: Redactor) -> None:
         self._request, self._redactor = request, redactor
         self._compared: ComparedRequest | None = None
@@ -264,7 +263,6 @@ class _Turn:
         return None if self.is_played else (2, 0)
 
     def rank_by_lines(self, asked: _Asked) -> tuple[int, int] | None:
-        """Return the rank of a recorded request that has more or fewer lines."""
         if self.compared is None or self.is_played:
             return None
         if not self.compared.has_more_or_fewer_lines(asked.compared):

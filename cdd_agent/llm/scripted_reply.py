@@ -67,7 +67,6 @@ class ScriptedReply(Struct, frozen=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls that arrive."""
         if self.cut is not None or self.stop is not StopReason.STOP:
             return ()
         return self.tool_calls
@@ -122,7 +121,6 @@ class ScriptedReply(Struct, frozen=True):
         return Done(self.stop, self._count_words(request), self.provider_data)
 
     def _count_words(self, request: Request) -> Usage:
-        """Count a word as a token, which gives the same numbers on every machine."""
         asked = 0
         for message in request.messages:
             asked += len(message.content.split())

@@ -10,7 +10,6 @@ _keys: dict[tuple[str, str], Key] = {}
 
 
 def keep_for_server(address: str, key: Key) -> None:
-    """Use a key for all calls to the server at an address."""
     _keys[_server_of(address)] = key
 
 

@@ -19,7 +19,6 @@ class KeySource(Struct, frozen=True):
 
     variable: str
     is_typed: bool = False
-    """The user typed the key in this session."""
 
     @property
     def in_words(self) -> str:

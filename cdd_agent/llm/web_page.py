@@ -26,5 +26,4 @@ def title_of_page(text: str) -> str | None:
 
 
 def page_text(markup: str) -> str:
-    """Return the words of a page in one line."""
     return " ".join(html.unescape(_MARKUP.sub(" ", markup)).split())

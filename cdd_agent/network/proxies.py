@@ -112,7 +112,6 @@ def _split_port(entry: str) -> tuple[str, int | None]:
 
 
 def _is_domain_of(pattern: str, host: str) -> bool:
-    """True for the domain itself and for all below it."""
     domain = pattern.removeprefix("*").removeprefix(".").rstrip(".")
     if not domain.isascii():
         try:

@@ -172,7 +172,6 @@ class _Reader(Struct):
         self.word.add(text, is_quoted=is_quoted)
 
     def _take_double(self, content: str) -> None:
-        """Take what is in double quotes: variables have their values there."""
         self._add("", is_quoted=True)
         for part in _IN_DOUBLE_QUOTES.finditer(content):
             if part["variable"]:

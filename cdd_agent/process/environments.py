@@ -31,11 +31,8 @@ _KEPT_SECONDS = 10
 
 
 class _EnvironmentTool(Struct, frozen=True):
-    """A tool that keeps the environment of a project."""
-
     name: str
     files: tuple[str, ...]
-    """Files of projects that use it."""
     questions: tuple[tuple[str, ...], ...] = ()
     """Words that print the places of environments outside the project, one a line, and
     create none.
@@ -160,7 +157,6 @@ def _with_origins(folders: Sequence[Path]) -> list[Path]:
 
 
 def _environments_elsewhere(folder: Path) -> Iterator[Path]:
-    """Yield the environments that the tools of the project know."""
     chosen = Manifests(folder).data(".pdm-python").decode("utf-8", errors="replace")
     if chosen.strip() and is_program(Path(chosen.strip())):
         yield Path(chosen.strip()).parent.parent
@@ -210,7 +206,6 @@ def _environments_of_test_tools(root: Path, folder: Path) -> Iterator[Path]:
 
 
 def _python_version(environment: Path) -> tuple[int, ...]:
-    """Return the version of an environment's Python, from the names in it."""
     for packages in environment.glob("lib/python*"):
         return tuple(int(number) for number in re.findall(r"\d+", packages.name))
     return ()

@@ -200,8 +200,6 @@ def list_hidden(names: str, root: Path, folder: Path) -> str:
 
 
 class _Listing(Struct, frozen=True):
-    """A command whose output names hidden files."""
-
     is_substituted: bool
     why: str
     listings: tuple[tuple[str, ...], ...]
@@ -252,7 +250,6 @@ class _Commands(Struct, dict=True):
         return self._find_use_of_folders(segment, arguments, earlier)
 
     def find_listings(self, segments: Sequence[Segment]) -> list[_Listing]:
-        """Return the commands whose output names hidden files."""
         found = []
         listers = (each for each in segments if each.program in _LISTERS)
         for lister in islice(listers, _MOST_LISTERS):
@@ -343,9 +340,6 @@ class _Commands(Struct, dict=True):
     def _find_use_of_contents(
         self, segment: Segment, before: tuple[str, ...], name: str, rest: Sequence[str]
     ) -> HiddenUse | None:
-        """Return the use of a command of git that shows or copies files that its words
-        do not name.
-        """
         if name in _OBJECTS_OF_GIT and not any(":" in word for word in rest):
             return HiddenUse("git", _ANY_OBJECT)
         if _prints_files(name, rest):
@@ -358,23 +352,18 @@ class _Commands(Struct, dict=True):
         return self._find_use_of_all_files() if name in _COPIES_OF_GIT else None
 
     def _find_use_of_all_files(self) -> HiddenUse | None:
-        """Return the use of a command of git that could show all files here."""
         why = self._why_of_folders([self.folder], ())
         return HiddenUse("git", why) if why else None
 
     def _use_of_listing(
         self, segment: Segment, *listings: tuple[str, ...]
     ) -> HiddenUse | None:
-        """Return the use of a command that shows the files of these listings of git."""
         if any(word.is_pattern or word.is_variable for word in segment.arguments):
             return self._find_use_of_all_files()
         commands = tuple(("git", *listing) for listing in listings)
         return HiddenUse("git", _LISTED, commands)
 
     def _objects_in(self, name: str, rest: Sequence[str]) -> Iterator[str]:
-        """Yield the words that may be an object: one that is no commit has no names of
-        files.
-        """
         if name not in ("show", "diff"):
             return
         for before, word in pairwise(("", *rest)):
@@ -395,7 +384,6 @@ class _Commands(Struct, dict=True):
         return _reason(path, why) if why else ""
 
     def _find_why(self, words: Iterable[Word]) -> str:
-        """Return the reason for the first hidden file that one of the words names."""
         return next(filter(None, map(self._why_of_word, words)), "")
 
     def _why_of_word(self, word: Word) -> str:
@@ -422,7 +410,6 @@ class _Commands(Struct, dict=True):
         return ""
 
     def _matches_of(self, word: Word) -> Iterator[str]:
-        """Yield the files that a pattern could mean."""
         try:
             patterns = [*expand(word.pattern), *expand(word.without_variables)]
         except PatternRefused:
@@ -547,7 +534,6 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def _select_read(segment: Segment) -> list[Word]:
-    """Return the arguments that may name files whose content the program reads."""
     program, arguments = segment.program, segment.arguments
     texts = [word.text for word in arguments]
     if segment.is_substituted and program in ("ls", "echo", "printf", "find", "fd"):
@@ -589,12 +575,10 @@ def _gets_no_hidden_names(arguments: list[Word], earlier: Sequence[Segment]) -> 
 
 
 def _may_become_names(word: Word) -> bool:
-    """True if a shell could make other words of it than the ones that are known."""
     return word.is_variable or (word.is_pattern and not word.text.startswith("--"))
 
 
 def _without_pattern(arguments: list[Word]) -> list[Word]:
-    """Return the arguments of a search without what is searched for."""
     if any(_PATTERN_OPTION.fullmatch(word.text) for word in arguments):
         return arguments
     for place, word in enumerate(arguments):
@@ -649,7 +633,6 @@ def _place_of_subcommand(words: Sequence[str]) -> int:
 
 
 def _prints_files(name: str, rest: Sequence[str]) -> bool:
-    """True if a command of git prints contents of files."""
     if name == "grep":
         return not _is_quiet(name, rest)
     if any(map(_PATCH_OPTION.fullmatch, rest)):

@@ -36,6 +36,7 @@ from cdd_agent.process.run import (
     shell_argv,
 )
 from cdd_agent.process.work_clock import WorkClock
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Commands
 from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
@@ -73,6 +74,8 @@ class CommandRefused(BadInput):
     the reason. `allowed` are the programs that may run, if the text is the reason.
     """
 
+    refusal = Refusal.COMMAND_REFUSED
+
     def __init__(
         self,
         message: str,
@@ -86,7 +89,6 @@ class CommandRefused(BadInput):
         self.allowed = allowed
 
     def as_result(self) -> "Refused":
-        """Return the refusal as the result of the command."""
         return Refused(
             "",
             self.message,
@@ -167,9 +169,7 @@ class Command(Struct, frozen=True):
 
 
 def split(text: str) -> Words:
-    """Split a command text into words. Raises `CommandRefused` for an empty text or an
-    open quote.
-    """
+    """Raises `CommandRefused` for an empty text or an open quote."""
     words: list[str] = []
     word: str | None = None
     operator, expands = "", False
@@ -188,9 +188,6 @@ def split(text: str) -> Words:
 
 
 def _read_pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the content of each piece of a text, and a blank at the
-    end.
-    """
     for piece in PIECE.finditer(text):
         kind = piece.lastgroup or ""
         content = piece[kind]
@@ -212,14 +209,12 @@ def _find_operator(kind: str, content: str) -> str:
 
 
 def _may_expand(kind: str, content: str) -> bool:
-    """True if a shell might change a piece."""
     if kind == "double":
         return "$" in content
     return kind == "plain" and _EXPANDED.search(content) is not None
 
 
 def _unquote(kind: str, content: str) -> str:
-    """Return the content of a piece as a program receives it."""
     if kind != "double":
         return content
     return re.sub(r'\\([$`"\\])|\\\n', lambda escaped: escaped[1] or "", content)
@@ -372,7 +367,6 @@ class CommandRunner(Struct, frozen=True):
         return self._with_hidden_files(command, for_model=for_model)
 
     def _with_hidden_files(self, command: Command, *, for_model: bool) -> Command:
-        """Return the command with the reasons why it could show hidden files."""
         words = () if command.in_shell else split(command.text).argv
         uses = [
             use
@@ -613,7 +607,6 @@ def _shown(operator: str) -> str:
 
 
 def _choose_hint(program: str) -> str:
-    """Return the hint about a program that is not on the list."""
     if _is_path(program):
         return _PATH_HINT
     if program == "cd":

@@ -130,9 +130,6 @@ def child_environment(
 
 
 def _own_environment() -> dict[str, str]:
-    """Return the environment that the user gave to this process, without the keys that
-    the user typed since.
-    """
     return {
         name: value for name, value in os.environ.items() if not is_typed_key(value)
     }
@@ -296,7 +293,6 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    """End the group, the children of its processes, and every process with the mark."""
     family: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         family = psutil.Process(process.pid).children(recursive=True)
@@ -417,7 +413,6 @@ class _Output:
                 self._loop.call_soon_threadsafe(what, *arguments)
 
     def _show_soon(self) -> None:
-        """Show the output so far, when it is time."""
         wait = self._shown_at + SHOWN_EVERY - self._loop.time()
         if wait > 0:
             self._loop.call_later(wait, self._show_soon)
@@ -475,8 +470,6 @@ class _StreamFile:
 
 
 class _PendingOutput:
-    """Output of both pipes that waits to be shown."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._begin()

@@ -166,7 +166,6 @@ class _Node(Struct):
 
 
 def _list_project(root: Path) -> tuple[list[WalkEntry], tuple[HiddenFile, ...]]:
-    """Return the entries of a project, and what is hidden from models."""
     hidden: list[HiddenFile] = []
     listed = entries(root, on_hidden=hidden.append)
     files = HiddenFiles(root)
@@ -244,7 +243,6 @@ def _tree(name: str, entries: Iterable[WalkEntry]) -> _Node:
 
 
 def _levels_that_fit(top: _Node, most: int) -> int:
-    """Count the levels below the top that fit into a number of lines."""
     levels, level, lines = 0, [top], 0
     while level and levels < _DEPTH:
         level = [inner for node in level for inner in node.inner[:_WIDTH]]

@@ -85,7 +85,6 @@ def _in_pyproject(manifests: Manifests) -> Iterator[tuple[str, str]]:
 
 
 def _names_in(value: object) -> Iterator[str]:
-    """Yield the requirements in a table, at any depth."""
     if isinstance(value, str):
         yield from _requirement(value)
     elif isinstance(value, list):
@@ -121,7 +120,6 @@ def _in_lines(text: str) -> Iterator[str]:
 
 
 def _in_code(text: str) -> Iterator[str]:
-    """Yield each string of Python code that reads as a requirement."""
     for string in _STRING.findall(text):
         yield from _requirement(string)
 

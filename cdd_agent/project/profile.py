@@ -101,9 +101,6 @@ def _add_python(manifests: Manifests, facts: Profile) -> None:
 def _python_set_up(
     manifests: Manifests, *, has_poetry: bool, builds: bool
 ) -> tuple[str, str]:
-    """Return the command that installs a project, and the prefix of commands in its
-    environment.
-    """
     if manifests.has("uv.lock"):
         return "uv sync", "uv run "
     if has_poetry or manifests.has("poetry.lock"):

@@ -83,7 +83,6 @@ def project_rules(root: Path) -> ProjectRules:
 
 
 def _folders_around(root: Path) -> Iterator[Path]:
-    """Yield the root and its parents in the repository."""
     folders = (root, *root.parents)
     for top, folder in enumerate(folders):
         if (folder / ".git").exists():
@@ -144,7 +143,6 @@ class _Reading(Struct):
         self.files[key] = file
 
     def _paths_of(self, file: Path) -> frozenset[str]:
-        """Return the paths of the file and its target in the project."""
         paths = set()
         for place in (file, file.resolve()):
             if place.is_relative_to(self.root):

@@ -30,6 +30,7 @@ from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.text import HEAD, Origin, decode_file, lines_of
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
+from cdd_agent.refusals.kinds import Refusal
 
 _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
@@ -49,6 +50,8 @@ _LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
 
 class SearchFailed(CddError):
     """A search that failed without an answer."""
+
+    refusal = Refusal.BAD_PATTERN
 
 
 def list_files(root: Path, under: str = ".", limit: int = _FILES) -> LineList:
@@ -101,7 +104,7 @@ async def grep_files(
 
 
 def _answer(pattern: str, result: CommandResult) -> LineList:
-    """Read the process's output. Raises `PatternRefused` or `SearchFailed`."""
+    """Raises `PatternRefused` or `SearchFailed`."""
     by_kind: dict[str, list[str]] = {
         kind: [] for kind in (_LINE, _WRONG, _CUT, _NOTE, _DONE)
     }
@@ -239,7 +242,7 @@ def _entries(root: Path, path: PurePosixPath) -> Iterator[WalkEntry]:
 
 
 def _expect_shown(root: Path, path: PurePosixPath) -> int:
-    """Return the mode of a path. Raises `SourceMissing` or `SourceHidden`."""
+    """Raises `SourceMissing` or `SourceHidden`."""
     mode = file_mode(root, path)
     if path.parts and (why := HiddenFiles(root).why_by_name(str(path))):
         raise SourceHidden(path, why)

@@ -33,7 +33,6 @@ class SourceFolder(NamedTuple):
     path: str
     """From the project's root; empty for the root."""
     files: frozenset[str]
-    """The names of its files."""
 
 
 def source_folders(

@@ -61,9 +61,6 @@ class TestFile(Struct, frozen=True):
         return ""
 
     def _is_named_after(self, root: Path, path: PurePosixPath) -> bool:
-        """True if the file is of the same language and part of the project, and the
-        test imports no other file of that name.
-        """
         subject = tested_name(self.path)
         if subject is None or _subject_name(path) != subject:
             return False
@@ -107,7 +104,6 @@ def _subject_name(path: PurePosixPath) -> str:
 
 
 def _imported_files(test: PurePosixPath, text: str) -> Iterator[PurePosixPath]:
-    """Yield the files that could hold the imported modules."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -28,7 +28,6 @@ CONVENTIONS = (
 
 
 def _any_blank() -> str:
-    """Return a pattern for blanks, also on lines that a formatter broke."""
     patterns = []
     for blank in (DESCRIPTION, *COMMANDS.values(), FOLDER, *CONVENTIONS):
         words = map(re.escape, blank.split())

@@ -92,7 +92,6 @@ class Session(Struct, eq=False, dict=True):
     """
     find_servers: FindServers
     open_desk: Callable[[Ticket], PlanDesk]
-    """Opens the desk on which a ticket's plan is read and written."""
     open_code: Callable[[], CodeFinder]
     """Finds code; created when it is first needed."""
     make_tree: Callable[[Ticket], Awaitable[Ticket]]
@@ -114,7 +113,6 @@ class Session(Struct, eq=False, dict=True):
     approval: ApprovalMode = field(default_factory=ApprovalMode)
     """The approval mode, at first the one of the settings."""
     last_prompt: PromptMade | None = None
-    """The last prompt."""
     agent: Agent | None = None
     offers: tuple[OfferedModel, ...] = ()
     """The models of this computer's servers, from the last search."""
@@ -424,7 +422,6 @@ class Session(Struct, eq=False, dict=True):
                 self._completed = Completed(agent.ticket_slug, agent.name)
 
     def note_created(self, ticket: Ticket) -> None:
-        """A ticket was created in this session."""
         self._note_work(ticket)
         self._completed = Completed(ticket.slug)
 

@@ -131,8 +131,6 @@ def _read_chat_line(session: SessionInChat, line: str) -> Meaning:
 
 
 def _answer(session: SessionInChat, notice: Notice, reason: str) -> Meaning:
-    """Return the meaning of a line that only shows a notice."""
-
     async def show_notice() -> None:
         session.emit(notice)
 
@@ -156,7 +154,6 @@ async def _send_to_closed_run(session: SessionInChat, slug: str, line: RunLine) 
 
 
 async def _report_progress(session: SessionInChat, slug: str, line: RunLine) -> None:
-    """Show that all steps of a closed run are over, or how to open it."""
     try:
         ticket = in_its_tree(session.project.tickets.find_slug(slug))
         status = await asyncio.to_thread(read_run_status, ticket)

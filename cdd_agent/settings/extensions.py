@@ -2,11 +2,15 @@
 named; the others work on.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
@@ -24,7 +28,6 @@ class Extensions:
         self.waiting: list[str] = []
         """The names of the extensions that are not loaded yet."""
         self.loading = ""
-        """The name of the extension that is being loaded."""
         self.seconds: dict[str, float] = {}
         """How long each extension took to load."""
 
@@ -33,7 +36,9 @@ class Extensions:
         return tuple(self.load_each(make))
 
     def load_each(self, make: Callable[[str, object], _Value]) -> Iterator[_Value]:
-        """Yield each extension as soon as it is loaded."""
+        # late: the first screen has no extensions
+        from importlib.metadata import entry_points  # noqa: PLC0415
+
         points = list(entry_points(group=self._group))
         self.waiting = [_full_name(entry_point) for entry_point in points]
         for entry_point in points:

@@ -9,6 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config, Models, ModelSettings, Role, with_values
 from cdd_agent.settings.models import with_settings
 from cdd_agent.settings.reading import check_settings
@@ -52,12 +53,10 @@ def only_model(config: Config, model: str, api_base: str | None) -> Config:
 
 
 def without_own_model(config: Config, role: Role) -> Config:
-    """Let a role ask the model of all roles."""
     return _with_role(config, role, ModelSettings())
 
 
 def _with_role(config: Config, role: Role, choice: ModelSettings) -> Config:
-    """Change the model of a role, but not how it answers."""
     before: ModelSettings = getattr(config.models, role)
     options = {name: getattr(before, name) for name in _ANSWER_OPTIONS}
     return with_values(config, {"models": {role: replace(choice, **options)}})
@@ -93,6 +92,7 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
             f"{source} is not in block style (`key: value` lines), so it was not"
             " changed",
             hint=f"Add these lines yourself:\n{lines}",
+            refusal=Refusal.SETTINGS_INVALID,
         )
     return changed
 
@@ -129,6 +129,7 @@ def without_setting(text: str, source: str, name: str) -> str:
             f"{source} is not in block style (`key: value` lines), so it was not"
             " changed",
             hint=f"Remove `{name}` from line {span.start + 1} yourself.",
+            refusal=Refusal.SETTINGS_INVALID,
         )
     return changed
 
@@ -160,7 +161,6 @@ def _last_line(node: Any) -> int:
 
 
 def as_lines(settings: Mapping[str, object]) -> str:
-    """Return settings as a file has them, one a line."""
     return "\n".join(f"{name}: {_as_yaml(value)}" for name, value in settings.items())
 
 
@@ -174,7 +174,6 @@ def _read_values(text: str, source: str) -> dict[object, object]:
 
 
 def _is_block(entry: YamlEntry | None) -> bool:
-    """True for a section with one key a line."""
     node: Any = entry.node if entry and entry.is_mapping else None
     return node is not None and not node.flow_style
 
@@ -182,7 +181,6 @@ def _is_block(entry: YamlEntry | None) -> bool:
 def _set_in_section(
     text: str, source: str, section: str, name: str, value: object
 ) -> str:
-    """A new key becomes the first one."""
     entry = _read_entries(text, source)[section]
     old = entry.entries(source).get(name)
     if old:
@@ -207,7 +205,6 @@ def _set_line(text: str, source: str, name: str, value: object) -> str:
 
 
 def _replace_value(text: str, node: Any, value: object) -> str:
-    """Replace a value that is on one line."""
     start, end = node.start_mark, node.end_mark
     if start.line != end.line:
         return text

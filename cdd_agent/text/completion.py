@@ -27,11 +27,9 @@ class Completion(NamedTuple):
     line: str
     """The whole completed line."""
     shown: str
-    """The completed word."""
     help: str = ""
     kind: CompletionKind = CompletionKind.WORD
     group: str = ""
-    """The group of a command."""
 
     @property
     def is_command(self) -> bool:
@@ -118,9 +116,6 @@ def _has_typo(typed: str, name: str) -> bool:
 
 
 def _differs_once(one: str, other: str) -> bool:
-    """True if one edit turns a text into the other: a letter added, removed or
-    replaced, or two neighbours swapped.
-    """
     if one == other or abs(len(one) - len(other)) > 1:
         return False
     same = 0

@@ -117,7 +117,6 @@ def _whole_pattern(shape: _Shape) -> str:
 
 
 def _partial_pattern(shape: _Shape) -> str:
-    """Match the end of a text that may become the shape."""
     pattern = ""
     for run in reversed(shape):
         part = f"{run.characters}{{0,{run.most}}}"
@@ -315,7 +314,6 @@ class StreamRedactor:
 
 
 def _can_be_secret(value: str) -> bool:
-    """False for values that are in many texts."""
     is_word = (
         value.isalpha()
         and len(value) <= _MAX_WORD_LENGTH

@@ -114,9 +114,7 @@ class CheckText(Struct, frozen=True):
 
     commands: tuple[str, ...] = ()
     is_none: bool = False
-    """True if the text says that there is no check."""
     has_prose: bool = False
-    """True if the text has words that are no command."""
     problem: str = ""
     """Why the text cannot be read, as the end of a sentence that begins with it."""
 
@@ -296,12 +294,10 @@ def _reads_as_sentence(words: Sequence[str]) -> bool:
 
 
 def _split_words(text: str) -> list[str]:
-    """Return the words of a command; a quoted text is a part of its word."""
     return re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"]|['\"])+", text)
 
 
 def _is_filling(words: str) -> bool:
-    """True for words that introduce or join commands, such as "run" and "then"."""
     patterns = (_RUN, _JOIN, _AFTER)
     return any(pattern.fullmatch(words) for pattern in patterns)
 

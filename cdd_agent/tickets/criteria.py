@@ -171,7 +171,6 @@ def _find_place(words: str, keys: Sequence[str]) -> int | None:
 
 
 def _without(label: re.Pattern[str], text: str) -> str:
-    """Return a text without the label with which it begins."""
     match = label.match(text)
     return text[match.end() :] if match else text
 

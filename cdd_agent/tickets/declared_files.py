@@ -157,7 +157,6 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
 
     @property
     def names_all(self) -> bool:
-        """True if the step names files, and each of them one by one."""
         return bool(self.files) and all(file.glob is None for file in self.files)
 
     @property
@@ -176,7 +175,6 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
         )
 
     def overlaps(self, other: "DeclaredFiles") -> bool:
-        """True if both may declare the same file."""
         return any(
             mine.overlaps(theirs) for mine in self.files for theirs in other.files
         )
@@ -326,7 +324,6 @@ def _make_glob(root: Path, path: str, *, is_folder: bool) -> Glob | None:
 
 
 def _exactly(path: str) -> str:
-    """Return the pattern that only this path matches."""
     for sign in "[?*":
         path = path.replace(sign, f"[{sign}]")
     return path

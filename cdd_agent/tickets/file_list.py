@@ -26,7 +26,6 @@ class FileList(Struct):
     """The note that the label gives all files, such as `new`."""
     files: list[AffectedFile] = field(default_factory=list)
     note_indent: int = _NO_NOTES
-    """From this indent on, an item is the note of the file above it."""
     groups: list[tuple[int, str]] = field(default_factory=list)
     """The open groups, such as "Create:", with the indents of their items."""
 
@@ -87,6 +86,5 @@ def _read_fence(piece: Piece) -> ListedFiles:
 
 
 def _is_file_item(piece: Piece) -> bool:
-    """True if an item begins with a path."""
     path = leading_code(piece.text)
     return piece.kind is PieceKind.ITEM and is_file_of_project(path)

@@ -124,15 +124,12 @@ def is_file_of_project(text: str) -> bool:
 
 
 class _Name(Struct, frozen=True):
-    """A path in a text, and its position there with its marks."""
-
     start: int
     end: int
     path: str
 
 
 def _find_names(text: str) -> list[_Name]:
-    """Return the paths in code spans and links, from left to right."""
     spans = code_spans(text)
     names = []
     links = []
@@ -159,7 +156,6 @@ def _link_path(text: str, target: str) -> str:
 
 
 def _split_list(text: str, names: Sequence[_Name]) -> list[str]:
-    """Split a list at its commas and "and"s outside of names and brackets."""
     words = text
     for name in names:
         length = name.end - name.start - 1

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.writable_text import UNWRITABLE
 
 _MAX_NESTING = 100
@@ -72,7 +73,6 @@ class Line(Struct, frozen=True):
 
     @property
     def item(self) -> ListItem | None:
-        """The list item that begins in this line."""
         match = _ITEM.match(self.text)
         if match is None or self.is_code or self.is_rule:
             return None
@@ -107,7 +107,8 @@ def parse_markdown(text: str) -> Document:
     for index, token in enumerate(tokens):
         if token.level >= _MAX_NESTING - 2:
             raise BadInput(
-                "The Markdown has lists or quotes nested too deeply to be read."
+                "The Markdown has lists or quotes nested too deeply to be read.",
+                refusal=Refusal.PLAN_INVALID,
             )
         if token.map is None:
             continue
@@ -235,7 +236,6 @@ def leading_code(line: str) -> str:
 
 
 def code_spans(line: str) -> list[CodeSpan]:
-    """Return the code spans of a line, from left to right."""
     spans = []
     for match in _CODE_SPAN.finditer(line):
         text = match[2]

@@ -58,9 +58,6 @@ def remark_on(outcome: StepOutcome, evidence: Evidence | None = None) -> str:
 
 
 def _failed_before(outcome: StepOutcome, evidence: Evidence | None) -> bool:
-    """True if no test failed, and the check ended with the exit code of an old problem
-    such as a coverage threshold.
-    """
     is_old = outcome is StepOutcome.OLD_FAILURES
     return is_old and evidence is not None and not evidence.failed
 

@@ -14,6 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import astuple, force_setattr, replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.criteria import CriterionRef, normal_refs
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
@@ -112,7 +113,6 @@ class AffectedFile(Struct, frozen=True):
 
 
 def _plain_note(note: str) -> str:
-    """Return a note as it can be written in brackets behind a path."""
     note = one_line(note)
     depth = 0
     for sign in note:
@@ -185,7 +185,6 @@ class PlanStep(Struct, frozen=True):
     none.
     """
     missing_dependencies: tuple[str, ...] = ()
-    """The labels among its dependencies that no step of the plan has."""
     line: int = 0
     """Line of its heading in plan.md, from 1; 0 if it was not read from a file. The
     last field; not compared.
@@ -218,7 +217,6 @@ class PlanStep(Struct, frozen=True):
 
     @property
     def has_no_check(self) -> bool:
-        """True if the plan says that nothing checks the step."""
         return self.checks == ()
 
     @property
@@ -327,6 +325,8 @@ class PlanInvalid(BadInput):
     """A plan that cannot run. The message has a line `plan.md:LINE: reason` for each
     problem.
     """
+
+    refusal = Refusal.PLAN_INVALID
 
 
 class NoSuchStep(BadInput):
@@ -506,7 +506,6 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
             ordered[ready.number] = ready
 
     def _identity_errors(self) -> list[Problem]:
-        """Return the problems of labels and ids."""
         errors = []
         if not self.steps:
             text = (
@@ -531,7 +530,6 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return errors
 
     def _reference_errors(self) -> list[Problem]:
-        """Return the problems of steps that refer to other steps."""
         labels = {step.label.casefold() for step in self.steps}
         errors = []
         for step in self.steps:

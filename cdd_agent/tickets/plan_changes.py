@@ -47,7 +47,6 @@ class FixedSteps(Struct, frozen=True):
     another one.
     """
     used_ids: frozenset[str] = frozenset()
-    """Ids that a step has or had."""
     is_begun: bool = False
     """True if a step was begun, so that its number identifies it in the record of the
     run.
@@ -155,7 +154,6 @@ def _change_steps(
 
 
 def _following_label(draft: ChangedStep, labels: Mapping[int, str]) -> str | None:
-    """Return the label of the step that a new one follows, "" for before all steps."""
     if draft.after is None:
         return None
     return labels.get(draft.after, str(draft.after)) if draft.after else ""
@@ -190,7 +188,6 @@ def replace_plan(
 
 
 def _notes_without_errors(notes: str) -> str:
-    """Return the notes without the sections that are errors in every plan."""
     if not _has_errors(notes):
         return notes
     sections = re.split(r"\n\n(?=#{1,6} )", notes)
@@ -284,7 +281,6 @@ def _labels_by_number(plan: ImplementationPlan) -> dict[int, str]:
 
 
 def _refer_by_labels(step: PlanStep, labels: Mapping[int, str]) -> PlanStep:
-    """Return the step with labels for its dependencies, which the plan resolves."""
     needed = [labels.get(number, str(number)) for number in step.dependencies]
     return replace(
         step,

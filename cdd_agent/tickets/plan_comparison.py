@@ -67,7 +67,6 @@ class StepChange(Struct, frozen=True):
     """The label in the new version; in the old one if the step was removed."""
     title: str
     fields: tuple[FieldChange, ...] = ()
-    """For a new step, its fields with their values."""
     follows: str | None = None
     """For a new or moved step, the label of the step before it; empty for the first
     step. None for other steps.
@@ -162,7 +161,6 @@ def compare_plans(
 def _label_mapping(
     before: ImplementationPlan, after: ImplementationPlan, numbers: Mapping[int, int]
 ) -> dict[str, str]:
-    """Return the new label of each old one."""
     labels = {}
     for step in before.steps:
         if step.number in numbers:
@@ -173,7 +171,6 @@ def _label_mapping(
 def _find_moved(
     before: ImplementationPlan, after: ImplementationPlan, numbers: Mapping[int, int]
 ) -> set[int]:
-    """Return the new numbers of the fewest steps whose move explains the new order."""
     old_places = {}
     for place, step in enumerate(before.steps):
         if step.number in numbers:
@@ -184,7 +181,6 @@ def _find_moved(
 
 
 def _longest_rising(values: Sequence[int]) -> set[int]:
-    """Return a longest rising subsequence of different values."""
     last_values: list[int] = []
     previous: dict[int, int | None] = {}
     for value in values:
@@ -200,7 +196,6 @@ def _longest_rising(values: Sequence[int]) -> set[int]:
 
 
 def _fields_of_new(step: PlanStep, plan: ImplementationPlan) -> tuple[FieldChange, ...]:
-    """Return the fields of a new step that say what it does."""
     fields = {
         "files": [describe_file(file) for file in step.files_affected],
         "check": describe_checks(step),
@@ -310,7 +305,6 @@ def _edits_of_list(old: Sequence[str], new: Sequence[str]) -> tuple[ValueEdit, .
 
 
 def _describe_files(files: Sequence[AffectedFile]) -> dict[str, str]:
-    """Return the places and notes of each file, which a step can name several times."""
     descriptions: dict[str, str] = {}
     for file in files:
         text = describe_file(file)
@@ -323,7 +317,6 @@ def _describe_files(files: Sequence[AffectedFile]) -> dict[str, str]:
 def _edits_of_files(
     old: Sequence[AffectedFile], new: Sequence[AffectedFile]
 ) -> tuple[ValueEdit, ...]:
-    """Return the added and the removed files, and those with another note."""
     old_notes = _describe_files(old)
     new_notes = _describe_files(new)
     edits = []
@@ -339,7 +332,6 @@ def _edits_of_files(
 
 
 def _edits_of_words(old: str, new: str) -> tuple[ValueEdit, ...]:
-    """Return the passages that differ, or one edit if little is the same."""
     old_words = _WORD.findall(old)
     new_words = _WORD.findall(new)
     if old_words == new_words:

@@ -114,7 +114,6 @@ class PlanHeading(Struct, frozen=True):
 
     @property
     def is_struck(self) -> bool:
-        """True if the heading is a step that is struck out."""
         match = _STEP.fullmatch(self.plain_text)
         if match is None:
             return False

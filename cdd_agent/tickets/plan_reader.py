@@ -61,7 +61,6 @@ class ParsedStep(Struct):
 
     step: PlanStep
     depth: int
-    """Depth of its heading."""
     written: range
     """From its heading to the last line that is neither blank nor a thematic break."""
     section: range
@@ -180,7 +179,6 @@ class _Section(Struct):
 
     @property
     def parts(self) -> list[tuple[PlanHeading, range]]:
-        """Its heading and those in its body, each with the lines down to the next."""
         if self.heading is None:
             return []
         headings = [self.heading, *self.inner_headings]
@@ -364,7 +362,6 @@ class _PlanReader(Struct):
             self.plan.risk_lines = self.document.without_separators(section.body)
 
     def _read_step(self, section: _Section, labels: Sequence[str]) -> dict[int, str]:
-        """Add the step, and return its labels without a field."""
         assert section.step
         plan = self.plan
         text = read_step(
@@ -425,7 +422,6 @@ class _PlanReader(Struct):
     # Findings
 
     def _find_stray_checks(self, section: _Section) -> None:
-        """Report checks that belong to no step and that no step has."""
         known: set[str] = set()
         for parsed in self.plan.steps:
             known.update(parsed.step.checks or ())
@@ -532,7 +528,6 @@ class _PlanReader(Struct):
     def _find_step_lines(
         self, sections: Sequence[_Section], labels: Sequence[str]
     ) -> None:
-        """Report lines of text that seem to begin a step without a heading."""
         for section in sections:
             for number in section.body:
                 line = self.document.lines[number]
@@ -567,7 +562,6 @@ class _PlanReader(Struct):
                 )
 
     def _report_unknown_labels(self, unknown: dict[int, str]) -> None:
-        """Report all unknown labels in one warning."""
         if not unknown:
             return
         names = list(dict.fromkeys(unknown.values()))
@@ -622,7 +616,6 @@ class _PlanReader(Struct):
 def _is_new_step(
     step: StepHeading, text: str, section: _Section, labels: Sequence[str]
 ) -> bool:
-    """True if a line of a section begins a step that no heading begins."""
     if not labels:
         return True
     is_next = section.step is not None and step.continues(section.step)
@@ -631,7 +624,6 @@ def _is_new_step(
 
 
 def _contains_steps(sections: Sequence[_Section], position: int) -> bool:
-    """True if steps follow a section's heading before the next heading of its depth."""
     depth = sections[position].depth
     for section in sections[position + 1 :]:
         if section.depth <= depth:
@@ -642,9 +634,6 @@ def _contains_steps(sections: Sequence[_Section], position: int) -> bool:
 
 
 def _read_risks(lines: Sequence[Line]) -> list[str]:
-    """Return each list item with its continuation lines, and each paragraph outside the
-    list.
-    """
     risks: list[list[Line]] = [[]]
     list_indent = 0
     text_column = 0
@@ -673,5 +662,4 @@ def _starts_paragraph(line: Line, *, is_after_blank: bool) -> bool:
 
 
 def _without_ticks(value: str) -> str:
-    """Return the code span with which a value begins, else the whole value."""
     return leading_code(value) or value

@@ -14,7 +14,6 @@ from cdd_agent.tickets.plan_reader import ParsedPlan, parse_plan
 
 
 def write_plan(plan: ImplementationPlan) -> str:
-    """Return the plan as plan.md."""
     title = "# Implementation Plan"
     if plan.ticket_title:
         title += f": {plan.ticket_title}"
@@ -47,7 +46,6 @@ _PLAIN_WORDS = re.compile(
 
 
 def step_labels(plan: ImplementationPlan) -> dict[int, str]:
-    """Return the labels of a plan's steps by their numbers."""
     labels: dict[int, str] = {}
     for step in plan.steps:
         labels.setdefault(step.number, step.label)
@@ -77,7 +75,6 @@ def step_block(step: PlanStep, labels: Mapping[int, str], depth: int = 3) -> str
 
 
 def _step_fields(step: PlanStep, labels: Mapping[int, str]) -> list[str]:
-    """Return the lines of the fields, without the description and the files."""
     needed = [labels.get(number, str(number)) for number in step.dependencies]
     dependencies = ", ".join([*needed, *step.missing_dependencies])
     fields = [
@@ -141,9 +138,6 @@ def _heading(line: str) -> str:
 
 
 def _notes_block(text: str) -> str:
-    """Return the other sections of a plan: unchanged if they read back, else below the
-    heading "Notes".
-    """
     page = "### Step 1\n\n## Risks & Considerations\n\n- r\n\n{}\n"
 
     def reads_back(read: ParsedPlan) -> bool:
@@ -159,10 +153,6 @@ def _notes_block(text: str) -> str:
 
 
 def _long_description(text: str) -> str:
-    """Return a description of several lines: next to the label if it begins like a
-    sentence, else below the label.
-    """
-
     def reads_back(read: ParsedPlan) -> bool:
         step = read.steps[0].step
         return (

@@ -53,7 +53,6 @@ class RunOutcome(Struct, frozen=True):
 
 
 def accepts(require: Require | None, outcome: StepOutcome) -> bool:
-    """True if the rule of a run accepts a step with this outcome."""
     return require is None or outcome in _ACCEPTED[require]
 
 

@@ -267,7 +267,6 @@ def _begun(
     *,
     is_for_all: bool,
 ) -> ExecutionState:
-    """Return the state with what a step serves, and the spec with which it begins."""
     digests = criteria_digests(tuple(criteria))
     if digests not in state.criteria:
         state = replace(state, criteria=(*state.criteria, digests))
@@ -336,7 +335,6 @@ def _find_replaced(
 
 
 def _was_over(state: ExecutionState) -> bool:
-    """True if all steps are over, or were before the plan got more."""
     return state.status is RunStatus.COMPLETED or state.done_plan is not None
 
 
@@ -347,13 +345,11 @@ def _will_serve_all(plan: ImplementationPlan, state: ExecutionState) -> bool:
 
 
 def _begun_digests(state: ExecutionState) -> dict[str, None]:
-    """Return the words with which steps began, in the order of the steps."""
     entries = state.step_executions.values()
     return _join_digests(state, filter(_has_begun, entries))
 
 
 def _digests_for_all(state: ExecutionState) -> dict[str, None]:
-    """Return the words with which steps began that were for all criteria."""
     entries = state.step_executions.values()
     for_all = [entry for entry in entries if entry.is_for_all and _has_begun(entry)]
     return _join_digests(state, for_all)
@@ -368,7 +364,6 @@ def _verified_digests(state: ExecutionState) -> dict[str, None]:
 def _join_digests(
     state: ExecutionState, entries: Iterable[StepExecution]
 ) -> dict[str, None]:
-    """Return the digests of all words that steps were for when they began, in order."""
     digests: dict[str, None] = {}
     for entry in entries:
         if entry.is_for_all and entry.spec_version is not None:

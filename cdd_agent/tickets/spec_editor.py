@@ -15,6 +15,7 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.line_edits import LineEdit, apply_edits
 from cdd_agent.tickets.spec import FIELDS, TicketSpec, criterion_text, dump_yaml
 from cdd_agent.values.guarded_yaml import YamlEntry, compose_exactly, read_mapping
@@ -26,6 +27,8 @@ class SpecNotWritable(BadInput):
     """A spec.yaml that cannot be changed without damage to the rest of it. The file is
     unchanged.
     """
+
+    refusal = Refusal.SPEC_UNUSABLE
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(
@@ -148,9 +151,6 @@ class SpecText(Struct, frozen=True):
         return Counter(comment.text.strip() for comment in self.comments)
 
     def _line_for_new_key(self, name: str) -> int:
-        """Return the line after the preceding key and its indented comments, or the
-        line of the first key.
-        """
         preceding = [
             known for known in FIELDS[: FIELDS.index(name)] if known in self.places
         ]
@@ -241,7 +241,6 @@ def _is_block(node: yaml.Node) -> bool:
 
 
 def _last_line(node: yaml.Node, text: str) -> int:
-    """Return the last line of a node that has content."""
     if _is_block(node):
         content = text[node.start_mark.index : node.end_mark.index].rstrip()
         return node.start_mark.line + len(content.splitlines()) - 1

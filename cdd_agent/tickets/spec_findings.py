@@ -41,13 +41,10 @@ _TIGHT_ITEM_LINE = re.compile(r"-[^\s-]")
 
 
 class _Place(Struct, frozen=True):
-    """The place of a value in the spec."""
-
     is_prose: bool
     is_type: bool = False
     takes_one_text: bool = False
     is_item: bool = False
-    """The value is an item of a list."""
     is_known: bool = True
     """The value belongs to a key that specs have."""
     margin: int = 0
@@ -69,8 +66,6 @@ def find_spec_problems(text: str) -> tuple[Problem, ...]:
 
 
 class _SpecReader:
-    """Reads the nodes of a spec and collects findings."""
-
     def __init__(self, text: str, node: yaml.MappingNode, findings: Findings) -> None:
         self._text = text
         self._findings = findings
@@ -93,7 +88,6 @@ class _SpecReader:
     def _warn(
         self, kind: str, node: yaml.Node, text: str, *, line: int | None = None
     ) -> None:
-        """Add a finding, in the line in which a node begins if there is no other."""
         if line is None:
             line = node.start_mark.line
         self._findings.warn(kind, line, text)
@@ -111,7 +105,6 @@ class _SpecReader:
             self._warn("unknown_key", key, text)
 
     def _check_level(self, key: yaml.Node, value: yaml.Node) -> None:
-        """Find the fields of a spec, or of several ones, below another key."""
         name = _shorten(str(key.value))
         if name != "ticket" and "title" in _field_names(value):
             self._warn(
@@ -186,7 +179,6 @@ class _SpecReader:
         return self._text[node.start_mark.index : node.end_mark.index].strip()
 
     def _check_property(self, node: yaml.Node) -> None:
-        """Find an anchor that no alias uses, and a tag that is not YAML's."""
         written = self._slice(node)
         name = _PROPERTY.match(written)
         if name is None:
@@ -206,7 +198,6 @@ class _SpecReader:
             )
 
     def _check_comment(self, node: yaml.ScalarNode, place: _Place) -> None:
-        """Find a comment that may be text of a value, after it or in the line below."""
         is_text = place.is_known or node.tag in (_TEXT, _NULL)
         if place.is_type or not is_text:
             return
@@ -236,14 +227,12 @@ class _SpecReader:
         return "" if is_column and not _TIGHT.match(words) else words
 
     def _comment_below(self, node: yaml.ScalarNode, place: _Place) -> str:
-        """Return a comment in the next line that begins as text of the value would."""
         comment = _COMMENT_BELOW.match(self._text, node.end_mark.index)
         if comment is None or not node.value or len(comment[1]) < place.margin:
             return ""
         return comment[2].rstrip() if _TIGHT.match(comment[2]) else ""
 
     def _check_joined_lines(self, node: yaml.ScalarNode, place: _Place) -> None:
-        """Find lines that look like items of a list and are read as one text."""
         lines = [line.strip() for line in split_lines(self._slice(node))]
         if len(lines) < 2:
             return
@@ -277,7 +266,6 @@ class _SpecReader:
             )
 
     def _check_open_quote(self, node: yaml.ScalarNode) -> None:
-        """Find a quote that takes the next keys in."""
         lines = split_lines(self._slice(node))
         if any(map(_KEY_LINE.match, lines[1:])):
             first, last = node.start_mark.line + 1, node.end_mark.line + 1
@@ -334,7 +322,6 @@ class _SpecReader:
 
 
 def _place_of(name: str, key: yaml.Node) -> _Place:
-    """Return the place of the value of a key at the top."""
     return _Place(
         is_prose=name in _PROSE,
         is_type=name == "type",
@@ -354,7 +341,6 @@ def _item_place(item: yaml.Node, place: _Place) -> _Place:
 
 
 def _field_names(node: yaml.Node) -> list[str]:
-    """Return the fields that a spec needs and that a mapping has."""
     if not isinstance(node, yaml.MappingNode):
         return []
     names = {_letters(str(key.value)) for key, _ in node.value}
@@ -437,7 +423,6 @@ def _is_ticket_type(value: yaml.Node) -> bool:
 
 
 def _letters(name: str) -> str:
-    """Return a name without case, signs and accents."""
     plain = unicodedata.normalize("NFKD", name).casefold()
     return "".join(letter for letter in plain if letter.isalnum())
 
@@ -451,7 +436,6 @@ def _is_misspelt(word: str, known: str) -> bool:
 
 
 def _count_slips(word: str, known: str) -> int:
-    """Return the number of letters to add, remove, change or swap."""
     before: list[int] = []
     last = list(range(len(known) + 1))
     for row, letter in enumerate(word, 1):

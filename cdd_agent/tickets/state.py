@@ -6,7 +6,6 @@ States are values; a transition returns a new one. Only the engine writes the fi
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Self
 
 from msgspec import Struct, convert, field, to_builtins
@@ -14,8 +13,8 @@ from msgspec.structs import force_setattr, replace
 
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import from_json
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import (
     Evidence,
@@ -27,7 +26,6 @@ from cdd_agent.tickets.status import (
 )
 from cdd_agent.tickets.step_matching import StepIdentity, fingerprint, match_steps
 from cdd_agent.tickets.step_tally import StepTally
-from cdd_agent.tickets.store import StateOrigin, Ticket
 from cdd_agent.version import VERSION
 
 _REQUIRED_KEYS = (
@@ -59,9 +57,13 @@ _OPTIONAL_KEYS = (
 class StateUnreadable(BadInput):
     """The file is torn, not a state, or the state of another ticket."""
 
+    refusal = Refusal.STATE_UNREADABLE
+
 
 class StateIsNewer(BadInput):
     """The file is of a newer version of the program. It is never renamed."""
+
+    refusal = Refusal.WRITTEN_BY_NEWER
 
 
 class Files(Struct, frozen=True):
@@ -115,7 +117,6 @@ class StepExecution(Struct, frozen=True):
     hidden_attempts: int = field(default=0, name="forgotten")
     """The first attempts, which the prompts of later attempts do not mention."""
     commit: str | None = None
-    """The commit of the step in the project's repository."""
     submodule_commits: dict[str, str] | None = None
     """The commits of the step in submodules, by the submodule's path. The file has the
     key only if there are any.
@@ -137,6 +138,10 @@ class StepExecution(Struct, frozen=True):
     """Number of the step in the run's record if it differs. It stays when steps are
     renumbered.
     """
+    refusal: str = ""
+    """The id of the kind of failure, as `cdd help` explains it. The file has the key
+    only if there is one.
+    """
 
     def __post_init__(self) -> None:
         # Earlier tools did not record how a step was verified.
@@ -149,7 +154,6 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def commits(self) -> tuple[str, ...]:
-        """The commits of the step, in all repositories."""
         inside = (self.submodule_commits or {}).values()
         return (self.commit, *inside) if self.commit else tuple(inside)
 
@@ -203,7 +207,6 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def remaining_attempts(self) -> range:
-        """The attempts of which something may remain."""
         return range(self.undone_attempts + 1, self.last_attempt + 1)
 
     def to_pending(self) -> "StepExecution":
@@ -400,6 +403,7 @@ class ExecutionState(Struct, frozen=True):
             self.step(number),
             status=StepStatus.COMPLETED,
             error=None,
+            refusal="",
             verification=verification,
             commit=commit,
             evidence=evidence,
@@ -415,12 +419,14 @@ class ExecutionState(Struct, frozen=True):
         files: Files = NO_FILES,
         insufficient: Verification | None = None,
         evidence: Evidence | None = None,
+        refusal: str = "",
     ) -> Self:
         """`files` are those that the failed attempt left for the user to inspect."""
         step = replace(
             self.step(number),
             status=StepStatus.FAILED,
             error=error,
+            refusal=refusal,
             insufficient=insufficient,
             evidence=evidence,
         )
@@ -561,7 +567,7 @@ class ExecutionState(Struct, frozen=True):
             for key in ("id", "serves", "spec_version", "submodule_commits"):
                 if step[key] is None:
                     del step[key]
-            for key in ("is_for_all", "open_attempt"):
+            for key in ("is_for_all", "open_attempt", "refusal"):
                 if not step[key]:
                     del step[key]
         values["status"] = self.status.value
@@ -627,7 +633,6 @@ def _expect_known_verifications(content: Mapping[str, Any], source: str) -> None
 
 
 def _entries(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of all steps in a file whose values may have any type."""
     steps: list[Any] = []
     for key in ("step_executions", "former_steps"):
         entries = content.get(key)
@@ -658,48 +663,6 @@ def _with_zone(moment: datetime | None) -> datetime:
 def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
     """Return the state of a plan that has not been run."""
     return ExecutionState(slug).with_steps(step.number for step in plan.steps)
-
-
-def read_state(ticket: Ticket) -> ExecutionState | None:
-    """Return the saved state; None if nothing has been run, also if the folder is a
-    copy of another ticket's. A state with the former name of a renamed ticket gets its
-    present one. Raises `StateUnreadable`.
-    """
-    path = ticket.state_path
-    state = read_state_file(path)
-    if state is None or state.ticket_slug == ticket.slug:
-        return state
-    origin = ticket.state_origin(state.ticket_slug)
-    if origin is StateOrigin.COPIED:
-        return None
-    if origin is StateOrigin.FOREIGN:
-        raise StateUnreadable(
-            f"{path} is the state of another ticket, {state.ticket_slug}"
-        )
-    return replace(state, ticket_slug=ticket.slug)
-
-
-def read_state_file(path: Path) -> ExecutionState | None:
-    """Return the state in a file, whichever ticket it is of; None if there is no file.
-    Raises `StateUnreadable`.
-    """
-    data = read_bytes(path)
-    return None if data is None else ExecutionState.from_json(data, str(path))
-
-
-def load_state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState | None:
-    """Return the saved state, matched with a plan; None if nothing has been run. Raises
-    `BadInput`.
-    """
-    state = read_state(ticket)
-    return match_state(state, plan) if state else None
-
-
-def save_state(state: ExecutionState, *paths: Path) -> None:
-    """Write the state to each of these files, one after the other."""
-    data = state.to_json()
-    for path in paths:
-        write_atomic(path, data)
 
 
 def match_state(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
@@ -783,7 +746,6 @@ def unproven_steps(
 
 
 def completed_steps(plan: ImplementationPlan, state: ExecutionState) -> list[PlanStep]:
-    """Return the completed steps, in the order of the plan."""
     steps = []
     for step in plan.order():
         if state.step(step.number).status is StepStatus.COMPLETED:

@@ -119,7 +119,6 @@ class StepOutcome(StrEnum):
     def from_verification(
         cls, verification: Verification | None, evidence: Evidence | None = None
     ) -> "StepOutcome":
-        """Return the outcome of a completed step."""
         if verification is None:
             return StepOutcome.UNVERIFIED
         only_excused = evidence is not None and evidence.only_excused_failed
@@ -194,7 +193,6 @@ class ChangedFiles(Struct, frozen=True):
     """
 
     step: int
-    """The last step that changed them."""
     title: str
     files: tuple[str, ...]
     label: str = ""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 
 _START_OVER = (
@@ -137,7 +138,11 @@ def _find_edited(
             if step.number == number and is_free:
                 edited[number] = step
     if ambiguous:
-        raise BadInput("\n".join([f"{_RENUMBERED}:", *ambiguous]), hint=_RESTORE)
+        raise BadInput(
+            "\n".join([f"{_RENUMBERED}:", *ambiguous]),
+            hint=_RESTORE,
+            refusal=Refusal.PLAN_CHANGED,
+        )
     return edited
 
 
@@ -147,7 +152,6 @@ def _check_replaced(
     completed: Collection[int],
     numbers: Mapping[int, int],
 ) -> None:
-    """Refuse a plan whose ids say that all completed steps were replaced."""
     if any(number in numbers for number in completed):
         return
     replaced = []
@@ -158,6 +162,7 @@ def _check_replaced(
         raise BadInput(
             f"The saved state belongs to another plan: {'; '.join(replaced)}",
             hint=_START_OVER,
+            refusal=Refusal.PLAN_CHANGED,
         )
 
 
@@ -166,15 +171,16 @@ def _check_renumbered(
     begun: Mapping[int, StepIdentity],
     completed: Collection[int],
 ) -> None:
-    """Refuse edited titles together with other numbers, and other numbers if some
-    former titles are unknown.
-    """
     changes = _describe_edits(edited, begun)
     for number in completed:
         if begun[number].title is None:
             changes.append(f"step {number} has no known title")
     if changes:
-        raise BadInput(f"{_RENUMBERED}: {'; '.join(changes)}", hint=_RESTORE)
+        raise BadInput(
+            f"{_RENUMBERED}: {'; '.join(changes)}",
+            hint=_RESTORE,
+            refusal=Refusal.PLAN_CHANGED,
+        )
 
 
 def _check_edited(
@@ -190,11 +196,13 @@ def _check_edited(
     is_same = any(begun[number].is_same(step) for number, step in edited.items())
     if edited and not has_matches and not is_same:
         raise BadInput(
-            f"The saved state belongs to another plan: {changes}", hint=_START_OVER
+            f"The saved state belongs to another plan: {changes}",
+            hint=_START_OVER,
+            refusal=Refusal.PLAN_CHANGED,
         )
     if len({begun[number].title is None for number in edited}) == 2:
         why = "Titles in plan.md have changed, and the state lacks some former titles"
-        raise BadInput(f"{why}: {changes}", hint=_RESTORE)
+        raise BadInput(f"{why}: {changes}", hint=_RESTORE, refusal=Refusal.PLAN_CHANGED)
 
 
 def _describe_edits(
@@ -239,7 +247,6 @@ def _match(
 def _match_texts(
     steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]
 ) -> dict[int, int]:
-    """Match steps with the same title and text, then steps with the same title."""
     new = {step.number: (step.title, fingerprint(step)) for step in steps}
     old = {
         number: (identity.title, identity.fingerprint)
@@ -302,7 +309,6 @@ def _add_free_numbers(
 def _is_replaced(
     step: PlanStep | None, identity: StepIdentity, *, is_begun: bool
 ) -> bool:
-    """True if another step of the plan has the number of a step without a match."""
     if step is None:
         return False
     if is_begun:

@@ -73,7 +73,6 @@ class StepSection(Struct, frozen=True):
     position: int
     """Position of the step in the plan, from 0."""
     labels: Sequence[str]
-    """The labels of all steps of the plan."""
 
 
 class StepText(Struct):
@@ -81,7 +80,6 @@ class StepText(Struct):
 
     step: PlanStep
     field_lines: set[int]
-    """The lines that are the value of a field."""
     unknown_labels: dict[int, str]
     """The names of labels without a field, by their lines."""
 
@@ -119,7 +117,6 @@ def names_files(document: Document, body: range) -> bool:
 
 
 def _is_value_of_step(label: Label) -> bool:
-    """True for a line without bold marks whose text is a check, or files of a step."""
     value = leading_code(label.value)
     if label.field is Field.VERIFY:
         return bool(value) and is_check_command(value)
@@ -140,7 +137,6 @@ def find_stray_check(
 
 
 def has_only_checks(text: str, known: Collection[str]) -> bool:
-    """True if a text has checks, all of which are known."""
     commands = read_check(text).commands
     return bool(commands) and set(commands) <= set(known)
 
@@ -160,7 +156,6 @@ def _stray_commands(piece: Piece) -> tuple[str, ...]:
 
 
 def _bare_checks(piece: Piece) -> tuple[str, ...]:
-    """Return the checks that are alone in a line, or in a line of indented code."""
     text = piece.text.lstrip("> ")
     if piece.kind is PieceKind.OTHER:
         return (text,) if text and is_check_command(text) else ()
@@ -174,8 +169,6 @@ _NO_LABEL = Label("", "", is_bold=False)
 
 
 class _Block(Struct):
-    """The lines from one label to the next."""
-
     lines: list[int]
     label: Label = _NO_LABEL
     line: int = -1
@@ -183,7 +176,6 @@ class _Block(Struct):
     """True if the label is a heading such as `#### Verify`."""
 
     def pieces(self, document: Document) -> list[Piece]:
-        """Return the text behind the label, and the pieces below that belong to it."""
         pieces = []
         value = self.label.value.strip()
         if value:
@@ -426,7 +418,6 @@ class _StepReader(Struct):
             )
 
     def _judge_checks(self, block: _Block, checks: Sequence[CheckText]) -> None:
-        """Note that the step has no check if a label says so, or has only prose."""
         if any(check.is_none for check in checks):
             self.says_no_check = True
         has_prose = any(check.has_prose for check in checks)
@@ -444,7 +435,6 @@ class _StepReader(Struct):
     def _report_words_among_checks(
         self, block: _Block, checks: Sequence[CheckText], words: Sequence[Piece]
     ) -> None:
-        """Report the items of a list of checks that name no command."""
         if block.label.is_loose_check or not words:
             return
         if not any(check.commands for check in checks):
@@ -458,7 +448,6 @@ class _StepReader(Struct):
         )
 
     def _report_checks_below(self, block: _Block, taken: set[int]) -> None:
-        """Report a check behind a paragraph that ended the list of checks."""
         remaining = [number for number in block.lines if number not in taken]
         stray = find_stray_check(self.document, remaining)
         if stray is not None:
@@ -495,9 +484,6 @@ class _StepReader(Struct):
         self._take(block, taken)
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
-        """Report a file behind a paragraph that ended the list of files, in a quote or
-        in indented code.
-        """
         below = [number for number in block.lines if number > last_line]
         for piece in split_pieces(self.document, below):
             if piece.kind is PieceKind.FENCE:
@@ -517,7 +503,6 @@ class _StepReader(Struct):
     # Pieces
 
     def _list_of(self, block: _Block) -> list[Piece]:
-        """Return the text behind a label, or the list or the line directly below it."""
         result: list[Piece] = []
         for piece in block.pieces(self.document):
             is_line_below = (
@@ -613,7 +598,6 @@ class _StepReader(Struct):
 
 
 def _is_list(value: str) -> bool:
-    """True for paths with their notes, and not for a sentence about a path."""
     words = _REMARK.sub("", _SPAN.sub("", value))
     return not words.strip(" ,;.")
 
@@ -666,7 +650,6 @@ def _read_check_piece(piece: Piece, *, has_checks: bool) -> CheckText | None:
 
 
 def _only_known_commands(check: CheckText) -> CheckText:
-    """Return the checks of a label that introduces words more often than commands."""
     commands = tuple(filter(is_check_command, check.commands))
     return CheckText(commands, has_prose=check.has_prose or not commands)
 
@@ -710,7 +693,6 @@ def _find_labels(document: Document, body: range) -> dict[int, Label]:
 
 
 def _is_sentence(label: Label) -> bool:
-    """True for "Serves: the whole team", which names no criterion."""
     is_serves = label.field is Field.SERVES and not label.is_bold
     return is_serves and not is_numbers(label.value)
 

@@ -74,7 +74,6 @@ def table_cells(row: str) -> list[str]:
 
 
 def _is_row(piece: Piece, above: Sequence[Piece]) -> bool:
-    """True for a row of a table, also of one without bars around its rows."""
     if piece.kind is PieceKind.ROW:
         return True
     if piece.kind is not PieceKind.LINE or "|" not in piece.text:
@@ -114,7 +113,6 @@ def _read_piece(document: Document, numbers: Sequence[int], *, is_apart: bool) -
 
 
 def _continues(line: Line, indent: int) -> bool:
-    """True if a line below a list item with this indent belongs to the item."""
     text = line.text.strip()
     if not text or line.is_code or line.item or line.is_rule:
         return False

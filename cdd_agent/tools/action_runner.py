@@ -136,7 +136,6 @@ class ActionRunner(Struct, frozen=True):
         return (await asyncio.to_thread(read_source, self.root, source)).as_text()
 
     async def _write(self, changes: ChangeSet, title: str) -> str:
-        """Write the permitted changes, and return the remarks about them."""
         permitted, remark = changes, ""
         if changes.changes:
             permitted, remark = await self.permit(changes)

@@ -1,5 +1,5 @@
 """Tools: functions that a model can call, described by the types of their arguments.
-See docs/tool_interface_design.md.
+See docs/reference/replies.md.
 
 The read-only tools are in `read_only.py`, those that change something or ask the user
 in `acting.py`.
@@ -94,7 +94,6 @@ class Tool(ABC, Generic[A]):
         """Carry out a call with valid arguments. May raise `CddError`."""
 
     def _list_parameters(self) -> list[str]:
-        """Return each parameter with its type, and whether it is required."""
         schema = self.parameters_schema
         parameters = []
         for name, field in schema["properties"].items():

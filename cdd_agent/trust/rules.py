@@ -95,7 +95,6 @@ class Case(Struct, frozen=True, dict=True):
 
     @cached_property
     def _own_configs(self) -> list[Config]:
-        """The user's own settings of each model."""
         configs = [self.own, *(of_role(self.own, role) for role in ROLES)]
         return configs + [with_settings(self.own, c) for c in self.own.fallbacks]
 
@@ -109,7 +108,6 @@ class Case(Struct, frozen=True, dict=True):
 
 
 def _destination(config: Config) -> tuple[str, str | None]:
-    """The provider and the address that are asked; of a script, its file."""
     model = config.model or ""
     scripted = model.startswith(_SCRIPTED)
     return model if scripted else provider_of(model), config.api_base
@@ -356,7 +354,6 @@ def _models_without_address(
 
 
 def _given_keys(values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield the keys of each single value that a settings file has."""
     for name, value in values.items():
         section = value.given if isinstance(value, ModelSettings) else value
         if isinstance(section, dict) and name not in ("body", "headers"):
@@ -366,7 +363,6 @@ def _given_keys(values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _rule(keys: tuple[str, ...]) -> NeedsTrust | str:
-    """Return the rule of a setting; one of a role has that of all models."""
     name = ".".join(keys[2:] if keys[0] == "models" else keys)
     if name == "request":
         name = "request.body"
@@ -425,7 +421,6 @@ def _as_shown(name: str, value: Any, redactor: Redactor) -> str:
 
 
 def _without_headers(value: Any, *, is_headers: bool = False) -> Any:
-    """Return a value without the texts of headers, which may be keys."""
     if isinstance(value, list | tuple):
         return [_without_headers(item) for item in value]
     if not isinstance(value, dict):

@@ -129,7 +129,6 @@ class Answering:
         self.seen_at = inf
         """The time at which the question became visible."""
         self.reason = ""
-        """The reason after a no."""
         self.typed = Typed.NOTHING
         self._sent = Sent.DRAFT
         self._words: dict[str, str] = {}

@@ -14,7 +14,7 @@ from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsLi
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import CriteriaShown
 from cdd_agent.process.signals import handle_signals
-from cdd_agent.session.open_project import TrustAnswer
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.attention import Calling
 from cdd_agent.tui.bindings import SHELL_BINDINGS
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from cdd_agent.frontend import Frontend
-    from cdd_agent.session.open_project import TrustQuestion
+    from cdd_agent.session.open_project import TrustAnswer, TrustQuestion
     from cdd_agent.session.session import Session
     from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
     from cdd_agent.tui.widgets.welcome import Welcome
@@ -97,7 +97,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         """True if the user quit to watch the demo."""
         theme = load_last_theme().name
         self.fitting_theme = theme if theme in ("dark", "light") else "dark"
-        """The theme that fits the terminal's background."""
         use_theme(self, theme)
 
     def get_driver_class(self) -> type[Driver]:
@@ -177,7 +176,10 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             return
         # without a session nothing can continue
         except Exception as error:  # noqa: BLE001
-            self.exit(CddError(self.faults.write(error)), return_code=ExitCode.FAILED)
+            self.exit(
+                CddError(self.faults.write(error), refusal=Refusal.PROCESS_FAILED),
+                return_code=ExitCode.FAILED,
+            )
             return
         self.home.session = session
         config = session.project.config
@@ -208,15 +210,9 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     async def show_trust_screen(self, question: TrustQuestion) -> TrustAnswer:
         # late: screens are imported when one is opened
-        from cdd_agent.tui.screens.trust_screen import TrustScreen  # noqa: PLC0415
+        from cdd_agent.tui.screens.trust_screen import ask_for_trust  # noqa: PLC0415
 
-        answer = asyncio.get_running_loop().create_future()
-
-        def settle(chosen: str | None) -> None:
-            answer.set_result(chosen or TrustAnswer.DEFAULTS.value)
-
-        await self.push_screen(TrustScreen(question, self.clock.now), settle)
-        return TrustAnswer(await answer)
+        return await ask_for_trust(self, question)
 
     @work(group="look")
     async def look_around(self) -> None:

@@ -15,6 +15,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events.stream import beside_the_turn
 from cdd_agent.faces.faults import FaultLog
 from cdd_agent.frontend import REST
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, TerminalKind
 from cdd_agent.tui.faults import Guarded, GuardedWidget
@@ -69,7 +70,6 @@ class ShellBase(Guarded, App[CddError]):
         """The time at which it appeared. Earlier keys are not for it."""
         self._message_count = 0
         self._restore_hint: Callable[[], object] | None = None
-        """Restores the text that a hint replaced."""
 
     def _write_to_terminal(self, sequence: str) -> None:
         """Write to the terminal, if there is one. Textual uses standard error; in a
@@ -132,7 +132,10 @@ class ShellBase(Guarded, App[CddError]):
             return
         text = self.faults.write(error)
         if self.session is None:
-            self.exit(CddError(text), return_code=ExitCode.FAILED)
+            self.exit(
+                CddError(text, refusal=Refusal.PROCESS_FAILED),
+                return_code=ExitCode.FAILED,
+            )
             return
         try:
             self.home.end_welcome()

@@ -50,7 +50,6 @@ class Asking:
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
         self.open: Answering | None = None
-        """The question that is open."""
         self._shown: Question | None = None
         """The widget that shows the question; None if the transcript shows it and any
         line answers it.

@@ -76,7 +76,6 @@ class TerminalKind(Struct, frozen=True):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> TerminalKind:
-        """Return the kind of terminal that the environment names."""
         term = environment.get("TERM", "")
         if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
             return cls(titles=True, desktop="", progress=True)
@@ -141,7 +140,6 @@ class Attention:
         self._ticket: str | None = None
         self._done = self._total = 0
         self._last: StepFinished | None = None
-        """The step that ended last in this turn."""
         self._is_at_work = self._is_asking = self._has_failed = False
         self._shown: tuple[str, str] = ("", "")
         """The title and the progress that were written last."""
@@ -259,7 +257,6 @@ class Attention:
 
     @property
     def _ended(self) -> str:
-        """The end of a turn, in a few words."""
         last = self._last
         if last is None:
             return "It is your turn"
@@ -287,7 +284,6 @@ class Attention:
             self._send(self._through(f"\x1b]777;notify;{title};{body}\x07"))
 
     def _show(self) -> None:
-        """Write the title and the progress, if they have changed."""
         settings = self._settings
         if settings is None or self._is_lent:
             return
@@ -372,7 +368,6 @@ class Calling(Struct, frozen=True):
 
 
 def _call_for(proposal: Proposal) -> str:
-    """Return the call for a user who looks at another window."""
     match proposal:
         case CommandProposed():
             return "Run a command?"

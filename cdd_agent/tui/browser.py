@@ -50,7 +50,6 @@ class BrowserDriver(WebDriver):
         self.send_message(PageAttached())
 
     def _read_packets(self) -> None:
-        """Read until the shell or the server ends."""
         assert sys.__stdin__ is not None
         stdin = sys.__stdin__.fileno()
         parser, packets = TerminalParser(), PacketReader()

@@ -153,9 +153,6 @@ def _parse(text: str, background: Color) -> Color:
 
 
 def _tint(background: Color, colour: Color, share: float) -> Color:
-    """Return the background with a share of a colour: less, if black and white text
-    would have too little contrast.
-    """
     tint = background.blend(colour, share)
     while share > 0 and _text_contrast(tint) < _TINT_CONTRAST:
         share -= 0.05

@@ -4,19 +4,19 @@ that the next shell has it if this one is killed.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import ignore_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from io import BufferedWriter
 
 
 class Drafts:
@@ -28,16 +28,15 @@ class Drafts:
         self._root = root
         self._folder = root / ".cdd" / "runs" / "drafts"
         self._file = self._folder / f"{secrets.token_hex(8)}.json"
-        self._lock: FileLock | None = None
+        self._lock: BufferedWriter | None = None
         self._saved: list[str] = []
         self._is_closed = False
 
     def save(self, lines: Sequence[str]) -> None:
-        """Replace the saved drafts."""
         is_project = (self._root / ".cdd").is_dir()
         if self._is_closed or list(lines) == self._saved or not is_project:
             return
-        with suppress(OSError, CddError, NotImplementedError):
+        with suppress(OSError, CddError):
             if self._lock is None:
                 ignore_runs(self._root)
                 self._folder.mkdir(parents=True, exist_ok=True)
@@ -72,23 +71,27 @@ class Drafts:
         self._lock = None
 
 
-def _lock_file(file: Path) -> FileLock:
-    lock = FileLock(file.with_suffix(".lock"), timeout=0)
-    lock.acquire()
+def _lock_file(file: Path) -> BufferedWriter:
+    """Lock a file of drafts. Raises `OSError` if another shell has locked it."""
+    lock = file.with_suffix(".lock").open("wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise
     return lock
 
 
-def _release(lock: FileLock) -> None:
-    lock.release()
+def _release(lock: BufferedWriter) -> None:
+    lock.close()
     with suppress(OSError):
-        Path(lock.lock_file).unlink(missing_ok=True)
+        Path(lock.name).unlink(missing_ok=True)
 
 
 def _take_over_file(file: Path) -> list[str]:
     try:
         lock = _lock_file(file)
-    # its shell still runs
-    except (Timeout, OSError, NotImplementedError):
+    except OSError:  # its shell still runs
         return []
     try:
         lines = json.loads(file.read_text(encoding="utf-8"))

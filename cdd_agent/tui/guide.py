@@ -9,7 +9,6 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from cdd_agent.commands.overview import next_command
 from cdd_agent.errors import CddError
 from cdd_agent.tickets.slugs import to_kebab
 
@@ -73,6 +72,9 @@ class Guide:
             return words
         if completed is None or session.agent is not None:
             return None
+        # late: the first screen shows sooner
+        from cdd_agent.commands.overview import next_command  # noqa: PLC0415
+
         try:
             ticket = session.project.tickets.find_slug(completed.ticket_slug)
             line = await asyncio.to_thread(next_command, ticket)
@@ -93,7 +95,6 @@ class Guide:
 
 
 def _choose_sentence(words: str) -> str:
-    """Return the first sentence that has several meaningful words."""
     sentences = _SENTENCE_END.split(words)
     for sentence in sentences:
         if len(_telling_words(sentence)) > 1:
@@ -102,7 +103,6 @@ def _choose_sentence(words: str) -> str:
 
 
 def _make_name(sentence: str) -> str:
-    """Return a name for the ticket, made of the meaningful words of a sentence."""
     words = _telling_words(sentence)
     try:
         return to_kebab(" ".join(words[:_WORDS])[:_LONGEST])
@@ -111,7 +111,6 @@ def _make_name(sentence: str) -> str:
 
 
 def _make_title(sentence: str) -> str:
-    """Return the sentence as the title of the ticket."""
     # a dash in front would make it a flag of `/new`
     title = sentence.strip(" -.:;!?。！？")
     if len(title) > _LONGEST_TITLE:

@@ -244,7 +244,6 @@ class Home(GuardedWidget, Screen[None]):
         return read_line(self.session, line)
 
     def _note_effect(self) -> None:
-        """Tell the guard what Enter does now."""
         prompt = self.prompt
         line = prompt.text
         # Before the session is open, a line is queued.
@@ -317,7 +316,6 @@ class Home(GuardedWidget, Screen[None]):
         self.activity.say_once(BETWEEN.join(parts))
 
     def _hint_of_queue(self, line: str) -> str:
-        """Return the effect of Enter on a line while a turn runs."""
         if self.session is None:
             return "Enter: send as soon as cdd has started"
         command = read_command(line, self.session)

@@ -57,7 +57,6 @@ class KeyRouting(ShellBase):
                 await self._pass_on(event)
 
     async def _pass_on(self, event: events.Key | events.Paste) -> None:
-        """Run the shell's binding of a key, or give the key to the focused widget."""
         if not _may_get_hint(event) or len(event.key) == 1:
             await super().on_event(event)
             return
@@ -67,7 +66,6 @@ class KeyRouting(ShellBase):
             self.show_no_effect(event.key)
 
     async def _run_bindings(self, event: events.Key | events.Paste) -> None:
-        """Run the binding of a key that no widget handled."""
         if not _may_get_hint(event):
             await super().on_event(event)
             return
@@ -77,7 +75,6 @@ class KeyRouting(ShellBase):
             self.show_no_effect(event.key)
 
     def _is_handled(self, event: events.Key | events.Paste) -> bool:
-        """True if the key needs no further handling."""
         if len(self.screen_stack) > 1:
             return isinstance(event, events.Key) and self._is_too_early(event)
         if isinstance(self.focused, FindInput):
@@ -110,7 +107,6 @@ class KeyRouting(ShellBase):
             self.quit_asked_at = -inf
 
     def _is_answer(self, event: events.Key | events.Paste) -> bool:
-        """True if the open question takes the key."""
         if self.asking.open is None:
             return self.asking.has_taken(event)
         before = self.visible_state()

@@ -86,9 +86,6 @@ class Leaving(ShellBase):
             self.exit(return_code=code)
 
     async def _release(self) -> None:
-        """Save the drafts, stop the turn, wait for its clean-up, and release the
-        ticket.
-        """
         self.home.prompt.keep_drafts()
         turn = self.turn
         if turn is not None:

@@ -29,7 +29,6 @@ class Recap:
         self.spent = spent
         self.questions = 0
         self.turns = 0
-        """Turns that are over."""
         self.problem = ""
         """The error that ended the last turn."""
         self.ticket = ticket

@@ -64,7 +64,6 @@ def _older_block(events: Sequence[Event]) -> Foldable:
 
 
 def _proposal_block(event: PlanProposed) -> Foldable:
-    """Return a proposed plan, folded to what was proposed."""
     parts = [proposal_heading(event), *change_lines(event), event.text]
     return text_block("\n".join(parts), "plan")
 

@@ -44,13 +44,10 @@ class Turns(ShellBase):
         self.after_turn: Callable[[], None] | None = None
         """Called after each successful turn if no line is queued."""
         self._error = ""
-        """The error that ended the turn."""
         self._succeeded = True
         """The running turn, or the last one. A queued line depends on its success."""
         self._next_turn: Meaning | None = None
-        """The meaning of the line whose turn begins."""
         self._next_line: str | None = None
-        """The line that the guide suggests after the turn."""
         self._recap = ""
         """The summary for a user who was away. It waits until no text is streaming."""
 
@@ -163,8 +160,8 @@ class Turns(ShellBase):
 
     def _show_error(self, error: CddError) -> None:
         self.show(Notice(error.message, Tone.ERROR))
-        if error.hint:
-            self.show(Notice(error.hint))
+        if error.remedy:
+            self.show(Notice(error.remedy))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """After a successful turn, send the next queued line. If the turn failed or was

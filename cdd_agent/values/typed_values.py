@@ -171,7 +171,6 @@ def suggest(name: str, allowed: Iterable[str]) -> str:
 
 
 def _parse_path(path: str) -> Place:
-    """Return the place, up to the first mapping: msgspec does not name its keys."""
     place: list[str | int] = []
     for step in _STEP.finditer(path):
         if step["name"]:

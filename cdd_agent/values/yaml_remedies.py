@@ -109,9 +109,6 @@ def quotes_advice(
 
 
 def _suspect_lines(error: yaml.MarkedYAMLError, lines: list[str]) -> list[int]:
-    """Return the numbers of the lines to change: those around the error, and the first
-    one of its value.
-    """
     numbers = []
     if error.problem_mark is not None:
         last = min(error.problem_mark.line, len(lines) - 1)
@@ -229,7 +226,6 @@ def _quote_text(lines: list[str], number: int) -> Iterator[Remedy]:
 
 
 def _add_dash(lines: list[str], number: int) -> Iterator[Remedy]:
-    """Make a line an item of the list above it."""
     item = _ITEM.match(lines[number - 1]) if number else None
     if item and not lines[number].lstrip().startswith("-"):
         line = f"{item[1]}- {lines[number].lstrip()}"
@@ -238,7 +234,6 @@ def _add_dash(lines: list[str], number: int) -> Iterator[Remedy]:
 
 
 def _indent_text(lines: list[str], number: int) -> Iterator[Remedy]:
-    """Move a line without a key below the key above it."""
     line = lines[number]
     if number and not re.match(r"\s|-\s", line) and not re.search(r":\s", line):
         yield Remedy(
@@ -248,7 +243,6 @@ def _indent_text(lines: list[str], number: int) -> Iterator[Remedy]:
 
 
 def _move_or_make_block(lines: list[str], number: int) -> Iterator[Remedy]:
-    """A line in a wrong column is a key or an item, or text of the key above it."""
     block = _make_block(lines, number)
     for moved in _move_to_column(lines, number):
         advice = moved.advice
@@ -274,7 +268,6 @@ def _make_block(lines: list[str], number: int) -> Remedy | None:
 
 
 def _move_to_column(lines: list[str], number: int) -> Iterator[Remedy]:
-    """Begin the line of a key or an item in the column of a line above it."""
     if not _KEY_OR_ITEM.match(lines[number]):
         return
     tried = {_indentation(lines[number])}
@@ -289,7 +282,6 @@ def _move_to_column(lines: list[str], number: int) -> Iterator[Remedy]:
 
 
 def _leave_out(lines: list[str], number: int) -> Iterator[Remedy]:
-    """Leave out a line that does not begin with a key."""
     line = lines[number]
     if not line.startswith((" ", "#")) and line.strip():
         advice = (
@@ -321,7 +313,6 @@ _REPAIRS = (
 
 
 def _split_end(line: str) -> tuple[str, str]:
-    """Return a line without the spaces and line breaks at its end, and these."""
     written = line.rstrip()
     return written, line[len(written) :]
 

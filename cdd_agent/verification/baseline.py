@@ -29,7 +29,6 @@ class BaselineRun(JsonFile, frozen=True):
     """One check before a step."""
 
     step: int
-    """The number of the step before which it ran."""
     run: CheckRun
     already: AlreadyOver = ()
     """The steps whose files it saw."""
@@ -151,7 +150,6 @@ def is_of_use(
 
 
 def _has_other_reason(run: CheckRun) -> bool:
-    """True if something other than its tests decided about the exit code."""
     if run.tests is None or not run.return_code:
         return False
     return bool(run.exit_reasons) or not run.tests.having(Result.FAILED)

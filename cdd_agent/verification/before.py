@@ -17,7 +17,6 @@ class Agenda(Struct, frozen=True):
     later: tuple[PlanStep, ...] = ()
     """The other steps that are not over, in their order."""
     earlier: tuple[PlanStep, ...] = ()
-    """The steps that are over."""
     served: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """The criteria that each open step serves: by the step's number, their places from
     1.
@@ -33,7 +32,6 @@ class Before(Struct, frozen=True):
     """The last result of each check that ran, by its command."""
     agenda: Agenda = field(default_factory=Agenda)
     baseline_label: str = "1"
-    """The label of the step before which the baseline was taken."""
 
     @property
     def is_without_tests(self) -> bool:

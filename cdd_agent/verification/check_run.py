@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
@@ -59,7 +60,6 @@ class CheckRun(Struct, frozen=True):
     report on its tests.
     """
     statements: tuple[Statement, ...] = ()
-    """The statements of the output about the run."""
     unread: str = ""
     """Why the report of a test runner cannot be used, as a clause."""
     problem: str = ""
@@ -211,7 +211,6 @@ class _WatcherEnd:
         self.statement: Statement | None = None
         """Set if the check was ended because of it."""
         self.output = ""
-        """The end of the output."""
         self._watch = OutputWatch()
         self._timer: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[CommandResult] | None = None
@@ -283,7 +282,6 @@ def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
 
 
 def _environment(commands: CommandRunner, tests: Invocation | None) -> dict[str, str]:
-    """Return the variables that a check gets."""
     # Python would take the bytecode of a file for current if the file was rewritten
     # within the same second and with the same size.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -316,7 +314,8 @@ def _new_folder(parent: Path) -> Iterator[Path]:
     except OSError as error:
         raise BadInput(
             f"Could not create a folder for a check's report in {parent}:"
-            f" {error.strerror or error}"
+            f" {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
     with made as folder:
         yield Path(folder)
@@ -332,7 +331,6 @@ class _OutputFilter(Struct):
     unfinished_line: str = ""
 
     def add(self, piece: str) -> str:
-        """Return the output that can be shown now."""
         if self.tests is None:
             return piece
         text = self.unfinished_line + piece
@@ -344,7 +342,6 @@ class _OutputFilter(Struct):
         return self.clean(text.removesuffix(self.unfinished_line))
 
     def clean(self, text: str) -> str:
-        """Return the text without words about the report."""
         if self.tests is None:
             return text
         lines = text.splitlines(keepends=True)
@@ -365,7 +362,6 @@ def _read_report(run: CheckRun, tests: Invocation, reported: Reported) -> CheckR
 
 
 def _with_causes(tests: SuiteRun) -> SuiteRun:
-    """Add what the environment lacks, as the texts of the failures state it."""
     causes = {}
     for test in tests.having(Result.FAILED):
         for statement in find_statements(1, tests.texts.get(test, "")):

@@ -150,7 +150,6 @@ class _Found(Struct, frozen=True, dict=True):
         )
 
     def covers(self, other: "_Found") -> bool:
-        """True if this runner also runs the tests of another one."""
         is_below = _is_inside(other.folder, self.folder)
         if self.runner.language != other.runner.language or not is_below:
             return False
@@ -168,7 +167,6 @@ class _Found(Struct, frozen=True, dict=True):
 
 
 def _choose(found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
-    """Return the runners that run unasked, and why the others do not."""
     usable = [each for each in found if not each.problem]
     unusable = [each for each in found if each.problem]
     if not usable:

@@ -194,7 +194,6 @@ class CheckFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def _compares_all(self) -> bool:
-        """True if it runs all tests of the project's checks."""
         baseline = self.before.baseline
         if baseline is None or not baseline.tests:
             return False

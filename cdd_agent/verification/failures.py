@@ -35,7 +35,6 @@ def failed_tests(tests: SuiteRun, counted: Collection[str]) -> tuple[FailedTest,
 
 
 def _find_message(text: str) -> str:
-    """Return the line with the error of a failed test."""
     raised = _RAISED.search(text)
     errors = _ERROR.findall(text)
     if raised is not None:
@@ -51,7 +50,6 @@ def _find_message(text: str) -> str:
 
 
 def _find_place(file: str, text: str) -> str:
-    """Return the last line of the test's file that the text of its failure names."""
     name = re.escape(file.rpartition("/")[2])
     pattern = rf"(?:^|[\s/\"(]){name}(?:\", line |:)(\d{{1,7}})"
     numbers = re.findall(pattern, text, re.MULTILINE)

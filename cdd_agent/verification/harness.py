@@ -82,7 +82,6 @@ def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:
 
 
 def _matters_to_any_runner(path: PurePosixPath) -> Matters | None:
-    """Return the part of a file that counts if any runner may run the tests."""
     if _SETTINGS_OF_OTHERS.fullmatch(path.name):
         return whole
     for runner in all_runners():

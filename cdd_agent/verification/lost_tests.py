@@ -34,8 +34,6 @@ class Versions(Struct, frozen=True):
 
 
 class _Texts(Struct, frozen=True):
-    """The texts of both versions of a file."""
-
     path: str
     before: str | None
     after: str | None
@@ -80,14 +78,11 @@ class Comparison(Struct, frozen=True):
 
 
 class _Test(Struct, frozen=True):
-    """A test in one version of a file."""
-
     id: TestId
     code: Declared
     place: Place
 
     def can_become(self, other: "_Test") -> bool:
-        """True if runners find the other test as well as this one."""
         is_found = self.id.file == other.id.file or other.place >= self.place
         return is_found and self.code.is_test == other.code.is_test
 
@@ -99,14 +94,11 @@ _Rule = Callable[[_Test, _Test], bool]
 
 
 class _Pairing(Struct):
-    """Tests before and after the step, paired as far as possible."""
-
     lost: list[_Test]
     added: list[_Test]
     pairs: list[_Pair] = field(default_factory=list)
 
     def match(self, key: _Key, is_same: _Rule) -> None:
-        """Pair each lost test with an added one that has the same key."""
         candidates: dict[object, list[_Test]] = {}
         for test in self.added:
             candidates.setdefault(key(test), []).append(test)
@@ -127,7 +119,6 @@ class _Pairing(Struct):
 def compare_tests(
     files: Iterable[Versions], charsets: Charsets = NOTHING_DECLARED
 ) -> Comparison:
-    """Compare the tests in all files that a step changed."""
     test_files = [
         _Texts.decode(file, charsets) for file in files if place_of(file.path)
     ]
@@ -166,7 +157,6 @@ def compare_tests(
 def _find_weakened(
     pairs: Iterable[_Pair], absorber: "_Absorber"
 ) -> dict[TestId, Weakening]:
-    """Return the tests that prove less than before, except those that were split."""
     weakened = {}
     for old, new in pairs:
         weakening = _find_weakening(old.code, new.code)
@@ -193,15 +183,12 @@ def _pair(files: Sequence[_Texts]) -> _Pairing:
 
 
 def _is_renamed(old: _Test, new: _Test) -> bool:
-    """True if only names differ, and there are values to recognise the test by."""
     is_near = old.id.file == new.id.file or old.code.leaf == new.code.leaf
     has_values = any(not word.isidentifier() for word in old.code.words)
     return is_near and has_values and bool(old.code.checks) and old.can_become(new)
 
 
 class _Absorber:
-    """Finds lost tests that are now parts of other tests."""
-
     def __init__(self, pairing: _Pairing) -> None:
         self._added = pairing.added
         self._capacity: dict[TestId, int | None] = {}
@@ -222,7 +209,6 @@ class _Absorber:
             self._added = []
 
     def absorb(self, old: _Test) -> _Test | None:
-        """Return the test that now contains everything of a lost one."""
         words = old.code.words
         if not words:
             return None
@@ -237,7 +223,6 @@ class _Absorber:
         return None
 
     def is_split(self, old: _Test, *rest: _Test) -> bool:
-        """True if added tests, with the rest of this one, contain everything of it."""
         added = [new for new in self._added if new.code.checks and old.can_become(new)]
         if not old.code.name:  # a file that was one test is now several
             own = [new.code.weight for new in added if new.id.file == old.id.file]
@@ -274,7 +259,6 @@ def _find_weakening(old: Declared, new: Declared) -> Weakening | None:
 
 
 def _has_fewer_rows(old: Declared, new: Declared) -> bool:
-    """A table of one row is as much as a test without a table."""
     if old.rows is None or new.rows is None:
         return False
     return max(1, new.rows) < old.rows
@@ -293,7 +277,6 @@ def _has_fewer_checks(old: Declared, new: Declared, helpers: int) -> bool:
 
 
 def _read_versions(file: _Texts) -> list[list[_Test]]:
-    """Read both versions of a file in the same way."""
     suffix = PurePosixPath(file.path).suffix.lower().removeprefix(".")
     texts = [file.before, file.after]
     versions = [() if text is None else read_tests(suffix, text) for text in texts]
@@ -305,7 +288,6 @@ def _read_versions(file: _Texts) -> list[list[_Test]]:
 
 
 def _as_tests(path: str, codes: Iterable[Declared]) -> list[_Test]:
-    """A file that is not for tests alone is no test as a whole."""
     place = place_of(path)
     is_whole_test = is_for_tests(path)
     return [

@@ -68,7 +68,6 @@ class Mentions(Struct, frozen=True, dict=True):
         return cls.in_text(step.title, step.description, guidance)
 
     def names_file(self, path: str) -> bool:
-        """True if the text names a file by its path or by its name."""
         names = {path, PurePosixPath(path).name}
         return any(_is_in_text(name, self.text) for name in names)
 
@@ -101,7 +100,6 @@ class Mentions(Struct, frozen=True, dict=True):
 
     @cached_property
     def _found(self) -> dict[str, bool]:
-        """Results of earlier searches: many tests share a file and a class."""
         return {}
 
 
@@ -111,7 +109,6 @@ def _is_ordinary_word(name: str) -> bool:
 
 
 def _is_in_text(name: str, text: str) -> bool:
-    """True if a text has a name that is not a part of a longer name or path."""
     if name not in text:
         return False
     literal = rf"(?<![\w./-])(?<!::)(?:\./)?{re.escape(name)}(?![\w-]|::|[./]\w)"

@@ -352,7 +352,6 @@ class Reference(Struct, frozen=True):
 
 
 def _function_of(test: str, tables: Collection[TestId]) -> TestId:
-    """Return the table whose row a test is, else its function."""
     case = TestId.parse(test)
     for table in tables:
         if table.has_row(case):

@@ -91,7 +91,6 @@ class Permissions(Struct, frozen=True):
         return self.declared.covers(path)
 
     def names_file(self, path: str) -> bool:
-        """True if the step declares the file, or its text names it."""
         return self.declares(path) or self.mentions.names_file(path)
 
 

@@ -37,7 +37,6 @@ class ProjectFolder(Struct, frozen=True):
     path: str
     """From the root; empty for the root."""
     files: frozenset[str]
-    """The names of the files in it."""
     below: Sequence[SourceFolder] = ()
     """The folders inside it that are searched for manifests."""
 

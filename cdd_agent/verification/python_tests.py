@@ -155,7 +155,6 @@ def _settings_of_pytest(folder: ProjectFolder) -> str:
 
 
 def _declaration_of_pytest(declared: dict[str, str]) -> str:
-    """Return where pytest or a plug-in of it is declared, as a clause."""
     for name, place in declared.items():
         if name == "pytest" or name.startswith("pytest-"):
             return f"declared in {place}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from cdd_agent.events.question_events import LostTest
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification import rule_words as words
 from cdd_agent.verification.facts import CheckFacts, StepFacts
@@ -40,6 +41,8 @@ class CheckRule(Struct, frozen=True):
     seen: str
     verdict: str
     find: Callable[[CheckFacts], Finding | None]
+    refusal: Refusal | None = None
+    """The kind of the failure; None if the rule fails no step."""
 
 
 class StepRule(Struct, frozen=True):
@@ -48,6 +51,8 @@ class StepRule(Struct, frozen=True):
     seen: str
     verdict: str
     find: Callable[[StepFacts], Finding | None]
+    refusal: Refusal | None = None
+    """The kind of the failure; None if the rule fails no step."""
 
 
 # --- Rules about the changes ----------------------------------------------------------
@@ -121,7 +126,6 @@ def _missed_in_runs(step: StepFacts) -> Iterator[Finding]:
 
 
 def _is_declared(test: TestId, declared: Iterable[TestId]) -> bool:
-    """True if a test of a run is one of these, as files declare them."""
     return any(test.function == one or test.function.ends_with(one) for one in declared)
 
 
@@ -272,7 +276,6 @@ def _failed_without_report(check: CheckFacts) -> Finding | None:
 
 
 def _has_reported(check: CheckFacts) -> bool:
-    """True if the same command reported on its tests earlier."""
     invocation = check.check.invocation
     asked = invocation.selection if invocation else None
     return any(
@@ -281,7 +284,6 @@ def _has_reported(check: CheckFacts) -> bool:
 
 
 def _disagreement(check: CheckFacts) -> Finding | None:
-    """The exit code and the results of the tests do not agree."""
     run, tests = check.run, check.tests
     code, others = run.return_code, check.others
     if code == 0 and others:
@@ -399,16 +401,19 @@ CHANGE_RULES: Sequence[StepRule] = (
         "a file that the plan declares as `(new)` does not exist",
         "failed",
         find_missing_file,
+        Refusal.NEW_FILE_MISSING,
     ),
     StepRule(
         "a test is removed, skipped or weaker, and `Removes tests` does not name it",
         "failed; the shell asks",
         find_lost_tests,
+        Refusal.TESTS_REMOVED,
     ),
     StepRule(
         "settings of the tests changed in a file that the step does not name",
         "failed",
         find_changed_harness,
+        Refusal.TEST_SETTINGS_CHANGED,
     ),
 )
 CHECK_RULES: Sequence[CheckRule] = (
@@ -416,17 +421,20 @@ CHECK_RULES: Sequence[CheckRule] = (
         "a test that the step is about fails, and `May fail` does not name it",
         "failed; `baseline` if it failed before for the same reason of the environment",
         find_due_failure,
+        Refusal.TESTS_FAILED,
     ),
     CheckRule(
         "another test fails that did not fail before",
         "failed",
         find_new_failure,
+        Refusal.TESTS_FAILED,
     ),
     CheckRule(
         "the check's program cannot start, a program that it starts is not installed"
         " as before, or the check watches files",
         "the run stops; the model is not asked again",
         find_unusable_check,
+        Refusal.CHECK_UNUSABLE,
     ),
     CheckRule(
         "an exit code other than 0, tests as before, and the output states the same"
@@ -439,6 +447,7 @@ CHECK_RULES: Sequence[CheckRule] = (
         " exit code",
         "failed",
         find_failed_exit,
+        Refusal.CHECK_FAILED,
     ),
 )
 RESULT_RULES: Sequence[StepRule] = (
@@ -446,6 +455,7 @@ RESULT_RULES: Sequence[StepRule] = (
         "nothing changed and no check ran, or the only action was refused",
         "failed, unless the step has `Verify: none` and declares no files",
         find_nothing_done,
+        Refusal.NOTHING_DONE,
     ),
     StepRule("no check ran", "`none`", find_no_check),
     StepRule(

@@ -63,7 +63,7 @@ class Reported(Struct, frozen=True):
 
 
 def read_report_file(file: Path) -> bytes:
-    """Read a report. Raises `ReportUnreadable`."""
+    """Raises `ReportUnreadable`."""
     try:
         if file.stat().st_size > LARGEST_REPORT:
             raise ReportUnreadable(f"it is larger than {LARGEST_REPORT} bytes")
@@ -131,7 +131,6 @@ class TestRunner(ABC):
         return self.place(argv) is not None
 
     def words(self, argv: Sequence[str]) -> Sequence[str]:
-        """Return the words of a command that are the runner's."""
         place = self.place(argv)
         return argv[place + 1 :] if place is not None else ()
 

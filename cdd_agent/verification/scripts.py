@@ -38,8 +38,6 @@ class Started(Struct, frozen=True):
 
 
 class _Manager(Struct, frozen=True):
-    """A program that runs scripts."""
-
     aliases: tuple[str, ...] = ()
     """Subcommands that run the script `test`."""
     plain: tuple[str, ...] = ()
@@ -58,7 +56,6 @@ class _Manager(Struct, frozen=True):
     manifest: str = "package.json"
     section: str = "scripts"
     packages_file: str = ""
-    """The file that lists the packages, if it is not the manifest."""
 
 
 _MANAGERS = {
@@ -106,8 +103,6 @@ _MANAGERS = {
 
 
 class _Call(Struct):
-    """A command that runs a script."""
-
     manager: _Manager
     folder: Path
     name: str = ""

@@ -411,7 +411,6 @@ def _find(rows: Sequence[_Row], lines: Sequence[str]) -> Iterator[Statement]:
 
 
 def _read_lines(stream: str) -> list[str]:
-    """Return the lines at both ends of a stream, without colours."""
     if len(stream) > _HEAD + _TAIL:
         stream = f"{stream[:_HEAD]}\n{stream[-_TAIL:]}"
     lines = [line for line in remove_escapes(stream).splitlines() if line.strip()]

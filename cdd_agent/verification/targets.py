@@ -29,7 +29,6 @@ class Targets(Struct, frozen=True):
     due: Mapping[str, str] = field(default_factory=dict)
     """Tests that failed before and must pass now, each with the reason as a clause."""
     later: Mapping[str, PlanStep] = field(default_factory=dict)
-    """Tests that are left to a later step."""
     excused: Mapping[str, str] = field(default_factory=dict)
     """Tests that may fail, by the plan's `May fail`, each with the label of the step
     that ends it. Empty: they may fail in this step alone.
@@ -37,8 +36,6 @@ class Targets(Struct, frozen=True):
 
 
 class _Scope(Struct, frozen=True):
-    """The tests and files that one step is about."""
-
     step: PlanStep
     mentions: Mentions
     declared: DeclaredFiles
@@ -65,7 +62,6 @@ class _Scope(Struct, frozen=True):
         return self.mentions.names_test(test, file.defined)
 
     def tie(self, root: Path, file: TestFile) -> str:
-        """Return how a test file belongs to the step's files, as a clause."""
         if self.declared.covers(str(file.path)):
             return "it is among the step's files"
         # a folder or pattern also declares files that are not there yet
@@ -142,7 +138,6 @@ class Assignment(Struct, frozen=True, dict=True):
 
     @cached_property
     def _test_files(self) -> dict[str, TestFile]:
-        """Test files that were read already."""
         return {}
 
     def _reason(self, test: TestId, file: TestFile) -> tuple[str, bool]:
@@ -163,7 +158,6 @@ class Assignment(Struct, frozen=True, dict=True):
         return "", True
 
     def _last_taker(self, test: TestId, file: TestFile) -> PlanStep | None:
-        """Return the last later step that is about a test."""
         criteria = self._criteria_naming(test, file)
         for scope in reversed(self._later_scopes):
             could_fix = not scope.only_writes_tests and scope.tie(self.root, file)
@@ -176,7 +170,6 @@ class Assignment(Struct, frozen=True, dict=True):
         return None
 
     def _criteria_naming(self, test: TestId, file: TestFile) -> set[int]:
-        """Return the numbers of the acceptance criteria that name a test."""
         numbers = set()
         for number, criterion in enumerate(self._criteria, 1):
             if criterion.names_test(test, file.defined):
@@ -204,7 +197,6 @@ class Assignment(Struct, frozen=True, dict=True):
 
 
 def _passed_inside(test: TestId, reference: Reference) -> Iterable[TestId]:
-    """Return the tests that passed before in a place that could not be collected."""
     if test.name:
         return ()
     return [

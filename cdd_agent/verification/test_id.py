@@ -63,7 +63,6 @@ class TestId(Struct, frozen=True):
         return not self.file.endswith(".py") and _VALUE.search(self.name) is not None
 
     def has_row(self, test: "TestId") -> bool:
-        """True if a test can be a row of this table."""
         titles, names = self.parts, test.parts
         if self.file != test.file or len(titles) != len(names):
             return False

@@ -120,7 +120,6 @@ def _find_base(soup: BeautifulSoup, address: str) -> str:
 
 
 def _make_links_absolute(content: Tag, base: str) -> None:
-    """Keep only the text of links to anything but pages."""
     for link in content.find_all("a", href=True):
         href = str(link["href"]).strip()
         target = _join(base, href)
@@ -142,8 +141,6 @@ def _join(base: str, href: str) -> str:
 
 
 class _Converter(MarkdownConverter):
-    """Writes no escapes and no pictures."""
-
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
         super().__init__(
@@ -172,7 +169,6 @@ class _Converter(MarkdownConverter):
 
 
 def _find_language(pre: Tag) -> str | None:
-    """Return the language that a class names."""
     for element in (pre.find("code"), pre, *list(pre.parents)[:2]):
         if isinstance(element, Tag):
             classes = " ".join(element.get_attribute_list("class"))

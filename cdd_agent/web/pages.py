@@ -13,6 +13,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.network.certificates import trust_hint
 from cdd_agent.network.unusable_variable import UnusableVariable
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Judge, Resolve, is_public, system_resolve
@@ -59,6 +60,8 @@ class Page(Struct, frozen=True):
 class PageUnreadable(CddError):
     """A page does not exist, may not be read, or is not text."""
 
+    refusal = Refusal.WEB_PAGE
+
 
 class PageReader(Struct, frozen=True):
     """Reads through no proxy."""
@@ -101,7 +104,6 @@ class PageReader(Struct, frozen=True):
             raise PageUnreadable(error.message, hint=error.hint) from error
 
     async def _follow(self, client: httpx.AsyncClient, url: str) -> Page:
-        """httpx would read the bodies of redirects without a limit."""
         try:
             request = client.build_request("GET", url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -223,6 +225,5 @@ def _broken(url: str, error: Exception) -> PageUnreadable:
 
 
 def _show(url: str) -> str:
-    """Return one short line without a password."""
     line = re.sub(r"//[^/?#]*@", "//…@", one_line(url[:1000]))
     return line if len(line) <= 200 else f"{line[:200]}…"

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.values.typed_values import Checked, Written, check_argument
 from cdd_agent.web.plain_text import one_line
@@ -54,13 +55,14 @@ class SERPReport(Checked, frozen=True):
 class WebSearchError(CddError):
     """A search failed. A search without results is no error."""
 
+    refusal = Refusal.WEB_PAGE
+
     def __init__(
         self, original_exception: Exception, message: str = "", *, hint: str = ""
     ) -> None:
         self.original_exception: Exception = check_argument(
             "original_exception", Exception, original_exception
         )
-        """The error of the search library."""
         super().__init__(
             message or f"The search failed: {original_exception}", hint=hint
         )
@@ -157,7 +159,6 @@ class DdgsSearcher(Struct, frozen=True):
 
 
 def _read_results(entries: Iterable[Mapping[str, Any]]) -> list[SearchResult]:
-    """Return results with a usable address."""
     results = []
     for entry in entries:
         title, url, snippet = (

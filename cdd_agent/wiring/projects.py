@@ -84,7 +84,6 @@ def make_permit(frontend: Frontend) -> Permit:
 def open_runner(
     project: Project, frontend: Frontend, executor: IShellExecutor
 ) -> ActionRunner:
-    """Return a runner of actions in a project, under its settings."""
     # late: httpx takes 50 ms to import
     from cdd_agent.web.pages import PageReader  # noqa: PLC0415
 

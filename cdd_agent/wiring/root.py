@@ -100,7 +100,6 @@ class Wiring(Struct, frozen=True, dict=True):
     emit: Emit
     find_servers: FindServers = _local_servers
     asked: Callable[[], Model] | None = None
-    """A model to ask instead of those configured."""
     clock: Clock | None = None
     watched: bool = True
     """True if the user watches the output; see `make_model`."""

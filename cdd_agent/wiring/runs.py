@@ -25,17 +25,19 @@ from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.frontend import Frontend
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.models import of_role
 from cdd_agent.tickets.spec import SpecEmpty
-from cdd_agent.tickets.state import load_state, new_state
+from cdd_agent.tickets.state import new_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.came_back import put_what_came_back
-from cdd_agent.travel.keeping import lease_kept
 from cdd_agent.travel.landing import Landing
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.travel.travelling import Travel
+from cdd_agent.travel.renewal import lease_kept
+from cdd_agent.travel.transfer import Travel
 from cdd_agent.wiring.projects import list_own_paths, make_permit, make_redactor
 
 if TYPE_CHECKING:
@@ -56,8 +58,9 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
             f"{ticket.slug} was renamed from {former}, and other copies know its run"
             " by that name",
             hint=f"Rename its folder back to {former} to push or pull it.",
+            refusal=Refusal.RUN_ELSEWHERE,
         )
-    return Travel.of(
+    return Travel.open(
         project.root, ticket, redactor, emit, list_own_paths(project, config)
     )
 
@@ -73,7 +76,7 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
         record = RunRecord.of(project.root, name, redactor)
     else:
         record = RunRecord.of_ticket(ticket, redactor)
-    own = await OwnTree.of(record, ticket)
+    own = await OwnTree.open(record, ticket)
     if (record.folder / CAME_BACK).exists():
         await put_what_came_back(
             own,
@@ -172,7 +175,7 @@ async def measure_ticket(
 
 
 def _completed_work(ticket: Ticket, config: Config) -> Subject:
-    """Read the run of a ticket where its tree is. Raises `BadInput`."""
+    """Raises `BadInput`."""
     # late: the engine; a shell that runs no plan stays small
     from cdd_agent.engine import verify  # noqa: PLC0415
 

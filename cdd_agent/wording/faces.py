@@ -14,6 +14,8 @@ from cdd_agent.commands.declaration import Command, ValueKind
 
 _IN_SHELL = " in the shell"
 _IN_TERMINAL = " in a terminal"
+_HELP = "help"
+"""Both faces have it, although it is no command of the terminal."""
 _SPAN = re.compile(
     r"`(?P<mark>cdd |/)(?P<name>[a-z]+)(?P<rest>(?: [^`\n]*)?)`"
     rf"(?P<where>{_IN_SHELL}|{_IN_TERMINAL})?"
@@ -27,7 +29,6 @@ class Face(Enum):
     TERMINAL = "terminal"
 
     def name_commands(self, text: str) -> str:
-        """Name the commands in a text as this face has them."""
         if "`" not in text:
             return text
         if self is Face.TERMINAL:
@@ -36,12 +37,11 @@ class Face(Enum):
 
 
 def _in_shell(span: re.Match[str]) -> str:
-    """A command that the shell does not have, or not with these flags, is run as a
-    shell command.
-    """
     name, words = span["name"], span["rest"].split()
     if span["mark"] == "/":
         return span[0].removesuffix(_IN_SHELL)
+    if name == _HELP and not span["where"]:
+        return f"`/{name}{span['rest']}`"
     if span["where"] or name not in terminal_commands():
         return span[0]
     command = CATALOGUE[name]
@@ -61,6 +61,8 @@ def _in_terminal(span: re.Match[str]) -> str:
         return span[0].removesuffix(_IN_TERMINAL)
     if span["where"] or name not in CATALOGUE:
         return span[0]
+    if name == _HELP:
+        return f"`cdd {name}{span['rest']}`"
     is_pin = any(word[0] in "+-" and not word.startswith("--") for word in words)
     if name not in terminal_commands() or is_pin:
         return f"{span[0]}{_IN_SHELL}"

@@ -141,7 +141,6 @@ def _edit(edit: ValueEdit, longest: int | None) -> str:
 
 
 def _one_line(text: str, longest: int | None) -> str:
-    """Return a text on one line, with … where it was cut."""
     line = " ".join(text.split())
     if longest is None or len(line) <= longest:
         return line

@@ -64,13 +64,11 @@ def describe_baseline(event: BaselineTaken) -> Lines:
 
 
 def _exit_code(event: BaselineTaken) -> str:
-    """The exit code, with what the output states about it."""
     why = f": {event.reason}" if event.reason else ""
     return f"exit code {event.return_code}{why}"
 
 
 def _own_result(event: BaselineTaken) -> str:
-    """The result of a check that a step names: it may fail before the step."""
     reason = f": {event.reason}" if event.reason else ""
     if event.problem:
         return clause(event.problem) + reason
@@ -128,7 +126,6 @@ def _counts(event: RunFinished) -> str:
 
 
 def _shortfalls(event: RunFinished) -> Lines:
-    """Return the steps and criteria for which the run is not a proof."""
     lines = []
     for remark, steps in steps_by_outcome(event.unproven).items():
         names = ", ".join(f"{step.label}. {step.title}" for step in steps)

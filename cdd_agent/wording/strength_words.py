@@ -89,7 +89,6 @@ def _headline(step: StepStrength) -> tuple[str, Tone]:
 
 
 def _gaps(step: StepStrength) -> Lines:
-    """Return what the score of a step leaves out."""
     lines: Lines = []
     if step.problem:
         lines.append((f"    the rest cannot be measured: {step.problem}", Tone.WARNING))

@@ -100,7 +100,6 @@ def describe_plan_opened(event: PlanOpened) -> Lines:
 
 
 def _changed_since(event: PlanOpened) -> Lines:
-    """Return what has changed since the run, and how to verify the steps again."""
     lines = []
     for step in event.changed[:SHOWN_NAMES]:
         names = first_names(step.files, _SHOWN_MISSING)

@@ -54,7 +54,6 @@ def describe_verify_finished(event: VerifyFinished) -> Lines:
 
 
 def _tone(event: VerifyFinished) -> Tone:
-    """Good only if each completed step holds."""
     results = {step.result for step in event.steps}
     if StepResult.BROKEN in results:
         return Tone.ERROR
@@ -64,7 +63,6 @@ def _tone(event: VerifyFinished) -> Tone:
 
 
 def _counts(event: VerifyFinished) -> str:
-    """Return how many steps hold, and how many do not."""
     counts = []
     for result in StepResult:
         number = sum(step.result is result for step in event.steps)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cdd_agent.changes.accepted_changes import accepted_changes
 from cdd_agent.changes.change_set import ChangeSet, FileChange
 from cdd_agent.changes.file_diff import LeftOut
 from cdd_agent.changes.model import ReplyRefused
@@ -165,12 +166,13 @@ def test_a_new_name_and_the_old_one_are_one_change() -> None:
         "+two",
     ]
     assert {
-        c.path.name for c in review.changes(Path(), lambda place: False).changes
+        c.path.name
+        for c in accepted_changes(review, Path(), lambda place: False).changes
     } == {"a.sh", "b.sh", "c"}
     left = review.with_file(0, review.files[0].leave([0], "no"))
-    assert [c.path.name for c in left.changes(Path(), lambda place: False).changes] == [
-        "c"
-    ]
+    assert [
+        c.path.name for c in accepted_changes(left, Path(), lambda place: False).changes
+    ] == ["c"]
     assert left.left_out == (LeftOut("a.sh → b.sh", "", "no"),)
 
 
@@ -179,10 +181,13 @@ def test_what_is_taken_is_judged_as_a_whole(tmp_path: Path) -> None:
     after = b"if 1:\n  def f():\n    return 1\n" + b"\n" * 9 + b"x = 2\n"
     (tmp_path / "a.py").write_bytes(before)
     review = Review.from_changes(1, ChangeSet((change("a.py", before, after),)))
-    assert review.changes(tmp_path, lambda place: False).changes[0].after == after
+    assert (
+        accepted_changes(review, tmp_path, lambda place: False).changes[0].after
+        == after
+    )
     wrong = review.with_file(0, review.files[0].edit(b"def f(:\n"))
     with pytest.raises(ReplyRefused, match=r"a\.py"):
-        wrong.changes(tmp_path, lambda place: False)
+        accepted_changes(wrong, tmp_path, lambda place: False)
 
 
 def test_an_edited_result_has_parts_of_its_own_and_may_be_no_change_at_all() -> None:
@@ -234,7 +239,7 @@ def test_a_broken_file_may_be_renamed(tmp_path: Path) -> None:
         )
     )
     review = Review.from_changes("1", proposal)
-    changes = review.changes(tmp_path, lambda place: False).changes
+    changes = accepted_changes(review, tmp_path, lambda place: False).changes
     assert set(changes) == set(proposal.changes)
 
 

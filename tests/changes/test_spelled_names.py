@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdd_agent.actions.model import FileAlreadyExistsError
+from cdd_agent.changes.accepted_changes import accepted_changes
 from cdd_agent.changes.build import change_set, creation, edit
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.model import ReplyRefused
@@ -343,7 +344,7 @@ def test_a_rename_is_reviewed_as_one_file(
     changes = read(root, form(old, new))
     review = Review.from_changes("1", changes)
     assert [file.verb for file in review.files] == ["rename"]
-    review.changes(root, ALL).apply(root)
+    accepted_changes(review, root, ALL).apply(root)
     assert list(tree(tmp_path)) == [new]
 
 

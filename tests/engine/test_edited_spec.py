@@ -18,7 +18,7 @@ from cdd_agent.events.step_events import ChangesApplied
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan_check import check_plan
-from cdd_agent.tickets.state import load_state
+from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import CriterionEdit, RunStatus
 from cdd_agent.tickets.store import Ticket
 from tests.support.listening import collect, stop_at

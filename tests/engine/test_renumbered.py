@@ -21,7 +21,8 @@ from cdd_agent.events.step_events import (
     TestsFinished,
 )
 from cdd_agent.events.stream import Emit, Event
-from cdd_agent.tickets.state import ExecutionState, save_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import save_state
 from tests.engine.test_undo import again, back, diff
 from tests.support.listening import collect, told_to
 from tests.support.projects import (

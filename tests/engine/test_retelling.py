@@ -17,7 +17,8 @@ from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import SessionRestored
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.text.redaction import Redactor
-from cdd_agent.tickets.state import ExecutionState, read_state
+from cdd_agent.tickets.state import ExecutionState
+from cdd_agent.tickets.state_file import read_state
 from tests.engine.tool_steps import calls, create
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says

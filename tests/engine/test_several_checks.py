@@ -31,7 +31,7 @@ from cdd_agent.events.stream import Event, to_json
 from cdd_agent.frontend import Nobody
 from cdd_agent.process.run import CommandResult
 from cdd_agent.text.redaction import Redactor
-from cdd_agent.tickets.state import read_state
+from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.status import Verification
 from tests.engine.calculator import (
     ADD,

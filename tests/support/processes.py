@@ -20,7 +20,8 @@ PROCESSES.set_forkserver_preload(
             "tests.crash.driver",
             "tests.support.projects",
             "cdd_agent.cli.working",
-            "cdd_agent.travel.travelling",
+            "cdd_agent.travel.push",
+            "cdd_agent.travel.pull",
         ),
         *(
             "cdd_agent.cli.parser",
@@ -33,6 +34,7 @@ PROCESSES.set_forkserver_preload(
             "cdd_agent.agents.base",
             "cdd_agent.engine.step_check",
             "cdd_agent.changes.build",
+            "tests.support.held_replies",
             "tests.support.patience",
         ),
         *(

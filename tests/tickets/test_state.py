@@ -18,8 +18,10 @@ from cdd_agent.tickets.state import (
     StateIsNewer,
     StateUnreadable,
     StepExecution,
-    load_state,
     next_step,
+)
+from cdd_agent.tickets.state_file import (
+    load_state,
     read_state,
     read_state_file,
     save_state,

@@ -108,7 +108,6 @@ def _edit(given: _Given, call: WrittenCall) -> list[Edit]:
 
 
 def _apply(given: _Given) -> list[Edit]:
-    """Return the edits of a diff, a patch, or search/replace blocks."""
     if _PATH in given:
         path, text = _texts(given, _PATH, _DIFF)
     else:
@@ -133,7 +132,6 @@ def _move(given: _Given, call: WrittenCall) -> list[Edit]:
 
 
 def _by_command(given: _Given, call: WrittenCall) -> list[Edit]:
-    """Anthropic's editor, which is one tool with several commands."""
     command = given.pop(_COMMAND, None)
     meaning = {"create": _create, "str_replace": _edit}.get(str(command))
     if meaning is None:
@@ -194,7 +192,6 @@ def is_known_tool(name: str) -> bool:
 
 
 def changes_files(name: str) -> bool:
-    """True if this is the name of a tool that changes files."""
     return _MEANINGS.get(_base_name(name), _say) is not _say
 
 
@@ -293,7 +290,6 @@ def _only_block(text: str) -> str | None:
 
 
 def _without_marks(text: str, call: WrittenCall) -> str:
-    """Return a text without the line ends that belong to the marks around it."""
     if not call.is_on_lines or not text.startswith("\n"):
         return text
     return text.removeprefix("\n").removesuffix("\n")
@@ -306,7 +302,6 @@ def _replacement(path: str, old: str, new: str, call: WrittenCall) -> Edit:
 
 
 def _edits_in(text: str, path: str | None) -> list[Edit]:
-    """Return the edits of a text that is a diff, a patch or search/replace blocks."""
     if "&lt;&lt;&lt;" in text:  # some models escape what is in their tags
         text = unescape(text)
     lines = text.replace("\r\n", "\n").split("\n")

@@ -112,7 +112,6 @@ def read_json_alone(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_named_json(text: str, begin: re.Match[str]) -> Calls:
-    """Read the arguments, as JSON, of a call whose name the beginning has."""
     value, place = _read_json(text, begin.end())
     return [WrittenCall(begin["name"], _as_arguments(value))], place
 
@@ -206,7 +205,6 @@ class TagReader(Struct, frozen=True):
     may: the text may have tags.
     """
     is_on_lines: bool = False
-    """Each tag of an argument is on a separate line."""
 
     def read(self, text: str, begin: re.Match[str]) -> Calls:
         name = begin["name"]
@@ -274,7 +272,6 @@ class TagReader(Struct, frozen=True):
 
 
 def _is_cut(text: str, place: int) -> bool:
-    """True if the text ends here, perhaps within a tag."""
     rest = text[place:].rstrip()
     return not rest or (rest.startswith("<") and not re.search(r"[>\n]", rest))
 
@@ -353,7 +350,6 @@ def _as_call(value: ast.expr) -> WrittenCall | None:
 
 
 def read_python_list(text: str, begin: re.Match[str]) -> Calls:
-    """Read a list of calls in Python, up to its bracket."""
     depth = 0
     for token in _PYTHON_TOKEN.finditer(text, begin.end()):
         depth += {"[": 1, "]": -1}.get(token[0], 0)
@@ -407,7 +403,6 @@ def read_gemma(text: str, begin: re.Match[str]) -> Calls:
 
 
 def _end_of_gemma(text: str, start: int, mark: str) -> re.Match[str]:
-    """Return the end that is in no text."""
     is_in_text = False
     place = start
     for end in _GEMMA_END.finditer(text, start):

@@ -226,7 +226,6 @@ def _opens_diff(lines: Sequence[str], place: int, fence: re.Match[str]) -> bool:
 
 
 def _is_diff(lines: Sequence[str]) -> bool:
-    """True if a text begins as a diff with names."""
     for place, line in enumerate(lines):
         if line.strip():
             return line.startswith("Index: ") or begins_diff(lines, place)
@@ -234,7 +233,6 @@ def _is_diff(lines: Sequence[str]) -> bool:
 
 
 def _holds_diff(lines: Sequence[str]) -> bool:
-    """True if a diff with names is anywhere in a text."""
     return any(begins_diff(lines, place) for place in range(len(lines)))
 
 
@@ -255,7 +253,6 @@ def is_signature(lines: Sequence[str], place: int) -> bool:
 
 
 def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
-    """Return the end of a diff in prose, where every line has its mark."""
     hunk: Hunk | None = None
     last = start
     for place in range(start, len(lines)):

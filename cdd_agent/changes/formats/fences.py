@@ -165,7 +165,6 @@ def find_fences(
 
 
 def _markdown_fences(lines: Sequence[str], hidden: set[int]) -> list[Fence]:
-    """Return the fences of Markdown, still without names."""
     # other characters replace the marks of hidden fences, also behind a list mark
     hide: dict[int, str] = {}
     show: dict[int, str] = {}
@@ -261,7 +260,6 @@ def _is_moved(indent: str, inside: Sequence[str]) -> bool:
 def _find_closing(
     lines: Sequence[str], start: int, opening: FenceOpening, hidden: Collection[int]
 ) -> int:
-    """Return the line of a closing fence, or the end of the text."""
     for place in range(start + 1, len(lines)):
         if place not in hidden and opening.is_closed_by(lines[place]):
             return place
@@ -347,7 +345,6 @@ def name_fence(
 def _read_first_line(
     content: str, language: str, project_names: ProjectNames
 ) -> tuple[Named | None, str]:
-    """Return the name in a comment in the first line, and the content of the file."""
     if not content:
         return None, content
     first, _, rest = content.partition("\n")
@@ -391,7 +388,6 @@ def _only_one(names: Sequence[str], fence: Fence, text: str) -> list[str]:
 
 
 def _may_hold(name: str, language: str) -> bool:
-    """True if a file can have a part in a language."""
     suffix = PurePosixPath(name).suffix.lower()
     return suffix in _MIXED_SUFFIXES or is_in_language(language, name)
 

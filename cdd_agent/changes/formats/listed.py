@@ -70,7 +70,6 @@ class Actions(Form):
 
 
 def _is_list(language: str, lines: Sequence[str]) -> bool:
-    """True if a text is meant as a list of actions, correct or not."""
     filled = [
         line
         for line in lines

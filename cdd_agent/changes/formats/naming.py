@@ -168,7 +168,6 @@ def _read_keyed_info(
 def _read_single_word(
     word: str, project_names: ProjectNames
 ) -> tuple[str, Named | None]:
-    """Return the language and the name of an info string that is one or the other."""
     name = _unwrap(word)
     if is_language(name):
         could_be = name in BARE_NAMES or name.endswith("file")
@@ -256,7 +255,6 @@ def name_in_comment(
 
 
 def is_comment(line: str) -> bool:
-    """True for a line that is a comment in some language."""
     return len(line) <= _LONGEST and _COMMENT.match(line) is not None
 
 
@@ -279,7 +277,6 @@ def find_name_above_edits(
 def find_mentioned_files(
     line: str, project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> list[str]:
-    """Return the files that a sentence mentions."""
     if len(line) > _LONGEST:
         return []
     names: list[str] = []
@@ -382,7 +379,6 @@ def _without_note(text: str) -> str:
 
 
 def _remove_invisible(text: str) -> str:
-    """Remove characters without width, and those that select an emoji."""
     return "".join(
         char
         for char in text
@@ -391,9 +387,6 @@ def _remove_invisible(text: str) -> str:
 
 
 def _unwrap(text: str) -> str:
-    """Remove what sets a name off: quotes, backticks, emphasis, a rule on both sides,
-    a tag, a link.
-    """
     text = text.strip()
     for pattern in (_RULED, _TAG, _IN_TAGS):
         if match := pattern.match(text):

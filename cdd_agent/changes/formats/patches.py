@@ -109,8 +109,6 @@ def _without_indent(lines: Sequence[str]) -> list[str]:
 
 
 class _FilePart(Struct, frozen=True):
-    """The part of a patch that changes one file."""
-
     kind: str
     """`Update`, `Add` or `Delete`."""
     path: str

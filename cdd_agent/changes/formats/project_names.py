@@ -31,7 +31,6 @@ class ProjectNames(Struct, frozen=True):
     quoted: frozenset[str] = frozenset()
     """Names that the text of the task sets off by backticks, quotes, or bold."""
     words: frozenset[str] = frozenset()
-    """The words of the task."""
     folders: frozenset[str] = frozenset()
     """Folders in which the reply has files."""
     has_tools: bool = False
@@ -46,7 +45,6 @@ class ProjectNames(Struct, frozen=True):
         *,
         has_tools: bool = False,
     ) -> Self:
-        """Collect the names of a project and of a task with this text."""
         quoted = [
             next(filter(None, alternatives)) for alternatives in _SET_OFF.findall(text)
         ]
@@ -106,7 +104,6 @@ class ProjectNames(Struct, frozen=True):
         return self._holds(name, holds_text)
 
     def _holds(self, name: str, is_so: Callable[[Path], bool]) -> bool:
-        """True if a condition holds for the place of this name in the project."""
         if self.root is None:
             return False
         try:

@@ -39,8 +39,6 @@ _GLOB = re.compile(r"[*?\[]")
 
 
 class _Writer(Struct, frozen=True):
-    """A command that changes files, and which of its arguments they are."""
-
     only_last: bool = False
     """The last file alone changes."""
     edits: str = ""
@@ -102,7 +100,6 @@ def shell_changes(fence: Fence, project_names: ProjectNames) -> list[ShellChange
 
 
 def _statements(code: str) -> Iterator[Node]:
-    """Yield the commands, and those with redirections before their parts."""
     grammar = grammar_of("sh")
     tree = grammar.parse(code.encode()) if grammar else None
     stack = [tree.root_node] if tree else []
@@ -213,7 +210,6 @@ class _ShellCommands:
 
 
 def _redirects(node: Node) -> Iterator[Node]:
-    """Yield the redirections of a statement, also one behind a here-document's mark."""
     for child in node.children:
         if child.type == "file_redirect":
             yield child
@@ -222,9 +218,6 @@ def _redirects(node: Node) -> Iterator[Node]:
 
 
 def _words(command: Node) -> list[str]:
-    """Return the name of a command and its arguments, without what may be before the
-    name.
-    """
     words = []
     for child in command.named_children:
         if child.type != "variable_assignment" and "redirect" not in child.type:
@@ -246,7 +239,6 @@ def _edits_many(arguments: Sequence[str]) -> bool:
 
 
 def _files_of(name: str, writer: _Writer, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments that are files which a command changes."""
     line = " ".join(arguments).lower()
     if any(option in line for option in _NO_FILES):
         return []

@@ -87,7 +87,6 @@ def _holds_edits(fence: Fence, forms: Sequence[Form]) -> bool:
 
 
 def _continues_as_diff(fence: Fence, lines: Sequence[str]) -> bool:
-    """True if lines of a diff follow: a fence among its lines has closed it."""
     after = lines[fence.end] if fence.end < len(lines) else ""
     if not after.startswith(("+", "-", "@@")) or after.startswith(("- ", "+ ")):
         return False
@@ -104,7 +103,6 @@ def _is_certain(part: Part) -> bool:
 
 
 def _is_complete_file(part: Part, lines: Sequence[str]) -> bool:
-    """True for a file without the end of its fence that its language can read."""
     if part.whole is None or lines[-1].strip():
         return False
     return is_whole(part.whole.path, part.whole.content)

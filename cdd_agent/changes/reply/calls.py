@@ -174,7 +174,6 @@ class _Search:
         return self.line_of(max(found.begin, found.end - 1))
 
     def find(self) -> list[_Found]:
-        """Return the calls in their order."""
         found: list[_Found] = []
         place = layouts = 0
         is_stale = False
@@ -196,7 +195,6 @@ class _Search:
         return found
 
     def _blocks_in(self, found: _Found) -> list[_TakenText]:
-        """Return the blocks that begin within these calls."""
         first, last = (
             bisect_right(self._blocks, place, key=lambda block: block.begin)
             for place in (found.begin, found.end - 1)
@@ -223,9 +221,6 @@ class _Search:
         )
 
     def find_shell_changes(self, found: Sequence[_Found]) -> list[_Found]:
-        """Return the code blocks of shell commands that would change a file, if the
-        reply does not change it in another form.
-        """
         changing: list[_Found] = []
         given: set[str] | None = None
         for block, following in zip_longest(self._blocks, self._blocks[1:]):
@@ -249,7 +244,6 @@ class _Search:
         return changing
 
     def _given_paths(self, found: Sequence[_Found]) -> set[str]:
-        """Return the files that other parts of the reply change."""
         paths = {block.fence.path for block in self._blocks if block.fence}
         edits: list[Edit] = []
         for span in (*self.layout.marked, *self.layout.in_prose):
@@ -291,7 +285,6 @@ class _Search:
         yield place, len(self.text)
 
     def _find_blocks(self, found: Sequence[_Found]) -> Layout:
-        """Find the blocks that are not in the calls that were found."""
         calls = [
             Span(self.line_of(one.begin), self.last_line_of(one) + 1, _no_edits)
             for one in found
@@ -309,7 +302,6 @@ class _Search:
         return _TakenText(self._starts[start], self._starts[end], fence)
 
     def _find_next(self, place: int) -> _Found | None:
-        """Return the first calls that begin at a character or after it."""
         while True:
             block = self._next_block(place)
             gap_end = block.begin if block else len(self.text)
@@ -406,7 +398,6 @@ class _Search:
         return _Found(block.begin, block.end, tuple(calls), problem)
 
     def _around(self, begin: int, end: int) -> tuple[str, str]:
-        """Return the words on the same lines before and after some text."""
         first = self.line_of(begin)
         last = self.line_of(max(begin, end - 1))
         before = self._ends_of(self._starts[first], begin)
@@ -414,18 +405,15 @@ class _Search:
         return before.strip(), after.strip()
 
     def _ends_of(self, begin: int, end: int) -> str:
-        """Return some text, or the beginning and end of a very long one."""
         if end - begin <= 2 * _LONG:
             return self.text[begin:end]
         return self.text[begin : begin + _LONG] + self.text[end - _LONG : end]
 
     def _is_in_sentence(self, begin: re.Match[str]) -> bool:
-        """True if words are before a mark, and the line ends as a sentence does."""
         before, after = self._around(begin.start(), begin.start())
         return bool(before) and after[-1:] not in set("]}>`")
 
     def _is_quoted(self, place: int) -> bool:
-        """True within backticks or on a line that quotes."""
         start = self._starts[self.line_of(place)]
         ticks = bisect_left(self._ticks, place) - bisect_left(self._ticks, start)
         return ticks % 2 == 1 or _QUOTED.match(self.text, start, place) is not None
@@ -455,7 +443,7 @@ def _edits(
     project_names: ProjectNames,
     path: str | None,
 ) -> list[Edit]:
-    """Return the edits that calls mean. Raises `ReplyRefused`."""
+    """Raises `ReplyRefused`."""
     del path
     hint = WITH_TOOLS if project_names.has_tools else WITHOUT_TOOLS
     edits: list[Edit] = []

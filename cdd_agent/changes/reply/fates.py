@@ -108,7 +108,6 @@ def _describe_explanation(
 def _why_not_applied(
     fence: Fence, piece: Piece, name: str, paths: set[str], project_names: ProjectNames
 ) -> tuple[bool, str]:
-    """Return whether an explanation could be a change after all, and its reason."""
     if piece.kind != Form.kind:
         return False, "It changes nothing."
     if fence.holds_a_name(project_names) and name in ("", fence.content.strip()):

@@ -39,7 +39,7 @@ class ReplyLines(Struct, frozen=True):
 
 
 def split_lines(text: str) -> ReplyLines:
-    """Split a reply. Raises `ReplyRefused` for a text with a null character."""
+    """Raises `ReplyRefused` for a text with a null character."""
     if "\0" in text:
         number = text[: text.index("\0")].count("\n") + 1
         reason = "The reply has a null character in it, which is no part of a text."

@@ -93,7 +93,6 @@ class _Reader(Struct, frozen=True):
         return Part(fence.start, fence.end, (piece,), fence, whole)
 
     def _is_file_about_edits(self, fence: Fence, marked: Sequence[Span]) -> bool:
-        """True for a whole text for people that explains edits: it has other words."""
         if fence.path is None or suffix(fence.path) not in PROSE:
             return False
         if not fence.info.strip():
@@ -134,14 +133,12 @@ class _Reader(Struct, frozen=True):
             words_start = begin = span.end
 
     def _pop_name(self, words: list[str]) -> str | None:
-        """Remove the last line and return its name, if it names a file."""
         named = find_name_above_edits(words[-1], self.project_names) if words else None
         if named:
             words.pop()
         return named
 
     def _words_in(self, start: int, stop: int) -> list[str]:
-        """Return the lines between edits that do not stand for unchanged lines."""
         return [
             line
             for line in self.lines[start:stop]
@@ -184,7 +181,6 @@ class _Reader(Struct, frozen=True):
         return find_name_above_edits(self.lines[above], self.project_names)
 
     def _is_about_another(self, between: range, path: str) -> bool:
-        """True if the text between two edits is, or mentions, another file."""
         if self._fences_in(between):
             return True
         mentioned: set[str] = set()
@@ -265,7 +261,6 @@ def _words_between(line: int, path: str | None) -> ReplyRefused:
 
 
 def _stands_for_lines(line: str) -> bool:
-    """True for dots between the blocks of one file, also in a comment."""
     signs = (re.match(r"\W*", way) for way in (line, line[::-1]))
     return all(
         found is not None and ("..." in found[0] or "…" in found[0]) for found in signs

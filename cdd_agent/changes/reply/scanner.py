@@ -295,7 +295,6 @@ class ReplyScanner:
                 self._mentioned.update(mentioned)
 
     def _show_words(self, line: str) -> None:
-        """Show a line as Markdown, below the lines that came before it."""
         self._show_name_lines()
         self._parts.append(ReplyWords(f"{line}\n"))
 
@@ -586,7 +585,6 @@ class ReplyScanner:
     # --- lists of actions
 
     def _read_list(self, is_end: bool) -> int:
-        """Read a list of actions, which is shown at its end."""
         del is_end
         line = self._waiting[0]
         if self._closes(line):
@@ -715,7 +713,6 @@ class ReplyScanner:
         return not is_over
 
     def _add_diff_line(self, place: int) -> int:
-        """Read a line of a diff, and return the number of lines that it takes."""
         lines, hunk = self._waiting, self._hunk
         line = lines[place]
         if line.startswith("diff --git "):
@@ -775,7 +772,6 @@ class ReplyScanner:
 
 
 def _is_diff_head(lines: Sequence[str], place: int) -> bool:
-    """True for a line of a diff that is not a line of its hunks."""
     line = lines[place]
     is_head = line.startswith("@@") or is_diff_header(line)
     return is_head or begins_diff(lines, place)

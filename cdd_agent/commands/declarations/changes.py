@@ -177,7 +177,7 @@ CHANGES = (
             cdd undo   # undo what the actions wrote
             """,
             run="cdd_agent.cli.run:run",
-            notes="""docs/reference/action-plans.md describes the format. In short:
+            notes="""docs/reference/commands.md describes the format. In short:
 - execute: "pytest -q"
 - action: create_file
   file_path: hello.txt

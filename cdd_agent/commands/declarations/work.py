@@ -188,7 +188,7 @@ WORK = (
                 "--driven",
                 "like --json, but another program answers the questions on standard"
                 " input; the run stops when the input ends. See"
-                " docs/reference/driving.md",
+                " docs/reference/events.md",
                 only=Front.TERMINAL,
             ),
         ),
@@ -290,7 +290,7 @@ WORK = (
             run="cdd_agent.cli.verify:verify",
             notes=(
                 "The checks run on a copy of your files and change nothing. See"
-                " docs/verify.md and docs/strength.md."
+                " docs/reference/verification.md."
             ),
             exit_codes=(
                 (0, "all completed steps hold, or the strength was measured"),
@@ -408,11 +408,16 @@ WORK = (
                 "--take-over",
                 "replace another run there, even if another machine holds it",
             ),
+            switch(
+                "--dry-run",
+                "only list what would be sent and what would not, and send nothing",
+            ),
             JSON,
         ),
         terminal=TerminalFront(
             """
             cdd push feature-user-auth                 # to origin
+            cdd push feature-user-auth --dry-run       # send nothing
             cdd push feature-user-auth git@example.org:team/runs.git
             cdd push feature-user-auth --take-over     # replace the run there
             """,

@@ -49,9 +49,7 @@ class IncomingAnswer:
                 raise
 
     async def _read(self, pieces: AsyncIterator[bytes]) -> None:
-        """Read the pieces. Raises `TimeoutError` if only keep-alives arrive for too
-        long.
-        """
+        """Raises `TimeoutError` if only keep-alives arrive for too long."""
         clock = asyncio.get_running_loop().time
         async with asyncio.timeout(timeouts.KEEP_ALIVE_TIMEOUT) as limit:
             async for piece in pieces:

@@ -122,9 +122,6 @@ class AnthropicMessages:
         return self._refused.learn(words)
 
     def _settings(self) -> _Json:
-        """The fields about thinking, and the temperature if the model takes one beside
-        them.
-        """
         fields = self._thinking()
         takes_temperature = not (self._facts.refuses_sampling or fields)
         if self._options.temperature is not None and takes_temperature:
@@ -132,7 +129,6 @@ class AnthropicMessages:
         return fields
 
     def _thinking(self) -> _Json:
-        """The fields for an effort, and for readable thoughts."""
         effort, facts = self._options.effort, self._facts
         if effort is Effort.NONE:
             return {"thinking": {"type": "disabled"}} if facts.thinks else {}
@@ -160,9 +156,6 @@ class AnthropicMessages:
         return fields
 
     def _messages(self, request: Request) -> list[_Json]:
-        """Roles alternate: the answers of tools and the user's words after them are one
-        message, the answers first.
-        """
         messages: list[_Json] = []
         for message in request.messages:
             if message.role == "system":
@@ -181,9 +174,6 @@ class AnthropicMessages:
         return messages
 
     def _assistant_blocks(self, message: Message) -> list[_Json]:
-        """The blocks as Claude sent them, if they have thoughts, and if their calls are
-        those that the next message answers.
-        """
         if self._returns_thoughts:
             data = read_json(message.data_from(self._origin))
             original = [as_dict(block) for block in as_list(data)]
@@ -209,7 +199,6 @@ class AnthropicMessages:
 
 
 def _user_blocks(message: Message) -> list[_Json]:
-    """Return the user's text and pictures, or the answer of a tool."""
     if not message.content.strip():
         message = replace(message, content=_BLANK)
     if message.tool_call_id is None:
@@ -228,7 +217,6 @@ def _image_block(picture: Picture) -> _Json:
 
 
 def _mark(body: _Json) -> None:
-    """Add the marks for the cache."""
     contents = [message["content"] for message in body["messages"]]
     roles = [message["role"] for message in body["messages"]]
     if "system" in body:

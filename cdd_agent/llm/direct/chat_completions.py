@@ -176,7 +176,6 @@ class ChatCompletions:
         return False
 
     def _settings(self) -> _Json:
-        """The user's settings and the fields of the dialect."""
         options, facts, dialect = self._options, self._facts(), self._dialect
         fields: _Json = {}
         if options.effort is not None:
@@ -238,7 +237,6 @@ class ChatCompletions:
 
 
 def _calls_as_text(messages: list[_Json]) -> list[_Json]:
-    """Turn calls of other models and their answers into words."""
     names: dict[str, str] = {}
     changed = []
     for message in messages:
@@ -278,7 +276,6 @@ def _short_id(call_id: str) -> str:
 
 
 def _end_rounds(messages: list[_Json]) -> list[_Json]:
-    """Add a word of the assistant between a tool and the user."""
     changed: list[_Json] = []
     for message in messages:
         if message["role"] == "user" and changed and changed[-1]["role"] == "tool":

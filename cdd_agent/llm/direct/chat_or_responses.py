@@ -37,7 +37,6 @@ class ChatOrResponses:
         self._protocol: WireProtocol = self._chat
         self._refusals = 0
         self._latest: ReplyReader | None = None
-        """The reader of the latest call by Responses."""
         self._has_responses = False
         """True once Responses has replied."""
 

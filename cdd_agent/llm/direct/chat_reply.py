@@ -92,9 +92,6 @@ class ChatReply(ReplyReader):
                 yield from self._stream.think(text)
 
     def _read_content(self, content: object) -> Iterator[ModelEvent]:
-        """Yield a piece of the text, which some servers send as a list of parts with
-        thoughts among them.
-        """
         if not isinstance(content, list):
             yield from self._stream.feed(as_string(content))
             return
@@ -140,7 +137,6 @@ def _is_signed(block: dict[str, Any]) -> bool:
 
 
 def _join_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Add a piece to the last detail if it has the same type and the same number."""
     last = details[-1] if details else {}
     same = last.get("type") == piece.get("type") != "reasoning.encrypted"
     if details and same and last.get("index") == piece.get("index"):
@@ -160,7 +156,6 @@ def _join_block(blocks: list[dict[str, Any]], piece: dict[str, Any]) -> None:
 
 
 def _join_part(parts: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Add a piece to the last part of the content if both are text or both thoughts."""
     last = parts[-1] if parts else {}
     if last.get("type") == piece.get("type") == "text":
         _extend(last, piece)

@@ -154,7 +154,6 @@ def openai_effort(effort: Effort, facts: KnownModel) -> str:
 
 
 def openai_word(effort: Effort, facts: KnownModel) -> str:
-    """Return the nearest of OpenAI's words for an effort that the model takes."""
     if effort is Effort.MAX:
         for word in ("max", "xhigh"):
             if word in facts.efforts:

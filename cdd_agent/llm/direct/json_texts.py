@@ -58,7 +58,6 @@ class _Lines:
                 yield self.end()
 
     def end(self) -> bytes:
-        """Return the line so far, and begin the next one."""
         line = b"".join(self._parts)
         self._parts = []
         self._size = 0

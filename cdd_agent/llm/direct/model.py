@@ -169,9 +169,6 @@ class DirectModel:
     async def _ask_until_accepted(
         self, request: Request, answer: IncomingAnswer
     ) -> None:
-        """Read the answer to a request, which is written differently if the server
-        refuses it for a reason that the protocol knows.
-        """
         url = parse_url(self.endpoint.base, self.protocol.path)
         silence = timeouts.silence_timeout(self._model_facts.current)
         async with open_client(url, silence) as client:

@@ -108,9 +108,6 @@ class OllamaChat:
         return True
 
     def _window_for(self, request: Request) -> int:
-        """Room for the request and its reply, and no less than before or than the
-        loaded model has.
-        """
         if self._options.window is not None:
             return self._options.window
         facts = self._facts()

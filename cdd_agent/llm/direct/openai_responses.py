@@ -103,7 +103,6 @@ class OpenAIResponses:
         return self._refused.learn(failure.all_words)
 
     def _settings(self) -> _Json:
-        """The user's settings that the model takes."""
         options, facts = self._options, self._facts
         fields: _Json = {}
         if facts.thinks is not False:
@@ -158,7 +157,6 @@ class OpenAIResponses:
 
 
 def _assistant_items(message: Message) -> list[_Json]:
-    """The items of a message from another model: without ids, which OpenAI gives."""
     items: list[_Json] = []
     if message.content or not message.tool_calls:
         items.append({"role": "assistant", "content": message.content})
@@ -179,7 +177,6 @@ def _image_part(picture: Picture) -> _Json:
 
 
 def _call_id(call_id: str) -> str:
-    """An id as OpenAI takes it: some ids of other models are longer."""
     if len(call_id) <= _LONGEST_CALL_ID:
         return call_id
     return sha256(call_id.encode(errors="replace")).hexdigest()

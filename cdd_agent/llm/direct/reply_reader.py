@@ -72,7 +72,7 @@ class ReplyReader(ABC):
         return Done(self._stop_reason, self._usage, data, self._stop_word)
 
     def _stop(self, word: str) -> None:
-        """Finish the reply for the reason that a word means. Raises `ServerFailed`."""
+        """Raises `ServerFailed`."""
         reason = stop_reason_of(word)
         self.is_finished = True
         # a refusal in the text remains one

@@ -83,14 +83,12 @@ def read_failure(
 
 
 def _unwrap(document: Any) -> Any:
-    """Google reports errors as a list with one object."""
     if isinstance(document, list) and len(document) == 1:
         return document[0]
     return document
 
 
 def _wait(metadata: Mapping[str, Any], text: str) -> float | None:
-    """Return the wait that an error names, or the headers of OpenRouter in it."""
     headers = {}
     for name, value in as_dict(metadata.get("headers")).items():
         headers[name] = str(value)
@@ -99,7 +97,6 @@ def _wait(metadata: Mapping[str, Any], text: str) -> float | None:
 
 
 def _quotas(facts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of Google's quotas that are used up."""
     for detail in as_list(facts.get("details")):
         for violation in as_list(as_dict(detail).get("violations")):
             yield as_string(as_dict(violation).get("quotaId"))

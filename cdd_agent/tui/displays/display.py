@@ -80,7 +80,6 @@ class Display:
         """
 
     def show_words(self, event: Event) -> None:
-        """Add the words of an event to the transcript."""
         transcript = self.home.transcript
         transcript.settle()
         prefix = self.side.prefix(event)
@@ -88,7 +87,6 @@ class Display:
             transcript.add(BLOCKS[tone], prefix + text)
 
     def show_cost(self) -> None:
-        """Show the cost of the session."""
         session = self.home.session
         if session is not None:
             self.home.bar.cost = session.tally.spent

@@ -22,7 +22,6 @@ def show_on_home(event: Event, display: Display) -> None:
 
 
 def _show_side_step(event: Event, display: Display) -> None:
-    """Show that a step in a separate tree is running, and its cost."""
     home = display.home
     home.activity.busy(display.side.in_words())
     if not isinstance(event, ReplyFinished):

@@ -40,7 +40,6 @@ class ActionOffer(Struct, frozen=True):
     longer_line: str = ""
     """The line for the prompt, to be completed there; empty: the same line."""
     previews_undo_of: int | None = None
-    """The number of the step whose undo is previewed."""
 
 
 def refusal(action: RunAction, step: StepSummary, *, is_running: bool) -> str:

@@ -121,7 +121,6 @@ class CriteriaTab(ListTab):
 
 
 def criterion_state(criterion: CriterionProof) -> str:
-    """Return the state of a criterion in a few words."""
     if criterion.edit is not None:
         return criterion.edit.value
     if not criterion.steps:
@@ -172,7 +171,6 @@ def _step_row(place: int, step: StepSummary) -> ListRow:
 
 
 def _find_key(groups: Sequence[RowGroup], number: int | None) -> object:
-    """Return the key of the first row of a step, if there is one."""
     for group in groups:
         for row in group.rows:
             if number is not None and row.target == number:
@@ -181,7 +179,6 @@ def _find_key(groups: Sequence[RowGroup], number: int | None) -> object:
 
 
 def _read_key(row: ListRow) -> tuple[int, int | None]:
-    """Return the place of the criterion and the number of the step."""
     assert isinstance(row.key, tuple)
     return row.key[1], row.key[2]
 
@@ -212,7 +209,6 @@ def _add_step(
     details: StepDetails,
     opening: Opening,
 ) -> None:
-    """Show the tests and the changes of a step for a criterion."""
     view = details.view
     transcript.add(BlockKind.HEADING, f"Step {step_name(view)}")
     if view.status.is_over and view.evidence is not None:

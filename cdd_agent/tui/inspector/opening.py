@@ -60,7 +60,6 @@ def _is_followed(session: Session, slug: str) -> bool:
 
 
 def _command(session: Session, slug: str, word: str, label: str) -> RunCommand:
-    """Return a line for the run: a word for its open Executor, or a slash command."""
     agent = session.agent
     if agent is not None and agent.name == "executor" and agent.ticket_slug == slug:
         return RunCommand(f"{word} {label}".strip())

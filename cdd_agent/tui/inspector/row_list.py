@@ -103,7 +103,6 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
         self._folds: dict[Hashable, bool] = {}
         """The groups that the user folded (True) or opened, by the key of the head."""
         self._rows: list[tuple[ListRow, RowGroup]] = []
-        """The visible rows, each with its group."""
         self.cursor = 0
         """The place of the cursor among the visible rows."""
         self._times_chosen = 0
@@ -128,14 +127,12 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def texts(self) -> list[str]:
-        """The visible rows as text."""
         return [self._text_of(row, group) for row, group in self._rows]
 
     def seen(self) -> Hashable:
         return self.cursor, len(self._rows), self._times_chosen
 
     def move_to_key(self, key: Hashable) -> None:
-        """Move the cursor to the row with this key, if it is visible."""
         current = self.row
         self._move_to_key(key)
         self._report_cursor(current)

@@ -180,7 +180,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         super().__init__()
         self._source = source
         self.tab = tab
-        """The open tab."""
         self._number = number
         self._inspection: RunInspection | None = None
         """None while the run is read."""
@@ -190,7 +189,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         self._early_events: list[LogEntry] = []
         """Events that came while the run was read."""
         self._step_events: list[StepStarted | StepFinished] = []
-        """Steps that started or finished since the files of the run were last read."""
         self._is_refresh_due = False
         self._empty: dict[InspectorTab, EmptyState | None] = {}
         self._times_edited = 0
@@ -233,7 +231,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     @property
     def _step_of_cursor(self) -> StepSummary | None:
-        """The step that keys act on: that of the row with the cursor in a list."""
         if self.tab is InspectorTab.STEP or self._inspection is None:
             return self.step
         row = self._list_of(self.tab).row
@@ -332,7 +329,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         return number == self._number and not self._is_closed
 
     def _show_first_activity(self) -> None:
-        """Show what a step does that was running before it was opened."""
         step = self.step
         if step is None or self._step_tab.activity or not self._is_running:
             return
@@ -477,7 +473,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         self.action_open_tab(str(event.tab.id))
 
     def _point_at_step(self, tab: InspectorTab) -> None:
-        """Move the cursor of a list to the step that the tabs are about."""
         inspection, step = self._inspection, self.step
         if inspection is None or step is None or self._empty.get(tab) is not None:
             return
@@ -497,7 +492,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         return self.query_one(f"#{_pane(tab)} RowList", RowList)
 
     def _focus_tab(self) -> None:
-        """Focus what the keys of the open tab are for."""
         tab = self.tab
         if tab is InspectorTab.STEP:
             self._step_tab.transcript.focus()

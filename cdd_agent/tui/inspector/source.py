@@ -73,6 +73,5 @@ class RunSource(Struct, frozen=True):
     is_followed: Callable[[], bool]
     """True if the events of the shell are of this run."""
     is_busy: Callable[[], bool]
-    """True while a turn runs."""
     now: Callable[[], float]
     """The time of keys."""

@@ -146,7 +146,6 @@ def _standing(view: StepSummary) -> str:
 
 
 def _text_of(details: StepDetails) -> str:
-    """Return the step's text and fields as Markdown."""
     step = details.step
     verify = "the project's check"
     if step.checks is not None:

@@ -52,7 +52,6 @@ class StepTab(GuardedWidget, Vertical):
         self._news: tuple[Block, ...] = ()
         """The outcome of editing the step."""
         self.activity = ""
-        """The current activity of the running step."""
         self._streamed = ""
         """The text of the reply under way, from when the step was opened on."""
 
@@ -92,7 +91,6 @@ class StepTab(GuardedWidget, Vertical):
         self._write(keeps_place=is_same)
 
     def show_problem(self, kind: BlockKind, text: str) -> None:
-        """Show why there is no step to show."""
         self._details = None
         self.query_one("#step-heading", Static).update("")
         self.transcript.clear()

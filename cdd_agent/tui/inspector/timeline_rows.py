@@ -38,7 +38,6 @@ class TimelineRows:
 
     def __init__(self) -> None:
         self._groups: dict[int, tuple[object, RowGroup]] = {}
-        """For the position of each part, what its rows were made from, and the rows."""
 
     def groups(self, timeline: Timeline, inspection: RunInspection) -> list[RowGroup]:
         """Return the rows of the parts, then those of the steps that were undone."""

@@ -39,7 +39,6 @@ async def show_beginning(app: Shell) -> None:
 
 
 def start_row(app: Shell, row: WelcomeRow) -> None:
-    """Start a row of the welcome."""
     if app.session is None or app.screen is not app.home or app.home.lines_wait:
         return
     match row.action:

@@ -28,7 +28,6 @@ class ChooserRow(Struct, frozen=True):
     detail: str = ""
     sign: str = ""
     section: str = ""
-    """The heading above the rows of the same section."""
     words: str = ""
     """More words that find the row; they are not shown."""
 
@@ -192,7 +191,6 @@ class Chooser(Overlay):
         return self.PROMPT
 
     def typed_line(self) -> Content:
-        """Return the line with what was typed."""
         typed = sanitize_for_display(self._typed)
         if not typed:
             return Content.styled(f"› {self.prompt}", "$text-muted")

@@ -88,11 +88,9 @@ class SetupPage(Struct, frozen=True):
     prompt: str = "type to filter"
     is_secret: bool = False
     own_name: Callable[[str], ChooserRow] | None = None
-    """The row for a typed name that no row has."""
 
 
 def _key_page(name: str, about: str, take: Callable[[str], None]) -> SetupPage:
-    """Return the page that asks for the key of a provider or server."""
     return SetupPage(
         f"{name}: API key",
         "Enter: try the key · Esc: back",
@@ -159,7 +157,6 @@ class ModelSetup(Chooser):
         self._show_page()
 
     def _replace(self, page: SetupPage) -> None:
-        """Show a page in place of the one that led to it."""
         self._pages.pop()
         self._open(page)
 
@@ -424,7 +421,6 @@ class ModelSetup(Chooser):
     # display
 
     def _answer(self, text: str) -> None:
-        """Show a hint as the effect of a key."""
         self._answers += 1
         self.hint(text)
 

@@ -60,7 +60,6 @@ class SettingsScreen(Chooser):
         self._reset = reset
         self._settings: dict[str, Setting] = {}
         self._attempts = 0
-        """The number of attempts to change a setting."""
 
     def content(self) -> Iterator[Widget]:
         yield from super().content()
@@ -79,7 +78,6 @@ class SettingsScreen(Chooser):
 
     @work(group="settings")
     async def read(self) -> None:
-        """Read the settings, and show them."""
         project = session_project(self._session)
         try:
             settings = await asyncio.to_thread(read_settings, project)
@@ -159,7 +157,6 @@ def _row(setting: Setting, titles: int, column: int) -> ChooserRow:
 
 
 def _describe(setting: Setting) -> tuple[str, str]:
-    """Return the purpose of a setting, its value in words, and its key in the file."""
     description = setting.description
     text = description.purpose
     choice = setting.choices.get(setting.value)

@@ -58,7 +58,6 @@ class TicketsScreen(Chooser):
 
     @work(group="tickets")
     async def read(self) -> None:
-        """Read the tickets, and show them."""
         try:
             tickets = await asyncio.to_thread(lambda: list(overviews(self._project)))
         except CddError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from cdd_agent.session.open_project import TrustQuestion
+    from cdd_agent.tui.app import Shell
 
 
 class TrustScreen(Overlay):
@@ -109,3 +111,14 @@ class TrustScreen(Overlay):
         transcript.add(BlockKind.OUTPUT, "\n".join(settings))
         if question.note:
             transcript.add(BlockKind.WARNING, question.note)
+
+
+async def ask_for_trust(shell: Shell, question: TrustQuestion) -> TrustAnswer:
+    """Show the screen and wait for the answer."""
+    answer = asyncio.get_running_loop().create_future()
+
+    def settle(chosen: str | None) -> None:
+        answer.set_result(chosen or TrustAnswer.DEFAULTS.value)
+
+    await shell.push_screen(TrustScreen(question, shell.clock.now), settle)
+    return TrustAnswer(await answer)

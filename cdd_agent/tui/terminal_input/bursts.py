@@ -30,7 +30,6 @@ class BurstFilter:
         self._holds_lines = False
         """A line end or a paste is among them."""
         self._has_text = False
-        """The burst has text, perhaps in front of what is held."""
         self._first_at = self._last_at = -inf
         """The times of the first token that is held, and of the last character."""
 
@@ -86,7 +85,6 @@ def _is_text(token: Token) -> bool:
 
 
 def _resolve(held: list[Token], *, has_text: bool) -> list[Token]:
-    """Return a whole burst, with its pastes."""
     # A paste that contains an end marker goes on to the last one.
     ends = [index for index, token in enumerate(held) if isinstance(token, PasteEnd)]
     pasted = _as_paste(held[: ends[-1]]) if ends else []
@@ -98,7 +96,6 @@ def _resolve(held: list[Token], *, has_text: bool) -> list[Token]:
 
 
 def _without_line_feeds_of_enter(tokens: list[Token]) -> list[Token]:
-    """Count CR LF as one line end."""
     kept: list[Token] = []
     is_behind_enter = False
     for token in tokens:
@@ -109,7 +106,6 @@ def _without_line_feeds_of_enter(tokens: list[Token]) -> list[Token]:
 
 
 def _as_paste(tokens: list[Token]) -> list[Token]:
-    """Return the characters as one paste, behind the reports among them."""
     reports: list[Token] = []
     parts: list[str] = []
     for token in tokens:

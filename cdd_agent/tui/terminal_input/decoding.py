@@ -273,9 +273,6 @@ def _shifted(codes: str, modifiers: str) -> str:
 def _key_of_code(
     name: str, pressed: list[str], typed: str | None, plain: str | None
 ) -> events.Key:
-    """Return a key with its modifiers, and the character that it types, or else the
-    plain one of a key without modifiers.
-    """
     if typed is not None:
         # Shift and Alt have had their effect on the text.
         ignored = ("alt",) if typed.isspace() else ("alt", "shift")
@@ -296,6 +293,5 @@ def _number(digits: str) -> int:
 
 
 def _character(code: int) -> str | None:
-    """Return the character of a code, if there is one."""
     is_character = code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
     return chr(code) if is_character else None

@@ -20,7 +20,6 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from rich.traceback import Traceback
 from textual import constants, events
 from textual.driver import Driver
 from textual.geometry import Size
@@ -246,6 +245,9 @@ class TerminalDriver(Driver):
                 selector.register(self.input, selectors.EVENT_READ)
                 self._read_from(selector, woken, early)
         except Exception:  # noqa: BLE001  # as Textual does: without keys nothing works
+            # late: it brings Pygments
+            from rich.traceback import Traceback  # noqa: PLC0415
+
             self.app.call_later(self.app.panic, Traceback())
         finally:
             os.close(woken)
@@ -273,7 +275,6 @@ class TerminalDriver(Driver):
             self._process(self.parser.feed(lines + keys, monotonic()))
 
     def _end_input(self) -> None:
-        """Deliver the last keys, then report the end of the input."""
         while self.parser.deadline < inf:
             self._process(self.parser.tick(self.parser.deadline))
         self.send_message(InputEnded(is_gone=is_hung_up(self.input)))

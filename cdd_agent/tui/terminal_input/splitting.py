@@ -159,7 +159,6 @@ class Splitter:
     def _read_paste(
         self, paste: list[str], text: str, position: int, tokens: list[Token]
     ) -> int:
-        """Read up to the end marker, and return the position behind it."""
         end = text.find(PASTE_END, position)
         if end >= 0:
             tokens.append(Pasted("".join([*paste, text[position:end]])))
@@ -176,7 +175,6 @@ class Splitter:
         return len(text)
 
     def _read_sequence(self, text: str, position: int, tokens: list[Token]) -> int:
-        """Read what begins with an Escape, and return the position behind it."""
         sequence = _SEQUENCE.match(text, position)
         if sequence is not None:
             self._take_sequence(sequence[0], tokens)

@@ -24,7 +24,6 @@ TypedKey.handler_name = events.Key.handler_name
 
 
 def key_event(key: str, character: str | None) -> events.Key:
-    """Return the event of a key."""
     event = events.Key(key, character)
     if character is None or len(character) != 1 or event.is_printable:
         return event

@@ -140,7 +140,6 @@ class ActionBlocks:
 
     @show.register
     def _fold_attempt(self, event: StepStarted | AttemptFailed) -> bool:
-        """Fold an attempt that failed: its reason follows in words."""
         if isinstance(event, AttemptFailed):
             self._transcript.fold_replies(in_words=True)
             self._transcript.fold(self._folds)
@@ -153,7 +152,6 @@ class ActionBlocks:
         self._show_net(diff_blocks(event, self._layout))
 
     def _show_net(self, blocks: Iterable[Foldable]) -> None:
-        """Show all changes of a step, and fold the replies and calls that made them."""
         self._transcript.fold_replies()
         self._transcript.fold(self._folds)
         shown = list(blocks)
@@ -169,7 +167,6 @@ class ActionBlocks:
             self._transcript.add_foldable(block, above_live=above_live)
 
     def _say(self, event: Event, *tones: Tone) -> None:
-        """Add the words of an event that have one of these tones."""
         for text, tone in describe(event, Face.SHELL):
             if tone in tones:
                 self._transcript.add(BLOCKS[tone], text)
@@ -235,7 +232,6 @@ def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
 
 
 def _output_block(event: ToolFinished, title: str) -> Foldable:
-    """Return the output of a tool below its call."""
     is_command = event.tool == "execute_command"
     parts = []
     # the header may cut a long command
@@ -267,7 +263,6 @@ def _is_long_command(command: str) -> bool:
 
 
 def _tool_remark(event: ToolFinished) -> str:
-    """Return how a tool's call ended, and how long it took."""
     remarks = []
     if event.exit_code:
         remarks.append(f"exit code {event.exit_code}")
@@ -429,7 +424,6 @@ def _one_line(text: str) -> str:
 
 
 def _verb(title: str) -> Sequence[Mark]:
-    """The first word of a title is not what is looked for."""
     return [(0, len(title.partition(" ")[0]), "verb")]
 
 

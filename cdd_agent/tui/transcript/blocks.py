@@ -107,7 +107,6 @@ def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
 
 
 def _without_backticks(text: str) -> tuple[str, list[Mark]]:
-    """Return the text with marks for the code, instead of its backticks."""
     shown, end, marks = "", 0, list[Mark]()
     for code in _INLINE_CODE.finditer(text):
         shown += text[end : code.start()]

@@ -3,13 +3,6 @@
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-# Pygments has no types.
-from pygments.lexers import (  # type: ignore[import-untyped]
-    find_lexer_class_for_filename,
-    get_lexer_by_name,
-)
-from pygments.util import ClassNotFound  # type: ignore[import-untyped]
-
 from cdd_agent.tui.transcript.lines import Ink, Mark, clip
 
 if TYPE_CHECKING:
@@ -75,14 +68,20 @@ def _token_ink(token: tuple[str, ...]) -> Ink:
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> "Lexer | None":
+    # late: the first screen has no code
+    from pygments import lexers, util  # type: ignore[import-untyped]  # noqa: PLC0415
+
     try:
-        return get_lexer_by_name(language)
-    except ClassNotFound:
+        return lexers.get_lexer_by_name(language)
+    except util.ClassNotFound:
         return None
 
 
 @lru_cache(maxsize=256)
 def language_of(path: str) -> str:
     """Return the language of a file by its name; empty if it is unknown."""
-    lexer = find_lexer_class_for_filename(path.rpartition("/")[2])
+    # late: the first screen has no code
+    from pygments import lexers  # noqa: PLC0415
+
+    lexer = lexers.find_lexer_class_for_filename(path.rpartition("/")[2])
     return lexer.aliases[0] if lexer is not None and lexer.aliases else ""

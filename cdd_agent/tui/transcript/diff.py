@@ -113,8 +113,6 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
 
 
 class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
-    """One row of two lines next to each other."""
-
     halves: tuple["_Half", "_Half"]
 
     @property
@@ -146,7 +144,6 @@ class _Half:
         self.text += " " * (width - cell_len(self.text))
 
     def marks(self, shift: int) -> Iterator[Mark]:
-        """Yield the inks of the part, on top of the ink of the column."""
         if (line := self.line) is None:
             return
         ink, first = LINE_INKS[line.sign], shift + len(self.gutter)
@@ -263,9 +260,6 @@ def changed_words(
 
 
 def _spans(words: list[str], same: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the places of the differing words in characters, with the space between
-    them.
-    """
     kept = {place for start, end in same for place in range(start, end)}
     spans, at = list[tuple[int, int]](), 0
     for place, word in enumerate(words):

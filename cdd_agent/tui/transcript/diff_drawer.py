@@ -131,7 +131,6 @@ class DiffDrawer:
         )
 
     def _end_run(self) -> None:
-        """Find which removed and added lines belong together."""
         pair_lines(self._run)
         self._settled += self._run
         self._run = []

@@ -56,8 +56,6 @@ def diff_files(text: str, layout: DiffLayout) -> list[DiffOfFile]:
 
 
 class _FileReader:
-    """Reads the lines about one file."""
-
     def __init__(self, layout: DiffLayout) -> None:
         self._source: list[str] = []
         self._names = ["", ""]
@@ -81,7 +79,6 @@ class _FileReader:
         return self._old_left > 0 or self._new_left > 0
 
     def is_over(self, line: str, following: str) -> bool:
-        """True if a line begins another file."""
         if self._in_hunk or not self._source:
             return False
         if line.startswith("diff --git "):
@@ -108,7 +105,6 @@ class _FileReader:
             self._drawer.note(text)
 
     def file(self) -> DiffOfFile:
-        """Return the file that was read."""
         self._drawer.end_hunk()
         if self._left_out:
             self._drawer.note(f"… {self._left_out:,} more lines")
@@ -154,5 +150,4 @@ class _FileReader:
 
 
 def _name(text: str) -> str:
-    """Return a file's name in a diff's header, without the time that may follow it."""
     return sanitize_for_display(text.rstrip("\r").partition("\t")[0])

@@ -78,7 +78,6 @@ class EditDrawer:
         """The content of a whole file."""
         self._has_lines = False
         self._lines: list[TranscriptLine] = [self._header]
-        """Lines to hand out."""
 
     def continue_with(self, started: EditStarted) -> None:
         """Show another edit of the same file below this one."""

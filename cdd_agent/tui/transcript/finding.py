@@ -31,7 +31,6 @@ class Search:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
         self.hits: list[Hit] = []
         self.current = 0
-        """The current hit."""
 
     def look(self, lines: Iterable[TranscriptLine]) -> None:
         """Search these lines again. The current hit stays, if it still exists."""
@@ -176,7 +175,6 @@ class Finder:
 
 
 def _identities(line: TranscriptLine) -> Iterable[TranscriptLine | Fold]:
-    """Return what identifies a line on the screen: its fold, and the lines it shows."""
     if isinstance(line, FoldedLine):
         return (line.fold, *line.laid_out())
     return line.laid_out()

@@ -76,7 +76,6 @@ class ThoughtsHeader(FoldHeader, eq=False, kw_only=True):
 
     title: str = ""
     measure: str = ""
-    """In words."""
     is_over: bool = False
 
     def lay_out(self, width: int) -> None:

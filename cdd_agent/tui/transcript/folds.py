@@ -131,7 +131,6 @@ class Foldable(Struct, frozen=True):
     header: FoldHeader
     body: Sequence[TranscriptLine]
     source: str
-    """All of it as text: what is copied."""
     sample: int = 0
     """The number of body lines to show by themselves: the first ones, or the last if
     negative.

@@ -58,11 +58,9 @@ class _InlineReader:
 
     @property
     def is_plain(self) -> bool:
-        """True outside of emphasis and links."""
         return not self._inks
 
     def ink(self, *more: Ink) -> Ink:
-        """Return the ink of text here, with more inks."""
         return " ".join((*self._inks, *more))
 
     def read(self, token: "Token") -> Iterator[InkedText]:

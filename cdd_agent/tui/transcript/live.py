@@ -53,7 +53,6 @@ class LiveBlock:
         self.shown = False
         """True once a line is settled."""
         self.first_line: TranscriptLine | None = None
-        """The first settled line."""
         self._space = space_between(above, kind)
         self._maker = maker or GROWING[kind]()
         self._chunks: deque[str] = deque()

@@ -44,8 +44,6 @@ def _parser(*, has_links: bool) -> "MarkdownIt":
 
 
 class _Container(Struct):
-    """A quote, a list or a list item that is open."""
-
     first: Gutter = ()
     rest: Gutter = ()
     ink: Ink = ""

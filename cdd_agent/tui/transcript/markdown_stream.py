@@ -33,7 +33,6 @@ class MarkdownLines:
 
     def __init__(self) -> None:
         self._settled: list[TranscriptLine] = []
-        """Lines to hand out."""
         self._partial = ""
         """The start of a line that cannot be judged yet."""
         self._mid_line = False
@@ -88,7 +87,6 @@ class MarkdownLines:
         return lines
 
     def _take(self, line: str) -> None:
-        """Handle one line, or the received part of a long one."""
         if self._mid_line or not self._begins(line[:_PEEK]):
             if self._fence is not None:
                 self._settled += self._fence.take(line, mid_line=self._mid_line)

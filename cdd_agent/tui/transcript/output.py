@@ -64,9 +64,6 @@ def _line(source: str) -> TranscriptLine:
 
 
 def _rule_around(text: str) -> tuple[int, int] | None:
-    """Return the lengths of the rules at both ends of a line that is a rule, perhaps
-    with words in the middle.
-    """
     if text[:1] not in _RULE_CHARACTERS:
         return None
     before = len(text) - len(text.lstrip(text[0]))

@@ -62,8 +62,8 @@ def file_places(text: str) -> Iterator[FilePlace]:
 
 @lru_cache(maxsize=512)
 def _find_file(root: Path, path: str) -> Path:
-    """Return a file of the project. Raises `FileNotFoundError`, which is not cached,
-    because the file may be created later.
+    """Raises `FileNotFoundError`, which is not cached, because the file may be created
+    later.
     """
     place = (root / path).resolve()
     if not place.is_relative_to(root.resolve()) or not place.is_file():

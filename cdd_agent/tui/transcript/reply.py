@@ -41,7 +41,6 @@ class ReplyDrawer:
         self._scanner = ReplyScanner(ProjectNames(root))
         self._markdown = MarkdownLines()
         self._settled: list[TranscriptLine] = []
-        """Lines to hand out."""
         self._partial = ""
         """The beginning of a line."""
         self._is_in_long_line = False
@@ -128,7 +127,6 @@ class ReplyDrawer:
         return lines
 
     def _take(self, text: str, *, is_over: bool) -> None:
-        """Handle a line, or the received part of a long one."""
         if not self._first_words:
             words = remove_escapes(text.strip()[:_MOST_WORDS])
             self._first_words = sanitize_for_display(words)
@@ -145,7 +143,6 @@ class ReplyDrawer:
         self._line_count += is_over
 
     def _show_beginning(self, parts: list[ReplyPart]) -> None:
-        """Show the part that the beginning of a long line has become."""
         last = parts[-1] if parts else None
         if isinstance(last, ReplyWords):
             self._show_words(last.text.removesuffix("\n"))
@@ -157,7 +154,6 @@ class ReplyDrawer:
         self._is_cut = not isinstance(last, ReplyWords | FileText)
 
     def _continue_line(self, text: str, is_over: bool) -> None:
-        """Add to a long line."""
         if self._is_cut:
             self._more_characters += len(text)
             if is_over:

@@ -84,13 +84,11 @@ class Scrollback:
         self._max_rows = max_rows
         self._parts: deque[BlockPart] = deque()
         self._weight = 0
-        """The weight of all parts."""
         self._left_out = False
         self._below: list[BlockPart] = []
         self._rows_below: list[LineRow] = []
 
     def place(self, parts: Iterable[BlockPart], tail: Iterable[TranscriptLine]) -> int:
-        """Replace the tail by new settled parts and the new tail."""
         del self.rows[self.settled :]
         for part in parts:
             self._break(part)
@@ -184,7 +182,6 @@ class Scrollback:
         return _blocks(self._below, len(self.rows) - len(self._rows_below))
 
     def row_of(self, line: TranscriptLine, place: int) -> int | None:
-        """Return the row that shows this place of a line."""
         shown = (
             y
             for y, row in enumerate(self.rows)

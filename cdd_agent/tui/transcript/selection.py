@@ -30,7 +30,6 @@ def selected_text(
 
 
 def _text_between(above: LineRow, row: LineRow) -> str:
-    """Return the blanks at a break of the same line, or a line end."""
     if above.line is row.line:
         return row.line.text[above.end : row.start]
     return "\n"

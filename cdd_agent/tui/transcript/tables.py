@@ -64,7 +64,6 @@ class Table(TranscriptLine, eq=False, kw_only=True):
     def _grid_lines(
         self, cells: list[Cell], widths: list[int], ink: Ink
     ) -> Iterator[TranscriptLine]:
-        """Yield the lines of one row, as many as its longest cell needs."""
         wrapped = [
             wrap(text, width, by_words=True)
             for (text, _), width in zip(cells, widths, strict=True)

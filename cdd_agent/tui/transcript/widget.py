@@ -53,8 +53,6 @@ _ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
 
 
 class _SettledReply(NamedTuple):
-    """A reply that is over."""
-
     first_line: TranscriptLine
     header: FoldHeader
     has_edits: bool
@@ -136,7 +134,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._replies: deque[_SettledReply] = deque(maxlen=_MOST_REPLIES)
         """The replies since the user's last line that are not folded."""
         self.diff_layout = DiffLayout()
-        """The layout of the transcript's diffs."""
         self.finder = Finder(self._scrollback, self._turn, self._show_found)
 
     # --- content
@@ -354,7 +351,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return LiveBlock(kind, above)
 
     def make_reply(self) -> ReplyDrawer:
-        """Return a maker of lines for a reply, with the layout of this transcript."""
         return ReplyDrawer(self.diff_layout, self._root)
 
     def _draw_soon(self) -> None:
@@ -362,7 +358,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._drawing_is_due = self.call_after_refresh(self._draw_waiting)
 
     def _draw_waiting(self) -> None:
-        """Draw waiting text while there is time."""
         self._drawing_is_due = False
         if (live := self._live) is None or not live.is_waiting:
             return
@@ -502,7 +497,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.post_message(self.ChoiceChanged())
 
     def _bring_into_sight(self, y: int, end: int) -> None:
-        """Scroll to a row, and to as many rows below it as fit."""
         top, height = self.scroll_offset.y, self.size.height
         if y < top or end - y >= height:
             self.scroll_to(y=y, animate=False, force=True)
@@ -581,7 +575,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 self._turn(line.fold)
 
     def _go_to(self, row: LineRow, x: int) -> None:
-        """Open the address or the file in a column of a row, if there is one."""
         target = self._place_finder.target_at(row, x)
         if isinstance(target, str):
             self.app.open_url(target)
@@ -617,7 +610,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _stay_at_end(self) -> None:
-        """Show the end, or the pinned row at the top if it would leave the view."""
         if self._pinned is not None:
             y = self._pinned - self._row_offset
             if y < self.max_scroll_y:
@@ -652,7 +644,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def _new_rows(self) -> int:
-        """Rows that arrived after the user scrolled up."""
         return (
             0
             if self._is_following() or not self._follows
@@ -740,7 +731,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return strip
 
     def _overlays(self, row: LineRow, number: int) -> Iterator[Overlay]:
-        """Yield the styles of links and of search hits in a line."""
         for place in self._place_finder.places(row.line):
             if isinstance(place, WebPlace):
                 yield place.start, place.end, _link(place.address)

@@ -20,7 +20,6 @@ def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
 
 
 def _wrap_narrow(text: str, room: int, by_words: bool) -> Iterator[tuple[int, int]]:
-    """Wrap text whose characters all take one cell."""
     start = 0
     while len(text) - start > room:
         end = following = start + room
@@ -61,7 +60,6 @@ def _wrap_wide(
 
 
 def _end_of_row(text: str, start: int, cut: int, by_words: bool) -> int:
-    """Return the end of a row without the spaces before the cut."""
     if not by_words:
         return cut
     return start + len(text[start:cut].rstrip(" "))
@@ -75,7 +73,6 @@ class _WideRow:
         self.cells = self._cells_at_break = 0
 
     def note_break(self, place: int) -> None:
-        """Note that the row may end at a place, up to which it has its cells."""
         self.last_break, self._cells_at_break = place, self.cells
 
     def begin_at(self, cut: int) -> None:

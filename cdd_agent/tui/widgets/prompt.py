@@ -128,13 +128,10 @@ class Prompt(GuardedWidget, Vertical):
         self._aside: list[str] = []
         """Drafts that return after a question is answered."""
         self._unsent: list[str] = []
-        """Lines that returned while the prompt had text; they are in the history."""
         self._found: list[Completion] = []
-        """The completions on offer."""
         self._found_for = ""
         """The text that they complete."""
         self._put: str | None = None
-        """The text that the shell put into the prompt last, not the user."""
         self._quiet_for: str | None = None
         """A text that gets no completions: it was just taken from them, or from the
         history.
@@ -293,7 +290,6 @@ class Prompt(GuardedWidget, Vertical):
             self.post_message(PromptArea.NothingDone(event.key))
 
     def _catch_up(self) -> None:
-        """Offer completions for letters that arrived together with this key."""
         if self.area.text not in (self._found_for, self._quiet_for):
             self._offer()
 
@@ -333,7 +329,6 @@ class Prompt(GuardedWidget, Vertical):
             self._take(self._chosen or next(iter(self._found), None))
 
     def _escape(self) -> None:
-        """Close what is open, or else return a queued line, or else stop the turn."""
         if self._searched_from is not None:
             self.replace(self._searched_from)
         elif self.is_completing:
@@ -355,7 +350,6 @@ class Prompt(GuardedWidget, Vertical):
         self.post_message(self.Submitted(line, meaning))
 
     def _search(self) -> None:
-        """Search the history for the text that is typed."""
         if self.is_suggesting:
             self.replace("")
         self._searched_from = self.text
@@ -451,7 +445,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _draft(self) -> str:
-        """The text that the user typed; during a search, the text from before it."""
         if self._searched_from is not None:
             return self._searched_from
         return "" if self.is_suggesting else self.text
@@ -521,7 +514,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _default(self) -> int | None:
-        """The row that is highlighted before the user chooses one."""
         if not self._found:
             return None
         if self._searched_from is not None:
@@ -566,7 +558,6 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def _take(self, taken: Completion | None) -> None:
-        """Put a completion into the prompt."""
         if self._searched_from is not None:
             self.replace(taken.line if taken is not None else self.text)
         elif taken is not None:
@@ -591,6 +582,5 @@ class Prompt(GuardedWidget, Vertical):
 
 
 def _on_one_row(line: str) -> str:
-    """Return the first row of a line, and the number of its other rows."""
     first, *more = line.strip().split("\n")
     return f"{first}  (+{len(more)} line{'s' * (len(more) != 1)})" if more else first

@@ -179,7 +179,6 @@ class PromptArea(GuardedWidget, TextArea):
             self.post_message(self.NothingDone(key))
 
     def _is_for_the_prompt(self, key: str) -> bool:
-        """False for Up and Down while the text has a row above or below the cursor."""
         if key == "up":
             return self.navigator.is_first_wrapped_line(self.cursor_location)
         if key == "down":

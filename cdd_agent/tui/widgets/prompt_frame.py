@@ -38,7 +38,6 @@ class PromptFrame(GuardedWidget, Horizontal):
     """
 
     def show_mode(self, mode: ApprovalMode) -> None:
-        """Show the approval mode, and the key that changes it."""
         _set_class(self, mode)
         self.border_title = Content.assemble(
             mode.title, (" · Shift+Tab", "$text-muted not bold")

@@ -58,14 +58,12 @@ class _InSight(_Mixin):
 
     @property
     def room(self) -> int:
-        """The most rows of the text."""
         rows = self.app.size.height
         around = self.around + _FRAME * (not self.screen.has_class("-low"))
         return max(min(int(rows * self.SHARE), rows - around), 1)
 
     @property
     def is_laid_out(self) -> bool:
-        """True if the text has its final number of rows."""
         return self.size.height > 0
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -93,7 +91,6 @@ class _InSight(_Mixin):
 
     @property
     def above(self) -> int:
-        """The number of hidden lines above."""
         return self.scroll_offset.y
 
     @property
@@ -106,8 +103,6 @@ class _QuestionText(_InSight, GuardedWidget, VerticalScroll, can_focus=False):
 
 
 class _Diffs(_InSight, Transcript, can_focus=False):
-    """The diffs of proposed changes: their files, and the differences in each."""
-
     SHARE = 0.65
 
     def __init__(self, layout: DiffLayout) -> None:
@@ -116,13 +111,9 @@ class _Diffs(_InSight, Transcript, can_focus=False):
 
     @property
     def is_laid_out(self) -> bool:
-        """Its text is broken into rows when its width is known, and then it gets its
-        height.
-        """
         return 0 < min(self.virtual_size.height, self.room) <= self.size.height
 
     def lay_out_again(self) -> None:
-        """Lay out the text for the current width."""
         self._fit(self.scrollable_content_region.width, following=False)
         self.refresh(layout=True)
 
@@ -216,7 +207,6 @@ class Question(GuardedWidget, Vertical):
         return self._view.is_laid_out
 
     def can_scroll(self, key: str) -> bool:
-        """True if a key scrolls the text, which has hidden lines."""
         return key in _SCROLLING and self._view.max_scroll_y > 0
 
     def scroll_by(self, key: str) -> None:
@@ -224,7 +214,6 @@ class Question(GuardedWidget, Vertical):
 
     @on(_InSight.VisiblePartMoved)
     def _show_hidden_lines(self) -> None:
-        """Show how many lines are hidden above and below."""
         if not self._view.is_laid_out:
             return
         above, below = self._view.above, self._view.below
@@ -293,7 +282,6 @@ class ReviewQuestion(Question):
         self.show_keys(has_draft=self._has_draft, answer=self._answer)
 
     def _fit_keys(self) -> None:
-        """Choose the longest form of the answers that fits."""
         room = 0
         if not self.screen.has_class("-low"):
             # words may not end where a row ends
@@ -307,7 +295,6 @@ class ReviewQuestion(Question):
             self._offered = self._shortest_offer()
 
     def _shortest_offer(self) -> str:
-        """Return the answers, only yes and no in words."""
         parts, letters = [], ""
         for word in self._answers:
             if word in ("yes", "no"):

@@ -182,12 +182,10 @@ def shorten(text: str, cells: int, *, keep_end: bool = False) -> str:
 
 
 def _cells(parts: Sequence[_StatusPart]) -> int:
-    """Return the cells of these parts, and of the gaps between them."""
     return cell_len((" " * _GAP).join(part.text for part in parts))
 
 
 def _spaced(parts: Sequence[_StatusPart]) -> Iterator[tuple[str, str]]:
-    """Yield the texts and styles of parts, with gaps between them."""
     for number, part in enumerate(parts):
         if number:
             yield " " * _GAP, ""

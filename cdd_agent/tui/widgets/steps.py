@@ -273,7 +273,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.refresh()
 
     def _wrap_title(self, step: StepSummary) -> list[str]:
-        """Return the rows of a step; those below the first are indented."""
         sign, words = _sign(step), _words(step)
         indent = " " * cell_len(sign)
         room = self._room - len(indent)
@@ -318,9 +317,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return ""
 
     def _status_facts(self, step: StepSummary) -> str:
-        """Return the steps that a pending step waits for; for others the time, the
-        tests and the attempts.
-        """
         if step.status is StepStatus.PENDING:
             return self._describe_waiting(step)
         facts = []
@@ -351,7 +347,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def _room(self) -> int:
-        """Cells of a row without the scrollbar."""
         return self.scrollable_content_region.width
 
     def _strip(self, segments: list[Segment], style: Style | None = None) -> Strip:

@@ -213,7 +213,6 @@ class Welcome(GuardedWidget, Widget):
         return lines + notes
 
     def _shown_rows(self, height: int) -> Sequence[int]:
-        """Return the places of the rows that fit, including the highlighted one."""
         count = len(self._beginning.rows)
         room = max(height - 1, 1)
         if count <= room:
@@ -245,7 +244,6 @@ class Welcome(GuardedWidget, Widget):
 
 
 def _plain(lines: Iterable[Content]) -> list[tuple[Content, int | None]]:
-    """Return lines that are not rows."""
     return [(line, None) for line in lines]
 
 

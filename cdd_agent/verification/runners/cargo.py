@@ -106,8 +106,6 @@ class Cargo(TestRunner):
 
 
 class _Block(Struct):
-    """The output of one test program."""
-
     expected: int
     """The number of its tests, from the first line."""
     tests: list[tuple[str, Result]] = field(default_factory=list)
@@ -115,7 +113,7 @@ class _Block(Struct):
     is_finished: bool = False
 
     def add_test(self, line: str) -> None:
-        """Add the test of a line. Raises `ReportUnreadable` for other output."""
+        """Raises `ReportUnreadable` for other output."""
         test = _TEST.fullmatch(line)
         if test is not None:
             self.tests.append((test[1], _RESULTS[test[2]]))
@@ -124,7 +122,6 @@ class _Block(Struct):
             raise ReportUnreadable(why)
 
     def is_end(self, line: str) -> bool:
-        """True if a line has the numbers of passed, failed and ignored tests."""
         end = _END.match(line)
         if end is None:
             return False
@@ -243,9 +240,7 @@ class _Sources:
                     self.packages[folder] = crate
 
     def find_file(self, source: str, crate: str) -> str:
-        """Return the path of a program's source, from the root. Raises
-        `ReportUnreadable` if several packages have such a file.
-        """
+        """Raises `ReportUnreadable` if several packages have such a file."""
         folders = [
             folder
             for folder in self.packages

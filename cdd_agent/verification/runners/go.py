@@ -87,13 +87,10 @@ class Go(TestRunner):
 
 
 def _option(word: str) -> str:
-    """Return an option without its value, with one dash."""
     return word.replace("--", "-", 1).partition("=")[0]
 
 
 class _Package(Struct):
-    """The events of one package."""
-
     tests: dict[str, Result] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     output: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -119,7 +116,6 @@ class _Package(Struct):
 
     @property
     def failed_outside_tests(self) -> bool:
-        """True if it could not be built, or failed without a failed test."""
         has_failed_test = Result.FAILED in self.tests.values()
         return self.result is Result.FAILED and not has_failed_test
 
@@ -185,7 +181,6 @@ def _read_build_errors(lines: Iterable[str], stderr: bytes) -> dict[str, str]:
 
 
 def _package_name(built: str) -> str:
-    """Return the name of a package without that of its test program."""
     return built.strip().partition(" ")[0]
 
 
@@ -207,7 +202,6 @@ class _Folder(Struct, frozen=True):
 
     path: str
     files: Mapping[str, str]
-    """By test: its file."""
     test_files: tuple[str, ...]
 
     def file_of(self, test: str) -> str:

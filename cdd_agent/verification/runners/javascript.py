@@ -166,7 +166,6 @@ class JavaScript(TestRunner):
         return Reporting((*argv, *added), {REPORT_VARIABLE: str(report)})
 
     def _conflicts(self, words: Sequence[str]) -> bool:
-        """True if words ask for another report, for no end, or for no run."""
         for word, following in zip_longest(words, words[1:], fillvalue=""):
             name, _, value = word.partition("=")
             shows = (value or following) in self._tool.screen_reporters

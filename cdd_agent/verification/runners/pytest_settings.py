@@ -69,7 +69,6 @@ def _steers(node: ast.AST) -> bool:
 
 
 def _is_for_pytest(name: str) -> bool:
-    """True if pytest looks for this name in a conftest."""
     return name in _STEERING_NAMES or name.startswith("pytest_")
 
 

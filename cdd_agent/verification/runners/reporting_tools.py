@@ -330,7 +330,6 @@ class ReportingTool(TestRunner):
         return replace(merge_runs(runs), selection=selection)
 
     def _read_in_tree(self, reported: Reported, root: Path) -> list[SuiteRun]:
-        """Read the reports below the root that are newer than the run's beginning."""
         began = reported.folder.stat().st_mtime_ns
         depth = self._tool.in_tree.count("/") + 1
         runs = []

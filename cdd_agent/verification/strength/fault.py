@@ -33,7 +33,6 @@ class Fault(Struct, frozen=True):
     """The line without the fault, and without its indentation."""
 
     def apply(self, text: str) -> str:
-        """Return the file's text with the fault."""
         data = text.encode()
         before, after = data[: self.start], data[self.end :]
         return (before + self.replacement.encode() + after).decode()

@@ -108,9 +108,6 @@ def choose_faults(
 
 
 def _random_order(fault: Fault) -> tuple[bytes, int]:
-    """Return a key that is random but the same in each run, also after an edit of other
-    lines.
-    """
     words = f"{fault.path}\0{fault.source}\0{fault.words}"
     return blake2b(words.encode(), digest_size=8).digest(), fault.start
 
@@ -122,17 +119,12 @@ _Match = tuple[int, dict[str, list[Node]]]
 
 
 class _Edit(Struct, frozen=True):
-    """A possible fault."""
-
     node: Node
     replacement: str
     kind: FaultKind
 
     @property
     def difference(self) -> tuple[int, int, bytes]:
-        """The place that differs, and its new text: equal for two edits with the same
-        result.
-        """
         old, new = self.node.text or b"", self.replacement.encode()
         head = _length_of_common(old, new)
         old, new = old[head:], new[head:]
@@ -142,7 +134,6 @@ class _Edit(Struct, frozen=True):
 
 
 def _length_of_common(one: bytes, other: bytes) -> int:
-    """Return the length of the beginning that two texts share."""
     length = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -182,7 +173,6 @@ def _load_query(grammar: Grammar) -> Query | None:
 
 
 def _parses(fault: Fault, text: str) -> bool:
-    """True if the text with the fault has no more errors of syntax than without."""
     grammar = find_grammar(fault.path)
     assert grammar is not None
     before = grammar.parse(text.encode())
@@ -195,7 +185,6 @@ def _parses(fault: Fault, text: str) -> bool:
 
 
 def _count_errors(node: Node) -> int:
-    """Return the number of nodes that the parser could not read or had to add."""
     count, nodes = 0, [node]
     while nodes:
         one = nodes.pop()
@@ -243,7 +232,6 @@ def _text(node: Node) -> str:
 
 
 def _find_edits(root: Node, query: Query, language: str) -> Iterator[_Edit]:
-    """Yield the possible faults of a text."""
     cursor = QueryCursor(query)
     cursor.set_max_start_depth(_DEEPEST)
     matches = cursor.matches(root)
@@ -268,7 +256,6 @@ class _Ranges(Struct, frozen=True):
 
     @classmethod
     def read(cls, matches: Iterable[_Match], name: str) -> Self:
-        """Return the ranges of the nodes that a query captured with this name."""
         nodes = [node for _, captures in matches for node in captures.get(name, ())]
         starts, ends = list[int](), list[int]()
         for start, end in sorted(node.byte_range for node in nodes):

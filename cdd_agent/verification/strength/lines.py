@@ -46,7 +46,6 @@ def _find_equal_lines(old: list[str], new: list[str]) -> Iterator[tuple[int, int
 
 
 def _length_of_common(one: list[str], other: list[str]) -> int:
-    """Return the number of lines at the beginning that two texts share."""
     length = 0
     for left, right in zip(one, other, strict=False):
         if left != right:

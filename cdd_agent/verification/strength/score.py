@@ -93,7 +93,6 @@ def limit_with_fault(clean: CheckRun) -> float:
 
 
 def judge_fault(run: CheckRun) -> FaultResult:
-    """Return the result of a fault by the run of one check."""
     if run.unusable:
         return FaultResult.NO_RESULT
     if run.timed_out:

@@ -195,7 +195,6 @@ class Captures(Struct):
                 self.returns.append((node.end_byte, node.parent.end_byte))
 
     def is_in_function(self, call: Call) -> bool:
-        """True if a call is made only when a function is called."""
         node = self._names[call.name[0]].parent
         while node is not None:
             if _FUNCTION.search(node.type):

@@ -108,8 +108,6 @@ def _whole(lines: Iterable[str], checks: int, calls: frozenset[str]) -> Declared
 
 
 class _Nest:
-    """Spans that are apart or within each other."""
-
     def __init__(self, spans: Iterable[Span]) -> None:
         self.spans = sorted(set(spans), key=lambda span: (span[0], -span[1]))
         self._starts = [start for start, _ in self.spans]
@@ -123,7 +121,6 @@ class _Nest:
             open_spans.append(number)
 
     def around(self, place: int) -> Iterator[int]:
-        """Yield the numbers of the spans that contain a place, from the inside."""
         number = bisect_right(self._starts, place) - 1
         while number >= 0:
             if self.spans[number][1] > place:
@@ -139,8 +136,6 @@ class _Nest:
 
 
 class _Parts:
-    """The parts of one declaration."""
-
     def __init__(self, declaration: Declaration, span: Span) -> None:
         self.kind = declaration.kind
         self.names = declaration.names
@@ -159,23 +154,19 @@ class _Parts:
 
     @property
     def is_function(self) -> bool:
-        """True for tests and helpers, not for their groups."""
         return self.kind not in ("suite", "class")
 
     @property
     def inside(self) -> Span:
-        """The body, or everything after the name if no body is known."""
         if self.body is not None:
             return self.body
         return self.after_name, self.span[1]
 
     @property
     def after_name(self) -> int:
-        """The place after the name; the start if there is no name."""
         return self.names[-1][1] if self.names else self.span[0]
 
     def chain(self) -> Iterator["_Parts"]:
-        """Yield this declaration and those around it, from the inside."""
         parts: _Parts | None = self
         for _ in range(_DEEPEST):
             if parts is None:
@@ -185,8 +176,6 @@ class _Parts:
 
 
 class _File:
-    """A file while its tests are read."""
-
     def __init__(self, language: Language, found: Captures, text: str) -> None:
         self._language = language
         self._found = found
@@ -236,7 +225,6 @@ class _File:
 
     @property
     def is_program(self) -> bool:
-        """True if running the file makes assertions."""
         checks = self._free_checks()
         if not checks:
             return False
@@ -245,7 +233,6 @@ class _File:
         return any(not self._found.is_in_function(check) for check in checks)
 
     def as_whole(self) -> Declared:
-        """Return the file as one test."""
         starts = [0, *(found.end() for found in re.finditer(b"\n", self._code))]
         checks = self._free_checks()
         lines = {bisect_right(starts, check.name[0]) for check in checks}
@@ -253,7 +240,6 @@ class _File:
         return _whole(_decoded(self._code).splitlines(), len(lines), names)
 
     def _free_checks(self) -> list[Call]:
-        """Return the assertions that are in no test or helper."""
         return [
             call
             for call in self._found.calls.values()
@@ -263,7 +249,6 @@ class _File:
         ]
 
     def _declare(self) -> None:
-        """Find the declarations, each with the marks before it and its body."""
         marks = sorted(self._found.spans["mark"], key=lambda span: span[1])
         ends = [end for _, end in marks]
         declarations = {}
@@ -300,7 +285,6 @@ class _File:
                 owner.body = body
 
     def _fill(self) -> None:
-        """Assign calls and values to the declarations that they are in."""
         found = self._found
         rows = _Nest(row for table in found.rows.values() for row in table)
         messages = _Nest(found.spans["message"])
@@ -320,7 +304,6 @@ class _File:
                     parts.values.append(span)
 
     def _count(self) -> None:
-        """Count the rows of tables, and find loops over other values."""
         found = self._found
         for table, rows in found.rows.items():
             for row in filter(self._is_code, rows):
@@ -338,7 +321,6 @@ class _File:
         self._loops = _Nest(loop for loop, items in found.loops.items() if items)
 
     def _skip(self) -> None:
-        """Find which declarations are skipped, or are the only ones that run."""
         spans = self._found.spans
         branches = _Nest(spans["branch"])
         for span in filter(self._is_stated, (*spans["skip"], *spans["maybe"])):
@@ -441,7 +423,6 @@ class _File:
         return "" if _MESSAGE.search(quoted[2]) else f"'{quoted[2]}'"
 
     def _written(self) -> bytes:
-        """Return the code without names and marks that do not change what it does."""
         spans = self._found.spans
         names = (name for parts in self._parts for name in parts.names)
         written = bytearray(
@@ -462,7 +443,6 @@ class _File:
         return bytes(written)
 
     def _forgotten(self) -> Iterator[tuple[int, str, None]]:
-        """Yield the places where a name gets another meaning."""
         for span in self._found.spans["forget"]:
             owner = self._owner(span[0])
             if owner is None:
@@ -497,11 +477,9 @@ class _File:
         return () if owner is None else owner.chain()
 
     def _is_code(self, span: Span) -> bool:
-        """True for code that may run."""
         return not self._code[span[0] : span[0] + 1].isspace()
 
     def _is_stated(self, span: Span) -> bool:
-        """True for code that may run, and for a comment that states something."""
         return self._is_code(span) or span in self._found.spans["comment"]
 
     def _text(self, span: Span) -> str:
@@ -509,7 +487,6 @@ class _File:
 
 
 def _count_rows(parts: _Parts) -> int | None:
-    """Return the number of sets of values; several tables are combined."""
     tables: dict[Span, int] = {}
     for each in parts.chain():
         if each.is_computed:

@@ -18,7 +18,8 @@ from cdd_agent.events.step_events import StepStarted, TestsFinished
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.llm.port import Usage
 from cdd_agent.text.redaction import Redactor
-from cdd_agent.tickets.state import ExecutionState, StepExecution, save_state
+from cdd_agent.tickets.state import ExecutionState, StepExecution
+from cdd_agent.tickets.state_file import save_state
 from cdd_agent.tickets.status import StepStatus, Verification
 from cdd_agent.tui.inspector.row_list import RowList
 from cdd_agent.verification.check_run import CheckRun
