@@ -228,6 +228,7 @@ class TestHostileMarkup:
         )
         assert (await read(Answer(body))).text == "deep & down"
 
+    @pytest.mark.long
     @each_row(
         "html",
         [
