@@ -5,7 +5,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import (
@@ -74,12 +75,10 @@ for tools and their answers (0 without tools).
 """
 
 
-async def _nothing_more() -> None:
-    pass
-
-
 class _NoRoomForTools(RequestRejected):
     """The step does not fit into the model's window together with the tools."""
+
+    refusal = Refusal.WINDOW_TOO_SMALL
 
 
 class StepRunner(Struct, frozen=True):
@@ -99,8 +98,6 @@ class StepRunner(Struct, frozen=True):
     steering: Steering = field(default_factory=Steering)
     user: Frontend = field(default_factory=Nobody)
     """Answers whether a step may remove tests that its plan does not name."""
-    saved: Callable[[], Awaitable[None]] = _nothing_more
-    """Awaited after a reply is saved and before it is applied."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raise `BadInput` for the checks that cannot run, before anything else runs.
@@ -113,7 +110,9 @@ class StepRunner(Struct, frozen=True):
                 messages.append(f"Step {step.label}: {error.message}")
                 hints.append(error.hint)
         if messages:
-            raise BadInput("\n".join(messages), hint=hints[0])
+            raise BadInput(
+                "\n".join(messages), hint=hints[0], refusal=Refusal.CHECK_UNUSABLE
+            )
 
     def _check_problems(self, step: PlanStep) -> list[BadInput]:
         if step.checks is not None:
@@ -419,7 +418,6 @@ class StepRunner(Struct, frozen=True):
                 fault=ReplyFault.UNFINISHED,
                 detail=f"{turn.problem[:1].lower()}{turn.problem[1:]}",
             )
-        await self.saved()
 
     async def _request(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
@@ -476,10 +474,18 @@ def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutc
     changes, by_user = transaction.changes, transaction.told
     if isinstance(refusal, ChangesRefused):
         why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")
-        return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
+        return AttemptOutcome(
+            changes, None, why, by_user, refusal=refusal.refusal, is_by_person=True
+        )
     detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
     if by_user:
         detail = f"{detail}\n\n{by_user}"
     return AttemptOutcome(
-        changes, None, refusal.for_user, detail, refusal.unseen, refusal.lines
+        changes,
+        None,
+        refusal.for_user,
+        detail,
+        refusal.unseen,
+        refusal.lines,
+        refusal=refusal.refusal,
     )

@@ -207,6 +207,7 @@ class StepChecker(Struct, frozen=True):
             "\n\n".join(part for part in parts if part),
             unseen=verdict.to_show,
             evidence=verdict.evidence,
+            refusal=verdict.refusal,
         )
 
     async def _run_checks(

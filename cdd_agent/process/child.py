@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.refusals.kinds import Refusal
 
 LONGEST_LINE = 32 * 1024 * 1024
 """Bytes."""
@@ -34,6 +35,8 @@ _KEPT = 4_000
 
 class BadChild(CddError):
     """A child broke the protocol of lines, and was stopped."""
+
+    refusal = Refusal.PROCESS_FAILED
 
 
 class ChildEnd(Struct, frozen=True):
@@ -57,9 +60,15 @@ class Child:
         self._has_half_line = False
         self._stderr = bytearray()
 
-    async def run(self, arguments: Sequence[str], cwd: Path) -> ChildEnd:
-        """Run `cdd` with these arguments to its end. Raises `CddError` if it cannot be
-        started or breaks the protocol.
+    async def run(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> ChildEnd:
+        """Run `cdd` with these arguments to its end. Without an `environment`, it has
+        that of this process. Raises `CddError` if it cannot be started or breaks the
+        protocol.
 
         A caller that is cancelled stops the child, and waits for its end.
         """
@@ -69,6 +78,7 @@ class Child:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=cwd,
+                env=environment,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

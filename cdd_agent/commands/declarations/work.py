@@ -23,6 +23,8 @@ from cdd_agent.commands.declaration import (
     switch,
 )
 
+PLAN_VERBS = ("show", "check")
+"""Words that may be typed before the ticket of `cdd plan`."""
 _TICKET_IN_SHELL = TICKET._replace(only=Front.SHELL)
 _START_OVER = switch(
     "--start-over", "start again from the beginning; the earlier record is kept"
@@ -64,6 +66,7 @@ WORK = (
                 TICKET_NOTE,
                 ValueKind.TICKET,
                 Times.SOME,
+                offers="cdd_agent.commands.declarations.work:PLAN_VERBS",
                 only=Front.TERMINAL,
             ),
             described_json(
@@ -185,7 +188,7 @@ WORK = (
                 "--driven",
                 "like --json, but another program answers the questions on standard"
                 " input; the run stops when the input ends. See"
-                " docs/reference/driving.md",
+                " docs/reference/events.md",
                 only=Front.TERMINAL,
             ),
         ),
@@ -206,7 +209,7 @@ WORK = (
             # several tickets at once, each in its own worktree
             cdd exec feature-user-auth bug-login --jobs 2
             cdd exec --all planned --stop-on-failure
-            # on several machines: see docs/cluster.md
+            # on several machines: see docs/how-to/cluster.md
             cdd exec --all planned --on tcp://scheduler:8786
             CDD_API_BASE=http://127.0.0.1:8080/v1 \\
                 cdd exec feature-user --model openai/qwen3-coder
@@ -287,7 +290,7 @@ WORK = (
             run="cdd_agent.cli.verify:verify",
             notes=(
                 "The checks run on a copy of your files and change nothing. See"
-                " docs/verify.md and docs/strength.md."
+                " docs/reference/verification.md."
             ),
             exit_codes=(
                 (0, "all completed steps hold, or the strength was measured"),
@@ -324,7 +327,7 @@ WORK = (
             run="cdd_agent.cli.land:land",
             notes=(
                 "The result is built and checked in a separate tree. See"
-                " docs/worktrees.md."
+                " docs/how-to/several-tickets.md."
             ),
             exit_codes=((1, "a conflict, or a check fails; nothing was changed"),),
             interrupted=REPEAT_TO_CONTINUE,
@@ -389,7 +392,8 @@ WORK = (
             run="cdd_agent.cli.compare:compare",
             notes=(
                 "Each run has its own worktree; the ticket's normal run stays"
-                " unchanged. Finished runs are not repeated. See docs/many-tickets.md."
+                " unchanged. Finished runs are not repeated."
+                " See docs/how-to/several-tickets.md."
             ),
             exit_codes=((0, "every run reached its end"),),
         ),
@@ -421,7 +425,7 @@ WORK = (
             run="cdd_agent.cli.travel:push",
             notes=(
                 "Sends the ticket, its state, record and checkpoints to"
-                " refs/cdd/runs/SLUG. See docs/travelling.md."
+                " refs/cdd/runs/SLUG. See docs/how-to/other-machines.md."
             ),
             interrupted=REPEAT_TO_CONTINUE,
         ),
