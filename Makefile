@@ -19,6 +19,8 @@ PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN
 
 .PHONY: demo cost test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model test-real check check-platforms dist licences format bench picture reference models docs lock clean
 
+QUICK := (unit or story) and not long
+
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
 	@$(BIN)/cdd demo $(ARGS)
@@ -28,7 +30,7 @@ cost: $(RUNS)
 
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
-	@$(PYTEST) -m "unit or story"
+	@$(PYTEST) -m "$(QUICK)"
 
 test-all: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
@@ -39,14 +41,14 @@ SEED ?= $(shell git rev-parse HEAD)
 SAMPLE := 0.3
 
 test-sample: $(READY)
-	@$(PYTEST) -m "not (unit or story or real or model)" --sample $(SAMPLE) --sample-seed $(SEED)
+	@$(PYTEST) -m "not ($(QUICK) or real or model)" --sample $(SAMPLE) --sample-seed $(SEED)
 
 ready-to-test: check $(COMPILED)
 
 FAST := actions dialogue changes files process project tickets tools verification web
 
 test-fast: $(READY)
-	@$(PYTEST) $(FAST:%=tests/%) -m "unit or story" $(ARGS)
+	@$(PYTEST) $(FAST:%=tests/%) -m "$(QUICK)" $(ARGS)
 
 test-crash: $(READY)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
