@@ -27,7 +27,6 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
 from cdd_agent.process.child import BadChild, ChildEnd
 
-
 _PROGRESS = (" ...", " …")
 """The ends of lines on standard error that say what takes long."""
 
