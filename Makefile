@@ -103,7 +103,7 @@ picture: $(READY)
 	@$(BIN)/python -m tools.pictures
 
 docs: $(DOCS_READY)
-	@$(DOCS_VENV)/bin/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 	@echo "The site is in site/. To read it, run: $(DOCS_VENV)/bin/mkdocs serve"
 
 reference: $(READY)
