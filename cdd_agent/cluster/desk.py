@@ -8,7 +8,7 @@ exec --worktree` creates.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -96,6 +96,7 @@ class Desk(Struct, dict=True):
 
     def __post_init__(self) -> None:
         self._has_answer = asyncio.Event()
+        self._heard_at = 0.0
         self._conversation = RunConversation(
             self.purse, (), self.on_event, self._queue_answer
         )
@@ -135,6 +136,7 @@ class Desk(Struct, dict=True):
                 begun = await self._begin(message)
             return begun.to_values()
         self._expect_current(message.attempt)
+        self._heard_at = asyncio.get_running_loop().time()
         match message:
             case Piece(offset=offset):
                 data = await in_thread(partial(self._read_piece, offset), name="piece")
@@ -145,6 +147,17 @@ class Desk(Struct, dict=True):
             case Printed():
                 reaction = await self._react(message)
                 return reaction.to_values()
+
+    async def release_lost_worker(
+        self, workers: Collection[str], patience: float
+    ) -> None:
+        """Release the budget that the worker's calls hold if it is none of `workers`
+        and was silent for `patience` seconds. Other runs may wait for that budget, and
+        this one for their workers.
+        """
+        is_lost = bool(self.worker) and self.worker not in workers
+        if is_lost and asyncio.get_running_loop().time() > self._heard_at + patience:
+            await self._conversation.release_budget()
 
     def forget_worker(self) -> None:
         """Answer no worker until another one begins."""
@@ -182,6 +195,7 @@ class Desk(Struct, dict=True):
         self._report_begin(message.worker)
         came_back = self.came_back
         self.attempt, self.worker = came_back.attempt + 1, message.worker
+        self._heard_at = asyncio.get_running_loop().time()
         self._update_came_back(attempt=self.attempt)
         await self._conversation.release_budget()
         self._answers.clear()

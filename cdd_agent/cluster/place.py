@@ -264,6 +264,7 @@ class ClusterPlace(Struct):
             workers = await self._find_workers()
         except OSError:
             return True
+        await desk.release_lost_worker(workers, self.patience)
         if chosen and not workers.intersection(chosen):
             return False
         if not workers and not desk.worker and not self._has_warned:

@@ -90,13 +90,14 @@ async def carry_out(
     begun: Begun = decode_message(
         await ask(Begin(worker=worker, have=commits).to_values()), Begun
     )
-    place = _make_folder(scratch, begun.slug)
+    place: Path | None = None
     try:
+        place = _make_folder(scratch, begun.slug)
         tree = WorkerTree(begun, place)
         await tree.fetch(cache, ask)
         relay = Relay(tree, ask, order.patience)
         end = await relay.run()
-        reason = reason_of_end(end).replace(f"{place}{os.sep}", "")
+        reason = relay.describe(end)
         is_unfit = end.exit_code != ExitCode.DONE and _names_full_disk(reason)
         if not is_unfit:
             await relay.save()
@@ -107,7 +108,8 @@ async def carry_out(
         is_unfit = _is_caused_by_full_disk(error)
         return WorkerEnd(begun.attempt, code, _describe(error), is_unfit, worker)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
         with suppress(CddError):  # it is only a cache
             await cache.tidy()
 
@@ -276,6 +278,9 @@ class Relay(Struct, dict=True):
         kind = event.get("event")
         if kind == "step_finished":
             self._is_step_unsaved = True
+        if kind == "call_ended":
+            # also without an answer, when the process stops: it writes to its files
+            self._is_asking = False
         if kind == "answer_needed":
             self._is_asking = event.get("kind") == QuestionKind.CALL
             self._is_urgent.set()
@@ -307,6 +312,11 @@ class Relay(Struct, dict=True):
             self._child.send(line.encode() + b"\n")
         if reaction.is_stopping:
             self._child.stop()
+
+    def describe(self, end: ChildEnd) -> str:
+        """Return why the process ended, without secrets and folders of this machine."""
+        reason = reason_of_end(end).replace(f"{self.tree.place}{os.sep}", "")
+        return self._redactor.redact(reason)
 
     async def save(self) -> None:
         """Bring the current run to the client's disk. Raises `ClientGone`,

@@ -27,6 +27,9 @@ from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
 from cdd_agent.process.child import BadChild, ChildEnd
 
+_PROGRESS = (" ...", " …")
+"""The ends of lines on standard error that say what takes long."""
+
 
 class RunConversation(Struct):
     """The messages between this process and the process of one run."""
@@ -148,7 +151,7 @@ def reason_of_end(end: ChildEnd) -> str:
     lines = [line.strip() for line in end.stderr.splitlines() if line.strip()]
     errors = []
     for number, line in enumerate(lines):
-        if line.startswith("cdd: ") and not line.endswith(" ..."):
+        if line.startswith("cdd: ") and not line.endswith(_PROGRESS):
             errors.append(number)
     if errors:
         return " ".join(lines[errors[-1] :]).removeprefix("cdd: ")

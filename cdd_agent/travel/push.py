@@ -52,6 +52,8 @@ async def push(
         _report_not_sent(run, packed)
         if dry_run:
             await _report_sent(connection, packed)
+            if known is None:
+                await here.checkpoints.forget("travel")
             return
         if tip is not None:
             await connection.reference.bring(tip)

@@ -113,8 +113,8 @@ class Travel(Struct, frozen=True):
 
     @contextmanager
     def _lock(self) -> Iterator[Whereabouts | None]:
-        """Lock the ticket, and yield the run's whereabouts. If the pull of an unknown
-        run is refused, the folders of its record are deleted again.
+        """Lock the ticket, and yield the run's whereabouts. The folders of a new record
+        are deleted again if nothing was pushed or pulled.
         """
         folder = self.record.folder
         new = self.record.prepare()
@@ -133,11 +133,9 @@ class Travel(Struct, frozen=True):
             for notice in lock.news:
                 self.emit(notice)
             yield load_whereabouts(folder)
-        except BaseException:
+        finally:
             if folder in new and load_whereabouts(folder) is None:
                 self.record.discard(new)
-            raise
-        finally:
             lock.release()
 
     def report_not_sent(self, text: str) -> None:

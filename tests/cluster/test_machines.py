@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ import pytest
 from msgspec.structs import replace
 
 from cdd_agent.cluster.equipment import ENVIRONMENT
-from cdd_agent.cluster.messages import ClientFailed, WorkerEnd
+from cdd_agent.cluster.messages import Begin, ClientFailed, Printed, WorkerEnd
 from cdd_agent.cluster.project_cache import ProjectCache
 from cdd_agent.cluster.sent_facts import settings_to_send
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Row
 from cdd_agent.fleet.job import TicketJob
+from cdd_agent.llm.port import Usage
 from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
 from tests.llm.server import Answer, LoopbackServer, failure
@@ -589,3 +591,30 @@ async def test_settings_of_the_worker_do_not_count(
     assert end is not None
     assert end.exit_code == ExitCode.DONE
     assert len(server.requests) == 3
+
+
+@pytest.mark.cluster
+async def test_a_lost_worker_holds_no_budget_that_other_runs_wait_for(
+    client: Sandbox,
+) -> None:
+    (client.root / ".cdd" / "config.yaml").write_text("budget: {tokens: 1000}\n")
+    desk = await opened_desk(client)
+    begun = await desk.answer(Begin(worker="one").to_values())
+    asked = {"event": "answer_needed", "id": 1, "kind": "call", "text": "", "usd": None}
+    line = json.dumps({**asked, "tokens": 900})
+    await desk.answer(Printed(begun["attempt"], (line,)).to_values())
+
+    async def can_another_run_call() -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2), desk.purse.reserve(Usage(900, 0)):
+                return True
+        return False
+
+    assert not await can_another_run_call()
+    # it works, or may still come back
+    await desk.release_lost_worker(["one"], patience=0.0)
+    await desk.release_lost_worker([], patience=60.0)
+    assert not await can_another_run_call()
+    await desk.release_lost_worker([], patience=0.0)
+    assert await can_another_run_call()
+    await desk.close()

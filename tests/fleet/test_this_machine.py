@@ -63,6 +63,10 @@ match ticket:
     case "refused":
         sys.stderr.write("cdd: reading ...\\ncdd: There is no plan\\nMake one.\\n")
         sys.exit(2)
+    case "slow":
+        sys.stderr.write("cdd: loading takes a few seconds …\\nA warning\\n")
+        show("notice", tone="error", text="The step failed")
+        sys.exit(1)
     case "asks":
         answer = ask(1, "command", choices=["yes", "no"])
         show("notice", tone="error", text=f"the answer: {answer['choice']}")
@@ -133,6 +137,12 @@ async def test_the_reason_of_a_refusal_is_that_of_its_process(tmp_path: Path) ->
     row = (await carry_out(tmp_path, "refused"))["refused"]
     assert row.state is RunState.REFUSED
     assert row.why == "There is no plan Make one."
+
+
+async def test_a_line_about_progress_is_no_reason(tmp_path: Path) -> None:
+    row = (await carry_out(tmp_path, "slow"))["slow"]
+    assert row.state is RunState.FAILED
+    assert row.why == "The step failed"
 
 
 async def test_questions_are_answered_that_there_is_no_user(tmp_path: Path) -> None:

@@ -194,6 +194,22 @@ def test_a_dry_run_lists_what_is_sent_and_sends_nothing(
 
 
 @many_processes
+def test_a_dry_run_leaves_no_record_of_a_ticket_without_a_run(copies: Copies) -> None:
+    first = copies.first
+    assert cdd(first, "push", SLUG, "--dry-run") == 0
+    assert not (first.root / ".cdd" / "runs").exists()
+    assert git(first.root, "for-each-ref", "refs/cdd") == ""
+
+
+@many_processes
+def test_a_dry_run_keeps_what_the_last_push_needs(pushed: Copies) -> None:
+    before = git(pushed.first.root, "for-each-ref", "refs/cdd")
+    assert cdd(pushed.first, "push", SLUG, "--dry-run") == 0
+    assert git(pushed.first.root, "for-each-ref", "refs/cdd") == before
+    assert cdd(pushed.first, "pull", SLUG) == 0
+
+
+@many_processes
 def test_the_list_is_printed_before_anything_is_sent(
     begun: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:
