@@ -57,6 +57,8 @@ class Options:
     last: int
     """Tickets for `cdd exec --all planned` at the end."""
     keep: Path | None
+    small_files: bool
+    """True for a limit on the size of files instead of a small disk."""
 
 
 def read_options(arguments: Sequence[str]) -> Options:
@@ -86,10 +88,14 @@ def read_options(arguments: Sequence[str]) -> Options:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="copy the project and all output here"
     )
-    parsed = parser.parse_args(arguments)
-    return Options(
-        parsed.minutes, parsed.tickets, parsed.seed, parsed.last, parsed.keep
+    parser.add_argument(
+        "--small-files",
+        action="store_true",
+        help="limit the size of files in some processes; the default where no disk"
+        " can be mounted",
     )
+    parsed = parser.parse_args(arguments)
+    return Options(**vars(parsed))
 
 
 @contextmanager
@@ -289,7 +295,8 @@ def run_soak(options: Options, folder: Path, disk: Disk, url: str, log: Path) ->
 
 def main() -> int:
     options = read_options(sys.argv[1:])
-    enter_namespace()
+    if not options.small_files:
+        enter_namespace()
     return soak(options)
 
 
