@@ -131,11 +131,11 @@ class FileDraft:
         end are kept, and so is the last line end.
         """
         old = [_composed(line) for line in self.lines]
-        known = set(old)
+        old_paths = set(old)
         new: list[str] = []
         for line in as_lines(content.removeprefix("\ufeff")):
             composed = _composed(line)
-            new.append(composed if composed in known else line)
+            new.append(composed if composed in old_paths else line)
         head, tail = common_ends(old, new)
         find = old[head : len(old) - tail]
         is_blank = not self._before.text.strip()

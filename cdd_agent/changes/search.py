@@ -320,8 +320,8 @@ def _voted_starts(file: SearchedLines, wanted: Lines) -> Iterator[int]:
         return
     votes: Counter[int] = Counter()
     for place in voters:
-        for found in find_runs(file.forms.bare, [wanted[place]], file.forms.counts):
-            votes[found - place] += 1
+        for run_start in find_runs(file.forms.bare, [wanted[place]], file.forms.counts):
+            votes[run_start - place] += 1
     for start, count in votes.items():
         is_inside = start >= 0 and start + len(wanted) <= len(file.lines)
         if is_inside and count * 2 >= len(voters):

@@ -46,12 +46,12 @@ class Piece(Struct, frozen=True):
     """Bytes."""
 
 
-def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
+def pieces(lines: int, definitions: Sequence[Definition]) -> list[Piece]:
     """Cut a file of `lines` lines where a definition begins or ends, and further where
     pieces are too long.
     """
     cuts = {1, lines + 1}
-    for definition in found:
+    for definition in definitions:
         for line in (definition.first, definition.last + 1):
             if 1 <= line <= lines:
                 cuts.add(line)
@@ -59,8 +59,8 @@ def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
     around: list[Definition] = []
     place = 0
     for begin, end in pairwise(sorted(cuts)):
-        while place < len(found) and found[place].first <= begin:
-            around.append(found[place])
+        while place < len(definitions) and definitions[place].first <= begin:
+            around.append(definitions[place])
             place += 1
         around = [definition for definition in around if definition.last >= begin]
         name = around[-1].name if around else ""
@@ -97,7 +97,7 @@ class Judged(Struct, frozen=True):
 
 def judged(
     data: bytes,
-    found: Sequence[Definition],
+    definitions: Sequence[Definition],
     rarity: Mapping[str, float],
     vocabulary: Vocabulary,
 ) -> Judged:
@@ -107,7 +107,7 @@ def judged(
     best: defaultdict[str, float] = defaultdict(float)
     total: Counter[str] = Counter()
     length = 0
-    for piece in pieces(len(lines), found):
+    for piece in pieces(len(lines), definitions):
         identifiers = b" ".join(lines[piece.first - 1 : piece.last]).split()
         counts = Counter(word for word in words_in(piece.name) if word in rarity)
         for identifier in identifiers:
@@ -147,6 +147,6 @@ def relevance(
     return score
 
 
-def head(found: Sequence[Definition]) -> int:
+def head(definitions: Sequence[Definition]) -> int:
     """Return the last line of a file's beginning, before its first definition."""
-    return min(_HEAD, *(each.first - 1 for each in found)) if found else 0
+    return min(_HEAD, *(each.first - 1 for each in definitions)) if definitions else 0

@@ -220,7 +220,7 @@ class Ranking:
         )
         signs["past"] = self._sign_of_past()
         signs["traced"] = _rank_in_order(
-            (path, _describe_frames(found)) for path, found in traced.items()
+            (path, _describe_frames(frames)) for path, frames in traced.items()
         )
 
     def _add_signs_of_neighbours(self, first: Sequence[str]) -> None:
@@ -277,9 +277,9 @@ class Ranking:
             target = half if "/" in half else half.replace(".", "/")
             if "/" not in target:
                 continue
-            meant = self._searched.links.ending(target)
-            if len(meant) == 1 and meant[0] in self._live:
-                named.setdefault(meant[0], f"`{half}` is named in the text")
+            paths = self._searched.links.ending(target)
+            if len(paths) == 1 and paths[0] in self._live:
+                named.setdefault(paths[0], f"`{half}` is named in the text")
         return named
 
     def _find_traced(self) -> dict[str, list[Frame]]:
@@ -535,7 +535,7 @@ def _quote(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names[:_MOST_QUOTED])
 
 
-def _describe_frames(found: Sequence[Frame]) -> str:
-    lines = sorted({frame.line for frame in found[:_FRAMES]})
+def _describe_frames(frames: Sequence[Frame]) -> str:
+    lines = sorted({frame.line for frame in frames[:_FRAMES]})
     noun = "line" if len(lines) == 1 else "lines"
     return f"the failure names {noun} {', '.join(map(str, lines))}"

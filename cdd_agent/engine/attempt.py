@@ -309,7 +309,7 @@ class Attempt(Struct, frozen=True):
             remove(self.folder / _output_name(place))
             place += 1
 
-    def save_checks(self, runs: Sequence[CheckRun], known: Reference) -> None:
+    def save_checks(self, runs: Sequence[CheckRun], reference: Reference) -> None:
         """Save the result of each check, and the earlier results of tests that differ.
         The texts of failures are in the outputs.
         """
@@ -317,7 +317,7 @@ class Attempt(Struct, frozen=True):
         _Checks(runs=saved).save(self.folder / "checks.json")
         tests = [run.tests for run in runs if run.tests is not None]
         if tests:
-            otherwise = known.otherwise(merge_runs(tests))
+            otherwise = reference.otherwise(merge_runs(tests))
             _Before(otherwise=otherwise).save(self.folder / "before.json")
 
     def save_diff(self, text: str) -> None:

@@ -221,13 +221,13 @@ class Ledger(Struct):
     ) -> frozenset[str]:
         """Return which of these files git ignores. Raises `GitUnusable`."""
         entries = current_entries(attempt)
-        known = private_paths(attempt)
+        private = private_paths(attempt)
         tree = last_tree(entries)
-        new = [path for path in paths if path not in known]
+        new = [path for path in paths if path not in private]
         if tree is None or not new:
-            return frozenset(known.intersection(paths))
-        found = await (await self.open()).ignored(tree, new)
-        return frozenset((known | found).intersection(paths))
+            return frozenset(private.intersection(paths))
+        ignored = await (await self.open()).ignored(tree, new)
+        return frozenset((private | ignored).intersection(paths))
 
     def start(
         self,
@@ -241,8 +241,8 @@ class Ledger(Struct):
         step's files, for `enter_after_command`.
         """
         paths = sorted({*declared, *own_paths(attempt.entries)})
-        found = save_files(self.record.root, attempt, paths)
-        states = {path: entry for path, entry in found.items() if entry != UNKNOWN}
+        saved = save_files(self.record.root, attempt, paths)
+        states = {path: entry for path, entry in saved.items() if entry != UNKNOWN}
         by = attempt.redactor.redact(by)
         attempt.ledger.append(Entry(Kind.STARTED, attempt.number, by=by, call=call))
         return states
@@ -268,22 +268,22 @@ class Ledger(Struct):
         if not current:
             raise RecordRemoved(attempt.ledger.path)
         kind = Kind.CHECK if call is None else Kind.COMMAND
-        base, tree, found = last_tree(current), None, []
+        base, tree, differing = last_tree(current), None, []
         if base is not None:
             tree = await self._take_checkpoint(attempt, kind, states)
-            found = [
+            differing = [
                 change
                 for change in await (await self.open()).changes(base, tree)
                 if change.path not in states
             ]
         is_beside = attempt.side is not None
-        can_enter = [change for change in found if _is_text(change.path)]
+        can_enter = [change for change in differing if _is_text(change.path)]
         mine = [one for one in can_enter if is_beside or owns(one.path)]
         saved = await self.save_changes(attempt, mine, private_paths(attempt))
-        own = {change.path for change in saved}
+        own_changes = {change.path for change in saved}
         since = list(self._changes_since(attempt, states))
         changes = [*saved, *(one for one in since if one.after != UNKNOWN)]
-        others = [one for one in found if one.path not in own]
+        others = [one for one in differing if one.path not in own_changes]
         others += [one for one in since if one.after == UNKNOWN]
         return attempt.ledger.append(
             Entry(
@@ -306,10 +306,10 @@ class Ledger(Struct):
         base = last_tree(entries)
         if base is None:
             return ()
-        own = own_paths(attempt.entries)
-        tree = await self._take_checkpoint(attempt, "found", own)
-        found = await (await self.open()).changes(base, tree)
-        others = tuple(change for change in found if change.path not in own)
+        entered = own_paths(attempt.entries)
+        tree = await self._take_checkpoint(attempt, "found", entered)
+        changes = await (await self.open()).changes(base, tree)
+        others = tuple(change for change in changes if change.path not in entered)
         attempt.ledger.append(
             Entry(Kind.FOUND, attempt.number, others=others, tree=tree)
         )
@@ -346,8 +346,8 @@ class Ledger(Struct):
             expected = written.get(change.path, change.before)
             if not is_same(entry_now(root, change.path, expected), expected):
                 raise build_changed_refusal(PurePosixPath(change.path))
-        found = save_files(root, attempt, [change.path for change in entry.changes])
-        changes = [replace(one, before=found[one.path]) for one in entry.changes]
+        saved = save_files(root, attempt, [change.path for change in entry.changes])
+        changes = [replace(one, before=saved[one.path]) for one in entry.changes]
         again = Entry(
             entry.kind,
             attempt.number,
@@ -401,11 +401,11 @@ class Ledger(Struct):
         including changes by others. Raises `CheckpointGone`.
         """
         net = {change.path: change for change in self.net(attempts).changes}
-        own = [change for change in net.values() if wanted(change.path)]
-        entries = [entry for one in own for entry in (one.before, one.after)]
+        wanted_changes = [change for change in net.values() if wanted(change.path)]
+        entries = [entry for one in wanted_changes for entry in (one.before, one.after)]
         contents = find_contents(attempts, entries)
         versions = {}
-        for change in own:
+        for change in wanted_changes:
             before = read_content(contents, change.before)
             after = read_content(contents, change.after)
             versions[change.path] = Versions(change.path, before, after)
@@ -446,7 +446,7 @@ class Ledger(Struct):
         long ones. Raises `CheckpointGone`.
         """
         saved = find_contents(attempts, entries.values())
-        found: dict[str, bytes | None] = {
+        contents: dict[str, bytes | None] = {
             path: read_content(saved, entry)
             for path, entry in entries.items()
             if entry.content in saved.places
@@ -454,12 +454,12 @@ class Ledger(Struct):
         rest = [
             Change(path, None, entry)
             for path, entry in entries.items()
-            if path not in found
+            if path not in contents
         ]
         if rest:
             read = await (await self.open()).read(rest)
-            found |= {path: after for path, (_, after) in read.items()}
-        return found
+            contents |= {path: after for path, (_, after) in read.items()}
+        return contents
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
         """Return the changes of these attempts as one unified diff."""
@@ -485,8 +485,8 @@ class Ledger(Struct):
         contents. `UNKNOWN` cannot be saved: it is no file, cannot be read or is too
         large.
         """
-        found = save_files(self.record.root, attempt, states)
-        for path, after in found.items():
+        saved = save_files(self.record.root, attempt, states)
+        for path, after in saved.items():
             if not is_same(states[path], after):
                 yield Change(path, states[path], after)
 

@@ -178,14 +178,14 @@ class _Course(Struct):
         self.now = change.after
 
     def net_change(self, path: str) -> NetChange:
-        known = {content: origin.entry for content, origin in self.known.items()}
+        entries = {content: origin.entry for content, origin in self.known.items()}
         return NetChange(
             path,
             self.origin.entry,
             self.now,
             self.last,
             is_edited=self.origin.is_edited,
-            known=known,
+            known=entries,
             by_model=frozenset(self.by_model),
         )
 

@@ -32,14 +32,14 @@ def find_related_code(
     declared: DeclaredFiles,
     identity: str,
     choices: Choices,
-    kept: RankedContext | None,
+    saved: RankedContext | None,
     most: int,
 ) -> RankedContext | None:
     """Return the code that a step may be about, in at `most` these tokens, if the step
     declares no file or the user has pinned folders. Return None for other steps: their
     plan has chosen the files.
 
-    The code that was `kept` from an earlier attempt is shown again if its files have
+    The code that was `saved` by an earlier attempt is shown again if its files have
     not changed and there is room for it.
     """
     room = shown.room
@@ -48,12 +48,12 @@ def find_related_code(
         return None
     identity = repr((identity, choices.pinned, choices.without))
     if (
-        kept is not None
-        and kept.step == identity
-        and _is_unchanged(shown, kept)
-        and room.take(estimate_tokens(kept.text))
+        saved is not None
+        and saved.step == identity
+        and _is_unchanged(shown, saved)
+        and room.take(estimate_tokens(saved.text))
     ):
-        return kept
+        return saved
     tokens = most if room.remaining is None else min(most, room.remaining * 2 // 3)
     chosen = choose_code(
         shown.reader,
@@ -81,8 +81,8 @@ def find_related_code(
     )
 
 
-def _is_unchanged(shown: ShownFiles, kept: RankedContext) -> bool:
-    for path, content in kept.files.items():
+def _is_unchanged(shown: ShownFiles, saved: RankedContext) -> bool:
+    for path, content in saved.files.items():
         if digest(read_bytes(shown.root / path)) != content:
             return False
         if shown.reader.hidden.why(path):

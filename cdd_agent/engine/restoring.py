@@ -170,7 +170,7 @@ class Restorer(Struct, frozen=True):
         """
         contents = find_replaced(self.attempts, plan.changes)
         restored: list[str] = []
-        kept = [*plan.kept]
+        kept_paths = [*plan.kept]
         restore(self.root, plan.settled, contents)
         # files that are removed come first, because their places may be needed
         for is_removed, is_saved in product((True, False), (False, True)):
@@ -185,11 +185,11 @@ class Restorer(Struct, frozen=True):
             folder = self.attempts[0].kept if is_saved else None
             result = restore(self.root, group, contents, kept=folder)
             restored += result.restored
-            kept += result.kept
+            kept_paths += result.kept
         return RestoreResult(
             tuple(sorted(set(restored).difference(plan.merged))),
-            tuple(sorted(set(kept))),
-            tuple(sorted(set(plan.merged).difference(kept))),
+            tuple(sorted(set(kept_paths))),
+            tuple(sorted(set(plan.merged).difference(kept_paths))),
         )
 
     def _net_changes(self) -> NetChanges:

@@ -370,17 +370,17 @@ def show_files(
     guidance: str = "",
     missed: Mapping[str, Ranges] | None = None,
     choices: Choices = Choices(),  # noqa: B008
-    found: Iterable[WalkEntry] = (),
+    entries: Iterable[WalkEntry] = (),
 ) -> None:
     """Show the files that a step needs, the most important first: the files that it
     declares, files that the last attempt missed, files of its checks, files that the
-    user pinned, files that its text names among those `found` in the project, and the
+    user pinned, files that its text names among the `entries` of the project, and the
     files of steps that it depends on.
 
     A file that is hidden from models is shown only if the user pinned it.
     """
     root = shown.root
-    paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
+    paths = {entry.text for entry in entries if entry.kind is not Kind.FOLDER}
     checked = _checked_files(root, step)
     pinned = [path for path in choices.pinned if _may_show(shown, path)]
     notes = (file.file.note for file in declared.files)
@@ -482,10 +482,10 @@ def _list_meanings(shown: ShownFiles, unclear: Iterable[NamedFile]) -> None:
         if shown.shows_any(file.paths):
             continue
         more = len(file.paths) - _MOST_MEANT
-        meant = ", ".join(file.paths[:_MOST_MEANT])
+        paths = ", ".join(file.paths[:_MOST_MEANT])
         if more > 0:
-            meant += f" or {more} more"
-        shown.name(file.name, f"it may be {meant}")
+            paths += f" or {more} more"
+        shown.name(file.name, f"it may be {paths}")
 
 
 def _files_of_dependencies(state: ExecutionState, step: PlanStep) -> list[str]:
@@ -524,12 +524,12 @@ def _named(
     return named, unclear
 
 
-def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
+def tree(entries: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
     """Return the project's files as a tree of about `lines` lines, or an empty text if
     there is no room.
     """
     return room.take_text(
-        f"# Files of the project\n\n{fenced(plain_tree(found, lines), 'text')}", TREE
+        f"# Files of the project\n\n{fenced(plain_tree(entries, lines), 'text')}", TREE
     )
 
 

@@ -145,14 +145,14 @@ class StepTransaction(Struct):
     def _remember_lines(
         self, path: str, now: str | None, seen: Ranges, line_count: int
     ) -> None:
-        known = join_ranges((*self._known_lines(path, now), *seen))
-        if known == ((1, line_count),):
+        lines = join_ranges((*self._known_lines(path, now), *seen))
+        if lines == ((1, line_count),):
             self._seen[path] = now
             self.in_part.pop(path, None)
         elif path in self.in_part:
-            self._seen[path], self.in_part[path] = now, known
+            self._seen[path], self.in_part[path] = now, lines
         else:
-            self._read[path] = now, known
+            self._read[path] = now, lines
 
     def _known_lines(self, path: str, now: str | None) -> Ranges:
         if path in self.in_part:
@@ -202,11 +202,15 @@ class StepTransaction(Struct):
             # it may take seconds, in which the user can change the mode
             ignored = await self._begin_change(changes)
         answer = await self._answer(changes, call, again=again)
-        told = ""
+        answer_for_model = ""
         altered = frozenset[str]()
         if answer is not None:
-            told, altered, changes = answer.told, answer.altered, answer.changes
-            self.told = "\n\n".join(filter(None, (self.told, told)))
+            answer_for_model, altered, changes = (
+                answer.told,
+                answer.altered,
+                answer.changes,
+            )
+            self.told = "\n\n".join(filter(None, (self.told, answer_for_model)))
             if not changes.changes:
                 raise ChangesRefused(answer)
         if ignored is None or answer is not None:
@@ -218,7 +222,7 @@ class StepTransaction(Struct):
             self._take_over(change)
         for path in altered:
             self._seen.pop(path, None)
-        return changes, told
+        return changes, answer_for_model
 
     async def _answer(
         self, changes: ChangeSet, call: int | None, *, again: bool
@@ -249,7 +253,7 @@ class StepTransaction(Struct):
             async with approval.turn():
                 if not approval.must_ask():
                     return None
-                answer, taken = await ask_about(
+                answer, accepted = await ask_about(
                     changes, self.step.label, approval.person, self.root, self.protected
                 )
         redact, review = self.attempt.redactor.redact, answer.review
@@ -264,7 +268,7 @@ class StepTransaction(Struct):
             reviewed = replace(reviewed, left_out=review.left_out, edited=review.edited)
         return ReviewOutcome(
             self.attempt.redactor.redacted(reviewed),
-            taken,
+            accepted,
             redact(review.answer_model(reason)),
         )
 

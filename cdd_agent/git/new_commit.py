@@ -43,9 +43,9 @@ async def new_commit(
 
     Raises `BadInput` when the disk refuses, `GitUnusable` where a parent is not there.
     """
-    told, marks = folder / "commit", folder / "commit-id"
+    message_file, marks = folder / "commit", folder / "commit-id"
     try:
-        with told.open("wb") as file:
+        with message_file.open("wb") as file:
             text = os.fsencode(message)
             file.write(b"commit %s\nmark :1\n" % OUT.encode())
             file.write(
@@ -83,13 +83,13 @@ async def new_commit(
             "--done",
             "--force",
             f"--export-marks={marks}",
-            stdin=told,
+            stdin=message_file,
         )
         return marks.read_text().split()[1]
     except OSError as error:
         raise BadInput(
-            f"{told} could not be written: {error.strerror or error}"
+            f"{message_file} could not be written: {error.strerror or error}"
         ) from error
     finally:
-        for path in (told, marks):
+        for path in (message_file, marks):
             path.unlink(missing_ok=True)

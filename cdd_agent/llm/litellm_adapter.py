@@ -171,11 +171,11 @@ class LitellmModel:
         return arguments
 
     def _settings(self) -> dict[str, Any]:
-        options, known = self.options, self._known
+        options, facts = self.options, self._known
         settings: dict[str, Any] = {}
         if options.effort:
-            settings["reasoning_effort"] = openai_word(options.effort, known)
-        if options.temperature is not None and not known.refuses_sampling:
+            settings["reasoning_effort"] = openai_word(options.effort, facts)
+        if options.temperature is not None and not facts.refuses_sampling:
             settings["temperature"] = options.temperature
         if options.max_output_tokens is not None:
             settings["max_tokens"] = options.max_output_tokens

@@ -57,10 +57,10 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
                     hint=NAME_ONE,
                 )
             return argv
-    found = next((name for name in _USUAL if shutil.which(name)), None)
-    if found is None:
+    program = next((name for name in _USUAL if shutil.which(name)), None)
+    if program is None:
         raise BadInput("No editor found", hint=NAME_ONE)
-    return [found]
+    return [program]
 
 
 def words_of(command: str, *, posix: bool) -> list[str]:

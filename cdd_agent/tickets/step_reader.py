@@ -124,21 +124,21 @@ def _is_value_of_step(label: Label) -> bool:
 
 
 def find_stray_check(
-    document: Document, numbers: Iterable[int], known: Collection[str] = ()
+    document: Document, numbers: Iterable[int], known_labels: Collection[str] = ()
 ) -> int | None:
-    """Return the first line with a command that checks something and is not `known`: in
-    a list item, in a code block for a shell, or alone.
+    """Return the first line with a command that checks something and is not one of the
+    `known_labels`: in a list item, in a code block for a shell, or alone.
     """
     for piece in split_pieces(document, list(numbers)):
         commands = _stray_commands(piece)
-        if not set(commands) <= set(known):
+        if not set(commands) <= set(known_labels):
             return piece.lines[0]
     return None
 
 
-def has_only_checks(text: str, known: Collection[str]) -> bool:
+def has_only_checks(text: str, known_labels: Collection[str]) -> bool:
     commands = read_check(text).commands
-    return bool(commands) and set(commands) <= set(known)
+    return bool(commands) and set(commands) <= set(known_labels)
 
 
 def _stray_commands(piece: Piece) -> tuple[str, ...]:
@@ -321,9 +321,9 @@ class _StepReader(Struct):
 
     def _read_dependencies(self, block: _Block) -> None:
         earlier = self.section.labels[: self.section.position]
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         for piece in self._list_of(block):
-            is_below = bool(taken) and piece.lines[0] != block.line
+            is_below = bool(used_lines) and piece.lines[0] != block.line
             if is_below and not refers_to_step(piece.text):
                 break
             labels = read_dependencies(piece.text, self.section.labels, earlier)
@@ -335,23 +335,23 @@ class _StepReader(Struct):
                     " `None`, `Step 1`, `Steps 1-3` or `All previous steps`",
                 )
             self.dependencies += labels or []
-            taken.update(piece.lines)
-        self._take(block, taken)
+            used_lines.update(piece.lines)
+        self._take(block, used_lines)
 
     def _read_serves(self, block: _Block) -> None:
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         for piece in self._list_of(block):
-            is_below_value = block.line in taken and piece.lines[0] != block.line
+            is_below_value = block.line in used_lines and piece.lines[0] != block.line
             if is_below_value and not is_numbers(piece.text):
                 break
             self.serves += read_refs(piece.text)
-            taken.update(piece.lines)
-        self._take(block, taken)
+            used_lines.update(piece.lines)
+        self._take(block, used_lines)
 
     def _read_tests(self, block: _Block) -> None:
         is_leave_to_fail = block.label.field is Field.MAY_FAIL
         removed: list[str] = []
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         for piece in self._list_of(block):
             tests = read_tests(piece.text)
             if tests is None:
@@ -365,8 +365,8 @@ class _StepReader(Struct):
                 self.may_fail += tests.to_leave()
             else:
                 removed += tests.names
-            taken.update(piece.lines)
-        other = [] if taken else block.pieces(self.document)
+            used_lines.update(piece.lines)
+        other = [] if used_lines else block.pieces(self.document)
         if other:
             self._error(
                 "unread_tests",
@@ -374,12 +374,12 @@ class _StepReader(Struct):
                 "has tests in a table or a code block, which is not read; write a list"
                 " of names in backticks",
             )
-        if taken and not is_leave_to_fail:
+        if used_lines and not is_leave_to_fail:
             self.removes_tests = (*(self.removes_tests or ()), *removed)
-        self._take(block, taken)
+        self._take(block, used_lines)
 
     def _read_checks(self, block: _Block) -> None:
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         checks: list[CheckText] = []
         words: list[Piece] = []
         pieces = block.pieces(self.document)
@@ -394,13 +394,13 @@ class _StepReader(Struct):
             self.checks += check.commands
             self._report_check(piece, check)
             if check.commands or check.is_none or not check.has_prose:
-                taken.update(piece.lines)
+                used_lines.update(piece.lines)
             elif not check.problem and _is_lost_item(block, pieces, position):
                 words.append(piece)
         self._judge_checks(block, checks)
         self._report_words_among_checks(block, checks, words)
-        self._report_checks_below(block, taken)
-        self._take(block, taken)
+        self._report_checks_below(block, used_lines)
+        self._take(block, used_lines)
 
     def _report_check(self, piece: Piece, check: CheckText) -> None:
         if check.problem:
@@ -447,8 +447,8 @@ class _StepReader(Struct):
             " backticks",
         )
 
-    def _report_checks_below(self, block: _Block, taken: set[int]) -> None:
-        remaining = [number for number in block.lines if number not in taken]
+    def _report_checks_below(self, block: _Block, used_lines: set[int]) -> None:
+        remaining = [number for number in block.lines if number not in used_lines]
         stray = find_stray_check(self.document, remaining)
         if stray is not None:
             self._error(
@@ -459,19 +459,19 @@ class _StepReader(Struct):
             )
 
     def _read_files(self, block: _Block) -> None:
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         last_line = block.line
         files = FileList(block.label.implied_note)
         for piece in block.pieces(self.document):
             if files.add_note(piece):
-                taken.update(piece.lines)
+                used_lines.update(piece.lines)
                 continue
             text = read_file_piece(piece, is_below=piece.lines[0] != block.line)
             if text is None:
                 break
             last_line = piece.lines[-1]
             if files.add(piece, text):
-                taken.update(piece.lines)
+                used_lines.update(piece.lines)
             else:
                 self._warn(
                     "unread_file",
@@ -481,7 +481,7 @@ class _StepReader(Struct):
                 )
         self.files += files.files
         self._report_files_below(block, last_line)
-        self._take(block, taken)
+        self._take(block, used_lines)
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
         below = [number for number in block.lines if number > last_line]
@@ -518,20 +518,20 @@ class _StepReader(Struct):
 
     # Prose and findings
 
-    def _take(self, block: _Block, taken: Collection[int]) -> None:
+    def _take(self, block: _Block, used_lines: Collection[int]) -> None:
         """Mark lines as the value of the block's field. Add the others to the
         description.
         """
-        self.field_lines.update(taken)
+        self.field_lines.update(used_lines)
         part: list[Line] = []
         label = block.label
         if label is not _NO_LABEL:
             self.field_lines.add(block.line)
-        if label.value.strip() and block.line not in taken:
+        if label.value.strip() and block.line not in used_lines:
             value = f"{label.name.capitalize()}: {label.value}"
             part.append(Line(value, is_code=True))
         for number in block.lines:
-            if number in taken:
+            if number in used_lines:
                 self.description.append(prose(part))
                 part = []
             else:
@@ -563,8 +563,8 @@ class _StepReader(Struct):
         value = leading_code(label.value)
         if value in self.checks or any(file.path == value for file in self.files):
             return False
-        known = replace(label, is_bold=True).field
-        if known is Field.VERIFY:
+        field = replace(label, is_bold=True).field
+        if field is Field.VERIFY:
             if not read_check(label.value).commands:
                 return False
             text = (
@@ -583,7 +583,7 @@ class _StepReader(Struct):
             )
         else:
             return False
-        kind = "unread_check" if known else "unknown_label"
+        kind = "unread_check" if field else "unknown_label"
         self._error(kind, number, text)
         return True
 

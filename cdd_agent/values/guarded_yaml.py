@@ -230,14 +230,14 @@ def read_entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
     except yaml.MarkedYAMLError as error:
         place = _locate_error(error, source)
         raise BadInput(f"{place}: {_reason(error)}.") from error
-    found: dict[object, YamlEntry] = {}
+    entries: dict[object, YamlEntry] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         entry = YamlEntry(read_tree(value_node), line, value_node, key_node)
         if not isinstance(key_node, yaml.ScalarNode):
             raise BadInput(f"{entry.at(source)}: a list or mapping cannot be a key.")
-        found[_construct(key_node, source)] = entry
-    return found
+        entries[_construct(key_node, source)] = entry
+    return entries
 
 
 def locate(node: yaml.Node, source: str) -> str:

@@ -135,9 +135,9 @@ def test_programs(test_command: str | None, root: Path) -> frozenset[str]:
         if test_command:
             texts = [parse_command(test_command, root).shown]
         else:
-            known = survey(root)
-            texts = [found.check.shown for found in known.runs]
-            texts += [tool.command for tool in known.requested]
+            found_runs = survey(root)
+            texts = [run.check.shown for run in found_runs.runs]
+            texts += [tool.command for tool in found_runs.requested]
             texts += environment_tools(root)
     except BadInput:  # the steps that use it report the error
         return frozenset()

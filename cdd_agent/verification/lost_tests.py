@@ -225,8 +225,8 @@ class _Absorber:
     def is_split(self, old: _Test, *rest: _Test) -> bool:
         added = [new for new in self._added if new.code.checks and old.can_become(new)]
         if not old.code.name:  # a file that was one test is now several
-            own = [new.code.weight for new in added if new.id.file == old.id.file]
-            return sum(own) >= old.code.checks > 0
+            weights = [new.code.weight for new in added if new.id.file == old.id.file]
+            return sum(weights) >= old.code.checks > 0
         parts = [new for new in rest if new.code.checks]
         parts += [new for new in added if new.code.words <= old.code.words]
         words = frozenset[str]().union(*(part.code.words for part in parts))

@@ -274,7 +274,7 @@ def _has_reported(check: CheckFacts) -> bool:
     invocation = check.check.invocation
     asked = invocation.selection if invocation else None
     return any(
-        asked in known.seen_by for known in check.before.reference.tests.values()
+        asked in results.seen_by for results in check.before.reference.tests.values()
     )
 
 
@@ -377,9 +377,9 @@ def proof_of(check: CheckFacts) -> Verification:
 
 def reason_of(check: CheckFacts) -> str:
     """Return the result of a check that has not failed, in one line."""
-    known = find_known_reason(check)
-    if known is not None:
-        return known.reason
+    reason = find_known_reason(check)
+    if reason is not None:
+        return reason.reason
     match proof_of(check):
         case Verification.BASELINE:
             return words.with_old_failures(check)

@@ -315,17 +315,17 @@ def _list_packages(root: Path, packages_file: str) -> dict[Path, str]:
 def _read_patterns(root: Path, packages_file: str) -> list[str]:
     """Return the patterns for the folders of packages."""
     manifests = Manifests(root)
-    found: object = None
+    patterns: object = None
     try:
         if not packages_file:
-            found = manifests.content("package.json").get("workspaces")
+            patterns = manifests.content("package.json").get("workspaces")
         else:
             node = read_node(manifests.text(packages_file), packages_file)
-            found = read_tree(node) if node else None
+            patterns = read_tree(node) if node else None
     except (ManifestUnreadable, BadInput):
         return []
-    if isinstance(found, Mapping):
-        found = found.get("packages")
-    if not isinstance(found, list):
+    if isinstance(patterns, Mapping):
+        patterns = patterns.get("packages")
+    if not isinstance(patterns, list):
         return []
-    return [pattern for pattern in found if isinstance(pattern, str) and pattern]
+    return [pattern for pattern in patterns if isinstance(pattern, str) and pattern]

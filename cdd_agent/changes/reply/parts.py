@@ -263,5 +263,5 @@ def _words_between(line: int, path: str | None) -> ReplyRefused:
 def _stands_for_lines(line: str) -> bool:
     signs = (re.match(r"\W*", way) for way in (line, line[::-1]))
     return all(
-        found is not None and ("..." in found[0] or "…" in found[0]) for found in signs
+        sign is not None and ("..." in sign[0] or "…" in sign[0]) for sign in signs
     )

@@ -96,13 +96,13 @@ def _resolve(held: list[Token], *, has_text: bool) -> list[Token]:
 
 
 def _without_line_feeds_of_enter(tokens: list[Token]) -> list[Token]:
-    kept: list[Token] = []
+    remaining: list[Token] = []
     is_behind_enter = False
     for token in tokens:
         if token != "\n" or not is_behind_enter:  # noqa: S105  # no password
-            kept.append(token)
+            remaining.append(token)
         is_behind_enter = token == "\r"  # noqa: S105  # no password
-    return kept
+    return remaining
 
 
 def _as_paste(tokens: list[Token]) -> list[Token]:

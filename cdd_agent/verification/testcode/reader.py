@@ -176,14 +176,16 @@ class _Parts:
 
 
 class _File:
-    def __init__(self, language: Language, found: Captures, text: str) -> None:
+    def __init__(self, language: Language, captures: Captures, text: str) -> None:
         self._language = language
-        self._found = found
-        data = found.data
+        self._found = captures
+        data = captures.data
         original = text.encode("utf-8", "replace")
         self._names = original if len(original) == len(data) else data
-        spans = found.spans
-        self._code = _blanked(data, (*spans["comment"], *spans["dead"], *found.returns))
+        spans = captures.spans
+        self._code = _blanked(
+            data, (*spans["comment"], *spans["dead"], *captures.returns)
+        )
         strings = [
             (start + 1, end - 1)
             for start, end in spans["value"]
@@ -218,9 +220,9 @@ class _File:
             if parts is not None and parts.is_function:
                 tests[name] = self._declared(parts, written, limit)
                 continue
-            for known in list(tests):
-                if known == name or known.startswith(f"{name}{self._language.joint}"):
-                    del tests[known]
+            for test in list(tests):
+                if test == name or test.startswith(f"{name}{self._language.joint}"):
+                    del tests[test]
         return list(tests.values())
 
     @property
@@ -233,7 +235,7 @@ class _File:
         return any(not self._found.is_in_function(check) for check in checks)
 
     def as_whole(self) -> Declared:
-        starts = [0, *(found.end() for found in re.finditer(b"\n", self._code))]
+        starts = [0, *(match.end() for match in re.finditer(b"\n", self._code))]
         checks = self._free_checks()
         lines = {bisect_right(starts, check.name[0]) for check in checks}
         names = frozenset(self._text(call.name) for call in self._found.calls.values())
@@ -285,11 +287,14 @@ class _File:
                 owner.body = body
 
     def _fill(self) -> None:
-        found = self._found
-        rows = _Nest(row for table in found.rows.values() for row in table)
-        messages = _Nest(found.spans["message"])
-        calls = [(call.name, call) for call in found.calls.values()]
-        for span, part in (*calls, *((value, None) for value in found.spans["value"])):
+        captures = self._found
+        rows = _Nest(row for table in captures.rows.values() for row in table)
+        messages = _Nest(captures.spans["message"])
+        calls = [(call.name, call) for call in captures.calls.values()]
+        for span, part in (
+            *calls,
+            *((value, None) for value in captures.spans["value"]),
+        ):
             place = span[0]
             if not self._is_code(span) or messages.contains(place):
                 continue
@@ -304,21 +309,21 @@ class _File:
                     parts.values.append(span)
 
     def _count(self) -> None:
-        found = self._found
-        for table, rows in found.rows.items():
+        captures = self._found
+        for table, rows in captures.rows.items():
             for row in filter(self._is_code, rows):
                 owner = self._owner(row[0])
                 if owner is not None:
                     owner.tables[table] += 1
-        for loop, items in found.loops.items():
+        for loop, items in captures.loops.items():
             owner = self._owner(loop[0])
             if owner is not None and not items:
                 owner.has_loop = True
-        for span in filter(self._is_stated, found.spans["computed"]):
+        for span in filter(self._is_stated, captures.spans["computed"]):
             owner = self._owner(span[0])
             if owner is not None:
                 owner.is_computed = True
-        self._loops = _Nest(loop for loop, items in found.loops.items() if items)
+        self._loops = _Nest(loop for loop, items in captures.loops.items() if items)
 
     def _skip(self) -> None:
         spans = self._found.spans
