@@ -2,9 +2,10 @@
 step may be about and, after a failure, the code that the failure is about.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from cdd_agent.context.choosing import choose_code
+from cdd_agent.context.code_text import ShownCode
 from cdd_agent.engine.attempt import RankedContext
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
@@ -66,10 +67,14 @@ def find_related_code(
     text = f"{_HEADING}\n\n{chosen.text}" if chosen.files else ""
     if not text or not room.take(estimate_tokens(text)):
         return RankedContext(step=identity)
+    return _as_context(identity, text, chosen.files)
+
+
+def _as_context(identity: str, text: str, chosen: Iterable[ShownCode]) -> RankedContext:
     files = {}
     in_part = {}
     shares = []
-    for code in chosen.files:
+    for code in chosen:
         shares.append(PromptShare(code.name, code.tokens, code.why))
         if code.form == "outline":
             continue

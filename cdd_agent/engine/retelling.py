@@ -193,19 +193,10 @@ class _Retold:
                 if is_wanted and (text := self._reply(attempt, place)):
                     yield ReplyDelta(step, text)
             case ToolFinished(step=int()):
-                place, self._results[folder] = (
-                    self._results[folder],
-                    self._results[folder] + 1,
-                )
-                dialogue = attempt.dialogue if is_wanted else ()
-                results = [
-                    message.content for message in dialogue if message.role == "tool"
-                ]
-                output = (
-                    self._text(results[place])
-                    if place < len(results) and not event.files
-                    else ""
-                )
+                place = self._results[folder]
+                self._results[folder] += 1
+                is_shown = is_wanted and not event.files
+                output = self._tool_output(attempt, place) if is_shown else ""
                 yield replace(event, output=output)
             case ChangesApplied(step=int(step)) if is_wanted and (
                 diff := read_text(folder / "changes.diff")
@@ -216,12 +207,16 @@ class _Retold:
                 self._checks += 1
                 if is_wanted:
                     yield TestsStarted(step, command)
-                    printed = attempt.output(place).removeprefix(f"$ {command}\n")
-                    if printed:
-                        yield CommandOutput(step, printed[-LONGEST_TEXT:])
+                    yield from _printed(step, command, attempt.output(place))
                     yield event
             case _:
                 pass
+
+    def _tool_output(self, attempt: Attempt, place: int) -> str:
+        results = [
+            message.content for message in attempt.dialogue if message.role == "tool"
+        ]
+        return self._text(results[place]) if place < len(results) else ""
 
     def _reply(self, attempt: Attempt, place: int) -> str:
         texts = [
@@ -234,3 +229,10 @@ class _Retold:
     def _text(self, text: str) -> str:
         cut = f"{text[:LONGEST_TEXT]}\n…" if len(text) > LONGEST_TEXT else text
         return self._record.redactor.redact(cut)
+
+
+def _printed(step: int, command: str, output: str) -> Iterator[CommandOutput]:
+    """Yield the end of what a check printed, without its first line."""
+    printed = output.removeprefix(f"$ {command}\n")
+    if printed:
+        yield CommandOutput(step, printed[-LONGEST_TEXT:])

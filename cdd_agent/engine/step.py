@@ -126,6 +126,14 @@ class StepRunner(Struct, frozen=True):
             return [error]
         return []
 
+    def _project_checks_without(self, results: Before) -> list[Check]:
+        checks = list(project_checks(self.test_command, self.commands))
+        if results.baseline is not None:
+            checks = [check for check in checks if check.shown not in results.runs]
+        for note in unused_runners(self.test_command, self.root):
+            self.emit(Notice(f"{note}.", Tone.WARNING))
+        return checks
+
     async def complete_baseline(
         self,
         steps: Sequence[PlanStep],
@@ -146,11 +154,7 @@ class StepRunner(Struct, frozen=True):
         baseline = results.baseline or Baseline(step=first)
         project: list[Check] = []
         if self._needs_project_checks(results.baseline, steps, remaining):
-            project = list(project_checks(self.test_command, self.commands))
-            if results.baseline is not None:
-                project = [one for one in project if one.shown not in results.runs]
-            for note in unused_runners(self.test_command, self.root):
-                self.emit(Notice(f"{note}.", Tone.WARNING))
+            project = self._project_checks_without(results)
             baseline = replace(baseline, has_project_checks=True)
             if not project:
                 record.save_baseline(baseline)
@@ -176,8 +180,8 @@ class StepRunner(Struct, frozen=True):
                 record.save_baseline(baseline)
             is_own = check not in project
             self.emit(as_event(baseline.runs[-1], label, is_own=is_own))
-        for check in own_checks:
-            if comparison.is_needed and not check.asks_for_report:
+        for check in own_checks if comparison.is_needed else ():
+            if not check.asks_for_report:
                 again = partial(self._judge_again, check.shown, steps)
                 await comparison.expect_files_for(check.shown, again)
 

@@ -8,7 +8,7 @@ has the old content of every file.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -168,6 +168,13 @@ class StepTransaction(Struct):
             return
         self.attempt.save_shown(replace(shown, read={**shown.read, path: now}))
 
+    def _expect_current(self, changes: ChangeSet) -> None:
+        """Raise `ReplyRefused` if a file was edited since the attempt wrote it."""
+        for change in changes.changes:
+            made = self._made.get(change.path)
+            if made is not None and made.after != change.before:
+                raise build_changed_refusal(change.path)
+
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
     ) -> tuple[ChangeSet, str]:
@@ -182,15 +189,11 @@ class StepTransaction(Struct):
         changes = await asyncio.to_thread(
             change_set, self.root, edits, self._policy(), self.protected
         )
-        if not again:
-            for note in changes.notes:
-                self.emit(Notice(f"{note}.", kind=NoticeKind.FILE_NOTE))
+        for note in () if again else changes.notes:
+            self.emit(Notice(f"{note}.", kind=NoticeKind.FILE_NOTE))
         if not changes.changes:
             return changes, ""
-        for change in changes.changes:
-            made = self._made.get(change.path)
-            if made is not None and made.after != change.before:
-                raise build_changed_refusal(change.path)
+        self._expect_current(changes)
         if not again:
             self.emit(
                 ChangesProposed(
@@ -218,11 +221,14 @@ class StepTransaction(Struct):
         with self.ledger.writing(self.attempt, changes, ignored, call):
             # the answer may have taken hours: each file is compared again
             changes.apply(self.root)
+        self._note_written(changes, altered)
+        return changes, answer_for_model
+
+    def _note_written(self, changes: ChangeSet, altered: Iterable[str]) -> None:
         for change in changes.changes:
             self._take_over(change)
         for path in altered:
             self._seen.pop(path, None)
-        return changes, answer_for_model
 
     async def _answer(
         self, changes: ChangeSet, call: int | None, *, again: bool

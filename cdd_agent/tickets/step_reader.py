@@ -186,18 +186,21 @@ class _Block(Struct):
             pieces.append(piece)
         return pieces
 
+    @property
+    def _is_complete(self) -> bool:
+        value = self.label.value.strip()
+        return bool(value) and not value.endswith(":")
+
     def _is_ended_by(self, piece: Piece, pieces: Sequence[Piece]) -> bool:
         """True if a piece below the label does not belong to it.
 
         After a blank line, a paragraph belongs only to a heading, and nothing belongs
         to a label with a value.
         """
-        value = self.label.value.strip()
-        is_complete = bool(value) and not value.endswith(":")
-        label = read_label(piece.text) if piece.kind is PieceKind.LINE else None
-        if piece.kind is PieceKind.OTHER or (label and label.is_bold):
+        if piece.kind is PieceKind.OTHER or _has_bold_label(piece):
             return True
-        if is_complete and (piece.is_apart or piece.text.startswith("[")):
+        begins_new = piece.is_apart or piece.text.startswith("[")
+        if begins_new and self._is_complete:
             return True
         if piece.kind is not PieceKind.LINE or not piece.is_apart:
             return False
@@ -700,3 +703,8 @@ def _is_sentence(label: Label) -> bool:
 def _is_heading(document: Document, number: int) -> bool:
     heading = document.headings.get(number)
     return heading is not None and heading.end == number + 1
+
+
+def _has_bold_label(piece: Piece) -> bool:
+    label = read_label(piece.text) if piece.kind is PieceKind.LINE else None
+    return label is not None and label.is_bold

@@ -539,7 +539,7 @@ MUTATIONS = [
             (
                 "a notebook of one line is named",
                 "engine/shown_files",
-                "elif not text.is_shown_by_lines:",
+                "if not wanted.text.is_shown_by_lines:",
                 "elif False:",
                 "tests/engine/test_notebooks_in_step.py",
             ),
@@ -3925,7 +3925,7 @@ MUTATIONS = [
     Mutation(
         "guidance shows the files that it mentions",
         "engine/shown_files.py",
-        "for mention in find_mentions(root, guidance):",
+        "for mention in find_mentions(root, guidance) if guidance else ():",
         "for mention in find_mentions(root, ''):",
         "tests/agents/test_mentions_in_lines.py",
     ),
@@ -4746,8 +4746,8 @@ MUTATIONS = [
             (
                 "a key that repeats fast is not held until it comes up",
                 "tui/terminal_input/bursts.py",
-                "            since = self._last_at if self._holds_lines else self._first_at\n",
-                "            since = self._last_at\n",
+                "        since = self._last_at if self._holds_lines else self._first_at\n",
+                "        since = self._last_at\n",
                 _PASTES,
             ),
             (

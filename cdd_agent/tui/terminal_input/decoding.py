@@ -184,6 +184,10 @@ def _keys_of_sequence(sequence: str) -> list[events.Key]:
         return _functional_key(LINUX_CONSOLE.get(final), "")
     if not re.fullmatch(r"[\d:;]*", parameters):
         return []
+    return _keys_of_csi(parameters, final)
+
+
+def _keys_of_csi(parameters: str, final: str) -> list[events.Key]:
     numbers = parameters.split(";")
     first = _number(numbers[0])
     modifiers = numbers[1] if len(numbers) > 1 else ""
@@ -201,15 +205,20 @@ def _keys_of_sequence(sequence: str) -> list[events.Key]:
             return _functional_key(
                 KEYS_BY_NUMBER.get(first), str(RXVT_MODIFIERS[final])
             )
-        case _ if final in RXVT_LETTERS and not parameters:
-            return _functional_key(RXVT_LETTERS[final], "2")
-        case _ if final in KEYPAD and modifiers:
-            return _functional_key(KEYPAD[final], modifiers)
         case _:
-            # Old terminals send the modifiers alone: CSI 5 A.
-            return _functional_key(
-                KEYS_BY_LETTER.get(final), modifiers or numbers[0].replace("1", "", 1)
-            )
+            return _keys_of_letter(final, parameters, modifiers)
+
+
+def _keys_of_letter(final: str, parameters: str, modifiers: str) -> list[events.Key]:
+    if final in RXVT_LETTERS and not parameters:
+        return _functional_key(RXVT_LETTERS[final], "2")
+    if final in KEYPAD and modifiers:
+        return _functional_key(KEYPAD[final], modifiers)
+    # Old terminals send the modifiers alone: CSI 5 A.
+    number = parameters.partition(";")[0]
+    return _functional_key(
+        KEYS_BY_LETTER.get(final), modifiers or number.replace("1", "", 1)
+    )
 
 
 def _keys_of_ss3(modifiers: str, final: str) -> list[events.Key]:

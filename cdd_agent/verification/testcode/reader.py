@@ -8,7 +8,7 @@ import builtins
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 from cdd_agent.verification.testcode.captures import (
@@ -267,6 +267,10 @@ class _File:
             if is_test:
                 declarations[start, end] = declaration
         self._nest = _Nest(declarations)
+        self._make_parts(declarations)
+        self._give_bodies()
+
+    def _make_parts(self, declarations: Mapping[tuple[int, int], Declaration]) -> None:
         self._parts = []
         by_number: list[_Parts] = []
         for number, span in enumerate(self._nest.spans):
@@ -281,6 +285,8 @@ class _File:
             by_number.append(parts)
             self._parts.append(parts)
         self._by_number = by_number
+
+    def _give_bodies(self) -> None:
         for body in sorted(self._found.spans["body"]):
             owner = self._owner(body[0])
             if owner is not None and owner.body is None:
