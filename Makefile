@@ -8,17 +8,23 @@ RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
 COMPILED := $(VENV)/.compiled
 
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
+
 MODEL_VENV := .venv-model
 MODEL_READY := $(MODEL_VENV)/.ready
 
 # Three workers for two cores: a third of the time is waiting for programs and disks.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
-.PHONY: demo test test-all test-sample ready-to-test test-fast test-crash test-mutations test-model check format bench picture schema models lock clean
+.PHONY: demo cost test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model check check-platforms format bench picture schema models docs lock clean
 
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
 	@$(BIN)/cdd demo $(ARGS)
+
+cost: $(RUNS)
+	@$(BIN)/python -m tools.demo_cost $(MODELS)
 
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
@@ -46,6 +52,11 @@ test-crash: $(READY)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
 	@CDD_TEST_KILLS=60 $(BIN)/pytest tests/travel/test_killed.py
 
+MINUTES := 60
+
+soak: $(READY)
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
 test-mutations: $(READY)
 	@$(BIN)/python -m tests.mutations $(ARGS)
 
@@ -57,6 +68,12 @@ check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+PLATFORM := --no-warn-unreachable --package cdd_agent --platform
+check-platforms: $(READY)
+	@$(BIN)/mypy --cache-dir .mypy_cache/darwin $(PLATFORM) darwin
+	@$(BIN)/mypy --cache-dir .mypy_cache/win32 $(PLATFORM) win32 \
+		--exclude 'terminal_input/(driver|terminal_mode)\.py$$'
 
 format: $(READY)
 	@$(BIN)/ruff check --fix .
@@ -82,7 +99,11 @@ bench: $(READY)
 	@$(BIN)/python -m benchmarks.context
 
 picture: $(READY)
-	@$(BIN)/python docs/picture.py
+	@$(BIN)/python -m tools.pictures
+
+docs: $(DOCS_READY)
+	@$(DOCS_VENV)/bin/mkdocs build --strict
+	@echo "The site is in site/. To read it, run: $(DOCS_VENV)/bin/mkdocs serve"
 
 schema: $(READY)
 	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
@@ -97,6 +118,7 @@ lock: $(READY)
 	@$(BIN)/uv pip compile --quiet --upgrade $(LOCK) --group dev pyproject.toml --output-file requirements.lock
 	@$(BIN)/uv pip compile --quiet $(LOCK) --group install --constraint requirements.lock pyproject.toml \
 		--output-file requirements-run.lock
+	@$(BIN)/uv pip compile --quiet --upgrade $(LOCK) tools/docs-requirements.in --output-file tools/docs-requirements.txt
 
 # pip uses the certificates of the system, too.
 export UV_SYSTEM_CERTS := 1
@@ -118,6 +140,12 @@ $(READY): $(RUNS) requirements.lock
 	@$(UV) $(LOCKED) requirements.lock
 	@touch $@
 
+$(DOCS_READY): $(RUNS) tools/docs-requirements.txt
+	@echo "Setting up $(DOCS_VENV): $$(grep -c == tools/docs-requirements.txt) packages ..."
+	@$(PYTHON) -m venv --clear $(DOCS_VENV)
+	@$(BIN)/uv pip install --quiet --python $(DOCS_VENV)/bin/python $(LOCKED) tools/docs-requirements.txt
+	@touch $@
+
 # Compile the tests' imports once, not in each worker. The tests report import errors.
 $(COMPILED): $(READY)
 	@$(BIN)/pytest --collect-only -qq >/dev/null 2>&1; touch $@
@@ -131,4 +159,4 @@ $(MODEL_READY): tests/model/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(MODEL_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(MODEL_VENV) $(DOCS_VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -29,7 +29,9 @@ from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process import run
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.travel.travelling import Travel
+from cdd_agent.travel.pull import pull
+from cdd_agent.travel.push import push
+from cdd_agent.travel.transfer import Travel
 
 SLUG = "feature-bench"
 STEPS = 50
@@ -43,7 +45,7 @@ def unheard(event: Event) -> None:
 
 def travel(root: Path) -> Travel:
     ticket = Ticket(SLUG, root / "tickets" / SLUG, root)
-    return Travel.of(root, ticket, Redactor(), unheard, ["tickets"])
+    return Travel.open(root, ticket, Redactor(), unheard, ["tickets"])
 
 
 async def make_run(root: Path, files: int) -> None:
@@ -148,13 +150,13 @@ def best(folder: Path, root: Path, base: Path) -> dict[str, Took]:
         clone = base if any(base.glob("objects/pack/*.pack")) else root
         git(folder, "clone", "--quiet", "--no-hardlinks", str(clone), str(other))
         (root / ".cdd" / "runs" / SLUG / "whereabouts.json").unlink(missing_ok=True)
-        found["push"].append(of_cdd(travel(root).push(str(remote))))
+        found["push"].append(of_cdd(push(travel(root), str(remote))))
 
         git(root, "fetch", "--quiet", str(remote), f"+{REFERENCE}:refs/bench")
         words = ("push", "--quiet", str(theirs), f"refs/bench:{REFERENCE}")
         found["git push"].append(measured(partial(git, root, *words)))
         git(root, "update-ref", "-d", "refs/bench")
-        found["pull"].append(of_cdd(travel(other).pull(str(remote))))
+        found["pull"].append(of_cdd(pull(travel(other), str(remote))))
         shutil.rmtree(other)
         git(folder, "clone", "--quiet", "--no-hardlinks", str(clone), str(other))
         words = ("fetch", "--quiet", str(theirs), f"{REFERENCE}:refs/bench")

@@ -46,7 +46,7 @@ from cdd_agent.session.open_project import Project
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.travel.travelling import utc_now
+from cdd_agent.travel.transfer import utc_now
 from cdd_agent.wiring.runs import open_own_tree
 
 AT_ONCE = 3

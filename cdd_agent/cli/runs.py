@@ -26,6 +26,7 @@ from cdd_agent.cli.outside import go_through_outside, list_all
 from cdd_agent.cli.trusting import open_for_work
 from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output, frontend_for, preparing_model
+from cdd_agent.cluster.equipment import equip_from_worker
 from cdd_agent.engine.engine import Engine
 from cdd_agent.engine.whereabouts import how_to_hand_back, in_its_tree
 from cdd_agent.errors import BadInput, ExitCode
@@ -77,6 +78,8 @@ def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
     shared = calls_of_driven_run(driver, budget, folder)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     frontend = DriverAnswers(driver, redactor)
+    if not order.own_tree:
+        output.carry_out(equip_from_worker(project.root, output.emit))
     with holding_run(folder, name):
         return run_plan(project, order, output, frontend, shared)
 

@@ -7,6 +7,8 @@ from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.tickets.slugs import is_folder_name
+from cdd_agent.travel.pull import pull as pull_run
+from cdd_agent.travel.push import push as push_run
 from cdd_agent.wiring.runs import open_travel
 
 
@@ -16,16 +18,13 @@ def push(
     slug: str,
     remote: str | None,
     take_over: bool,
+    dry_run: bool,
     as_json: bool,
 ) -> int:
     project, output = open_for_reading(invocation), Output(printer_for(as_json))
     ticket = project.tickets.find(slug)
-    travel = open_travel(project, ticket, output.emit)
-
-    async def work() -> None:
-        await travel.push(remote, by_word=take_over)
-
-    output.carry_out(work())
+    run = open_travel(project, ticket, output.emit)
+    output.carry_out(push_run(run, remote, force=take_over, dry_run=dry_run))
     return ExitCode.DONE
 
 
@@ -45,10 +44,6 @@ def pull(
         if not is_folder_name(slug):
             raise
         ticket = project.tickets.new_ticket(slug)
-    travel = open_travel(project, ticket, output.emit)
-
-    async def work() -> None:
-        await travel.pull(remote, by_word=take_over, replace=replace)
-
-    output.carry_out(work())
+    run = open_travel(project, ticket, output.emit)
+    output.carry_out(pull_run(run, remote, force=take_over, replace=replace))
     return ExitCode.DONE

@@ -1,46 +1,47 @@
-"""The client's side of one ticket: sends the run to the worker that asks, and keeps the
-results. Each worker that begins gets a number, and only the last one counts: a machine
-that was considered dead and comes back receives that answer and changes nothing. A
-saved result is on this disk before the worker receives the confirmation. When the run
-ends or stops, the result is installed in the run's worktree, the same that `cdd exec
---worktree` creates.
+"""The client's side of one ticket: sends the run to a worker, answers its process, and
+saves what comes back. Each worker that begins gets a number, and only the latest one is
+answered: a machine that was considered dead and comes back changes nothing. When the
+run ends or stops, the result is installed in the run's worktree, the same that `cdd
+exec --worktree` creates.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.cluster.words import (
+from cdd_agent.cluster.messages import (
     PIECE,
-    Alive,
     Answer,
     AnyQuestion,
     Begin,
     Begun,
-    Hold,
     Piece,
+    Printed,
+    Reaction,
     Saved,
-    Told,
-    Took,
-    heard,
+    WorkerEnd,
+    decode_message,
 )
+from cdd_agent.cluster.provider_waits import add_waits, read_waits
 from cdd_agent.engine.ledger import no_part
 from cdd_agent.engine.lock import locked
-from cdd_agent.errors import BadInput, BudgetExhausted, CddError
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event, to_json
 from cdd_agent.files.atomic import remove
+from cdd_agent.fleet.answers import AnswerLine
+from cdd_agent.fleet.conversation import RunConversation
+from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import Tell
 from cdd_agent.git.new_commit import OUT
-from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
 from cdd_agent.session.open_project import Project
 from cdd_agent.threads import in_thread
@@ -55,18 +56,17 @@ from cdd_agent.travel.came_back import (
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.reference import MOST_BYTES, RunReference
 
-_MOST_HAVE = 20
-_SHORT = 0.05
-"""Seconds that a question whether there is room for a call waits here; the worker asks
-again.
-"""
+_MOST_COMMITS = 20
+"""Commits that a bundle builds on."""
+_ANSWER_SECONDS = 0.05
+"""Time to wait for room for a call."""
 
 
-class Gone(Exception):
-    """Whoever asks has the ticket no more."""
+class NotCurrent(Exception):
+    """The worker that asks does not have the ticket any more."""
 
 
-class Desk(Struct):
+class Desk(Struct, dict=True):
     """The desk of one ticket, while workers carry it out."""
 
     project: Project
@@ -75,76 +75,51 @@ class Desk(Struct):
     author: tuple[str, str]
     purse: Purse
     """The budget of all runs."""
+    waits: Path
+    """The file with the waits of providers."""
     tell: Tell
     busy: asyncio.Semaphore
-    """So much is done here at once, for all tickets."""
+    """Limits the work for all tickets on this machine."""
     is_stopping: bool = False
     attempt: int = 0
-    """The number of the worker who is listened to."""
+    """The number of the current worker; 0 if there is none."""
     worker: str = ""
     sent: str | None = None
-    """The commit that this one was given."""
+    """The commit that the current worker received."""
     _run: tuple[RunHere, RunReference] | None = None
     """None until the first worker begins."""
     _locks: ExitStack = field(default_factory=ExitStack)
-    _calls: AsyncExitStack = field(default_factory=AsyncExitStack)
-    """The worst cost of the running calls."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _answers: list[str] = field(default_factory=list)
+    """Lines for the run's process."""
 
-    async def _prepare(self) -> None:
-        """Make the run's own tree ready to be sent. Raises `CddError`."""
-        own = self.own
-        own.record.prepare()
-
-        def emit(event: Event) -> None:
-            self.tell(to_json(event))
-
-        self._locks.enter_context(locked(own.record.folder, own.record.slug, emit))
-        await own.make(emit)
-        places = (*self.project.tickets.folders, own.ticket.shown(own.ticket.folder))
-        here = await in_its_own_tree(own, no_part(own.root, places))
-        self._locks.enter_context(locked(here.record.folder, own.ticket.slug, emit))
-        self._run = here, await opened(own, self._coming)
+    def __post_init__(self) -> None:
+        self._has_answer = asyncio.Event()
+        self._conversation = RunConversation(
+            self.purse, (), self.tell, self._queue_answer
+        )
 
     @property
-    def kept(self) -> CameBack:
+    def came_back(self) -> CameBack:
         return CameBack.of(self.own.record.folder)
 
-    def _keep(self, **changes: Any) -> None:
-        replace(self.kept, **changes).keep(self.own.record.folder)
+    @property
+    def _sent_bundle(self) -> Path:
+        return self.own.record.folder / "sent.bundle"
+
+    @property
+    def _coming_bundle(self) -> Path:
+        return self.own.record.folder / "coming.bundle"
 
     async def answer(self, question: Mapping[str, Any]) -> Answer:
-        """The answer to a worker's question. Raises nothing: what is wrong here is in
+        """Return the answer to a worker's question. Raises nothing: an error is part of
         the answer.
         """
         try:
-            asked: AnyQuestion = heard(question, AnyQuestion)
+            message: AnyQuestion = decode_message(question, AnyQuestion)
             async with self._turn:
-                if isinstance(asked, Begin):
-                    async with self.busy:
-                        return await self._begin(asked)
-                self._expect_current(asked.attempt)
-                match asked:
-                    case Piece(offset=offset):
-                        return {
-                            "data": await in_thread(
-                                lambda: self._piece(offset), name="piece"
-                            )
-                        }
-                    case Told(events=events):
-                        for line in events:
-                            self.tell({**json.loads(line)})
-                    case Saved():
-                        await self._save(asked)
-                    case Hold():
-                        return await self._hold(asked)
-                    case Took(tokens=tokens, usd=usd, estimated=estimated):
-                        self.purse.tally.add(Usage(tokens, 0, estimated, usd))
-                        await self._calls.aclose()
-                    case Alive():
-                        pass
-                return {"stop": self.is_stopping}
-        except Gone:
+                return await self._answer(message)
+        except NotCurrent:
             return {"gone": True}
         except CddError as error:
             return {"error": error.in_a_line}
@@ -153,121 +128,148 @@ class Desk(Struct):
         except (ValueError, TypeError, LookupError) as error:
             return {"error": f"The client received an invalid message: {error}"}
 
-    def let_go(self) -> None:
-        """Listen to no worker any more, until another one begins."""
+    async def _answer(self, message: AnyQuestion) -> Answer:
+        if isinstance(message, Begin):
+            async with self.busy:
+                begun = await self._begin(message)
+            return begun.to_values()
+        self._expect_current(message.attempt)
+        match message:
+            case Piece(offset=offset):
+                data = await in_thread(partial(self._read_piece, offset), name="piece")
+                return {"data": data}
+            case Saved():
+                await self._save(message)
+                return {}
+            case Printed():
+                reaction = await self._react(message)
+                return reaction.to_values()
+
+    def forget_worker(self) -> None:
+        """Answer no worker until another one begins."""
         self.attempt, self.worker = 0, ""
+
+    def ending(self, end: WorkerEnd) -> Ending:
+        return self._conversation.ending(end.exit_code, end.reason)
 
     def _expect_current(self, attempt: int) -> None:
         if attempt != self.attempt or attempt == 0:
-            raise Gone
+            raise NotCurrent
 
-    async def _begin(self, asked: Begin) -> Answer:
+    async def _prepare(self) -> tuple[RunHere, RunReference]:
+        """Make the run's own tree ready to be sent. Raises `CddError`."""
+        if self._run is not None:
+            return self._run
+        own = self.own
+        own.record.prepare()
+
+        def emit(event: Event) -> None:
+            self.tell(to_json(event))
+
+        self._locks.enter_context(locked(own.record.folder, own.record.slug, emit))
+        await own.make(emit)
+        own_paths = (*self.project.tickets.folders, own.ticket.shown(own.ticket.folder))
+        run = await in_its_own_tree(own, no_part(own.root, own_paths))
+        self._locks.enter_context(locked(run.record.folder, own.ticket.slug, emit))
+        self._run = run, await opened(own, self._coming_bundle)
+        return self._run
+
+    async def _begin(self, message: Begin) -> Begun:
         if self.is_stopping:
-            raise Gone
-        if self._run is None:
-            await self._prepare()
-        assert self._run is not None, "it is made ready"
-        here, reference = self._run
-        kept = self.kept
-        text, tone = (
-            f"{asked.worker} carries out {self.own.ticket.slug}.",
-            Tone.QUIET,
-        )
-        if self.worker:
-            text, tone = (
-                (
-                    f"{self.worker} was lost. {asked.worker} resumes"
-                    f" {self.own.ticket.slug}."
-                ),
-                Tone.WARNING,
-            )
-        self.attempt, self.worker = kept.attempt + 1, asked.worker
-        self._keep(attempt=self.attempt)
-        await self._calls.aclose()
-        tip = kept.tip or await self._pack(here)
-        self.sent, known = tip, await _known(reference, asked.have)
+            raise NotCurrent
+        run, reference = await self._prepare()
+        self._report_begin(message.worker)
+        came_back = self.came_back
+        self.attempt, self.worker = came_back.attempt + 1, message.worker
+        self._update_came_back(attempt=self.attempt)
+        await self._conversation.release_budget()
+        self._answers.clear()
+        tip = came_back.tip or await self._pack(run)
+        self.sent = tip
+        commits = await _find_commits(reference, message.have)
         await reference.remote.git("update-ref", OUT, tip)
-        await bundle(reference.remote.git, known, self._sent)
-        begun = Begun(
+        await bundle(reference.remote.git, commits, self._sent_bundle)
+        folder = self.own.ticket.folder.relative_to(self.own.record.root)
+        return Begun(
             attempt=self.attempt,
             slug=self.own.ticket.slug,
             tip=tip,
-            size=self._sent.stat().st_size,
-            have=known,
+            size=self._sent_bundle.stat().st_size,
+            have=commits,
             branch=self.own.branch,
             prefix=self.own.prefix,
-            folder=self.own.ticket.folder.relative_to(self.own.record.root).as_posix(),
+            folder=folder.as_posix(),
             settings=self.settings,
-            tokens=self.purse.limit.tokens,
-            usd=self.purse.limit.usd,
             author=self.author,
         )
-        self.tell(to_json(Notice(text, tone, kind=NoticeKind.RUN_MOVED)))
-        return begun.told()
 
-    @property
-    def _sent(self) -> Path:
-        return self.own.record.folder / "sent.bundle"
+    def _report_begin(self, worker: str) -> None:
+        slug = self.own.ticket.slug
+        notice = Notice(
+            f"{worker} carries out {slug}.", Tone.QUIET, kind=NoticeKind.RUN_MOVED
+        )
+        if self.worker:
+            text = f"{self.worker} was lost. {worker} resumes {slug}."
+            notice = Notice(text, Tone.WARNING, kind=NoticeKind.RUN_MOVED)
+        self.tell(to_json(notice))
 
-    @property
-    def _coming(self) -> Path:
-        return self.own.record.folder / "coming.bundle"
+    async def _pack(self, run: RunHere) -> str:
+        """Return the commit with the run as its own tree has it."""
+        head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
+        assert head is not None, "the tree was made on it"
+        tip, project = await run.pack(head, None)
+        self._update_came_back(project=project)
+        return tip
 
-    def _piece(self, offset: int) -> bytes:
-        with self._sent.open("rb") as file:
+    def _update_came_back(self, **changes: Any) -> None:
+        replace(self.came_back, **changes).keep(self.own.record.folder)
+
+    def _read_piece(self, offset: int) -> bytes:
+        with self._sent_bundle.open("rb") as file:
             file.seek(offset)
             return file.read(PIECE)
 
-    async def _pack(self, here: RunHere) -> str:
-        """The commit with the run as its own tree has it."""
-        head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
-        assert head is not None, "the tree was made on it"
-        tip, project = await here.pack(head, None)
-        self._keep(project=project)
-        return tip
+    def _queue_answer(self, answer: AnswerLine) -> None:
+        self._answers.append(answer.line.decode().rstrip("\n"))
+        self._has_answer.set()
 
-    async def _hold(self, asked: Hold) -> Answer:
-        verdict = "go"
-        try:
-            async with asyncio.timeout(_SHORT):
-                await self._calls.enter_async_context(
-                    self.purse.reserve(Usage(asked.tokens, 0, usd=asked.usd))
-                )
-        except TimeoutError:
-            verdict = "wait"
-        except BudgetExhausted:
-            verdict = "no"
-        spent = self.purse.tally.spent
-        return {
-            "verdict": verdict,
-            "tokens": spent.tokens,
-            "usd": spent.usd or 0.0,
-            "estimated": spent.estimated,
-        }
+    async def _react(self, printed: Printed) -> Reaction:
+        """Handle the lines of the run's process. Raises `CddError`."""
+        self._has_answer.clear()
+        for line in printed.lines:
+            self._conversation.receive(line.encode())
+        if self._conversation.has_running_calls and not self._answers:
+            # the worker comes back for a later answer
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._has_answer.wait(), _ANSWER_SECONDS)
+        add_waits(self.waits, printed.waits)
+        answers = tuple(self._answers)
+        self._answers.clear()
+        waits = read_waits(self.waits, self.own.record.redactor)
+        return Reaction(answers, self.is_stopping, waits)
 
     async def _save(self, saved: Saved) -> None:
-        """Keep a part of a bundle, and when it was the last, the run that is in it.
-        Raises `Gone`, `CddError`.
+        """Save a part of a bundle, and after the last part the run that is in it.
+        Raises `NotCurrent`, `CddError`.
         """
-        place = self._coming
+        file = self._coming_bundle
         try:
-            with place.open("r+b" if saved.offset else "wb") as file:
-                file.seek(saved.offset)
-                file.write(saved.data)
+            with file.open("r+b" if saved.offset else "wb") as bundle_file:
+                bundle_file.seek(saved.offset)
+                bundle_file.write(saved.data)
         except OSError as error:
             raise BadInput(
-                f"{place} could not be written: {error.strerror or error}"
+                f"{file} could not be written: {error.strerror or error}"
             ) from error
-        if not saved.is_last:
-            return
-        async with self.busy:
-            await self._take(saved)
+        if saved.is_last:
+            async with self.busy:
+                await self._take_over(saved)
 
-    async def _take(self, saved: Saved) -> None:
-        assert self._run is not None, "a worker has begun"
-        _, reference = self._run
-        # what the worker builds on
-        reference.have = tuple(filter(None, (self.kept.tip or self.sent,)))
+    async def _take_over(self, saved: Saved) -> None:
+        """Make the received run the latest. Raises `NotCurrent`, `CddError`."""
+        _, reference = await self._prepare()
+        base = self.came_back.tip or self.sent
+        reference.have = (base,) if base else ()
         reference.fetched = await reference.remote.fetch(
             OUT, reference.have, MOST_BYTES
         )
@@ -276,9 +278,9 @@ class Desk(Struct):
         self._expect_current(saved.attempt)
         reference.accept()
         await self.own.trees.git("update-ref", reference_of(self.own), saved.tip)
-        self._keep(tip=saved.tip)
+        self._update_came_back(tip=saved.tip)
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """Install the results in the run's worktree and release everything. Raises
         `CddError`; then the next process that uses the tree installs them.
         """
@@ -286,14 +288,16 @@ class Desk(Struct):
             if self._run is not None:
                 async with self._turn, self.busy:
                     await put_in_place(self.own, *self._run)
-                for path in (self._sent, self._coming):
+                for path in (self._sent_bundle, self._coming_bundle):
                     remove(path)
         finally:
-            await self._calls.aclose()
+            await self._conversation.release_budget()
             self._locks.close()
 
 
-async def _known(reference: RunReference, have: tuple[str, ...]) -> tuple[str, ...]:
+async def _find_commits(
+    reference: RunReference, have: tuple[str, ...]
+) -> tuple[str, ...]:
     """Return the commits of a worker that exist here, too."""
     if not have:
         return ()
@@ -305,5 +309,9 @@ async def _known(reference: RunReference, have: tuple[str, ...]) -> tuple[str, .
         stdin=asked,
         stdout=told,
     )
-    lines = (line.split() for line in told.read_text().splitlines())
-    return tuple(line[0] for line in lines if line[1:] == ["commit"])[:_MOST_HAVE]
+    commits = list[str]()
+    for line in told.read_text().splitlines():
+        name, _, kind = line.partition(" ")
+        if kind == "commit":
+            commits.append(name)
+    return tuple(commits[:_MOST_COMMITS])

@@ -5,13 +5,11 @@ from types import FrameType
 
 
 def dask_setup(worker: object) -> None:
-    """Ctrl+C is for the client, which then stops what the workers do. (Called by
-    Dask.)
-    """
+    """Ignore Ctrl+C: the client receives it too, and stops the runs. Called by Dask."""
     del worker
     # a handler is not inherited by what the worker starts
-    signal.signal(signal.SIGINT, _ignored)
+    signal.signal(signal.SIGINT, _ignore)
 
 
-def _ignored(number: int, frame: FrameType | None) -> None:
+def _ignore(number: int, frame: FrameType | None) -> None:
     del number, frame

@@ -1,5 +1,5 @@
-"""A place of other machines: tickets as tasks of Dask distributed, whose scheduler says
-which worker takes one and gives it to another when a worker dies.
+"""A place of other machines: tickets are tasks of Dask distributed, whose scheduler
+gives each to a worker, and to another one when a worker dies.
 """
 
 from __future__ import annotations
@@ -17,15 +17,21 @@ from distributed import Client, Future, KilledWorker, LocalCluster, Queue
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.cluster.dask_task import report_version, run_ticket
 from cdd_agent.cluster.desk import Desk
-from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
-from cdd_agent.cluster.task import carry_out, version
-from cdd_agent.cluster.words import ClientGone, Order, Over, heard
-from cdd_agent.cluster.worker import ENVIRONMENT
-from cdd_agent.errors import BadInput, CddError, ExitCode
+from cdd_agent.cluster.equipment import ENVIRONMENT
+from cdd_agent.cluster.messages import (
+    ClientGone,
+    WorkerEnd,
+    WorkerOrder,
+    decode_message,
+)
+from cdd_agent.cluster.sent_facts import author_of, project_id, settings_to_send
+from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.job import Ending
+from cdd_agent.fleet.local_runs import folder_of
 from cdd_agent.fleet.order import RunOrder, Tell
 from cdd_agent.llm.purse import Purse
 from cdd_agent.session.open_project import Project, config_without_user
@@ -35,249 +41,268 @@ from cdd_agent.wiring.runs import open_own_tree
 
 LOCAL = "local"
 PATIENCE = "CDD_CLUSTER_PATIENCE"
-"""The variable with the seconds without an answer after which a worker takes its client
-for dead.
+"""The variable with the seconds without an answer after which a worker considers its
+client dead.
 """
 _PATIENCE = 60.0
 _TRIES = 5
-"""Times that a ticket is given out again after something else than the death of a
-worker.
-"""
-_LOOK = 5.0
-_AGAIN = 1.0
-_CONNECT = 15.0
-_PROBE = 10.0
+"""Times that a ticket is submitted again, not counting deaths of workers."""
+_CHECK_SECONDS = 5.0
+"""Time between two checks of the cluster."""
+_RECONNECT_SECONDS = 1.0
+_CONNECT_SECONDS = 15.0
+_VERSION_SECONDS = 10.0
 
 
 class ClusterPlace(Struct):
-    """The workers of one Dask cluster. Several tickets at once: what no worker is free
-    for waits with the scheduler.
+    """The workers of one Dask cluster. Tickets for which no worker is free wait with
+    the scheduler.
     """
 
     project: Project
     purse: Purse
     client: Client
-    on: str
+    address: str
+    """The scheduler's address, or `local`, as the user gave it."""
     patience: float
     refused: dict[str, str] = field(default_factory=dict)
-    """Workers that tickets are not given to, and why."""
+    """The workers that get no tickets, each with the reason."""
     _desks: dict[str, Desk] = field(default_factory=dict)
     _busy: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(max(2, os.cpu_count() or 2))
     )
     _inbox: str = field(default_factory=lambda: f"cdd-inbox-{uuid.uuid4().hex}")
-    _asked: set[str] = field(default_factory=set)
+    _checked_workers: set[str] = field(default_factory=set)
     """Workers whose version is known."""
-    _told_of_none: bool = False
-    _answers: dict[str, dict[str, Queue]] = field(default_factory=dict)
-    """The lines to the workers of each ticket."""
+    _has_warned: bool = False
+    """The user knows that the cluster has no worker."""
+    _answer_queues: dict[str, dict[str, Queue]] = field(default_factory=dict)
+    """The queues of the workers, by the name of the run."""
     _answering: set[asyncio.Task[None]] = field(default_factory=set)
-    _hearing: asyncio.Task[None] | None = None
+    _listening: asyncio.Task[None] | None = None
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, project: Project, purse: Purse, on: str, at_once: int
+        cls, project: Project, purse: Purse, address: str, workers: int
     ) -> AsyncIterator[ClusterPlace]:
-        """Connect to the scheduler at an address, or start `at_once` workers here
+        """Connect to the scheduler at an address, or start `workers` on this machine
         (`local`). Raises `BadInput`.
         """
         try:
             patience = float(os.environ.get(PATIENCE) or _PATIENCE)
         except ValueError as error:
             raise BadInput(f"{PATIENCE} is not a number of seconds") from error
-        async with _scheduler(project.root, on, at_once) as address:
+        async with _open_scheduler(project.root, address, workers) as scheduler:
             try:
                 client = await Client(
-                    address, asynchronous=True, timeout=_CONNECT, set_as_default=False
+                    scheduler,
+                    asynchronous=True,
+                    timeout=_CONNECT_SECONDS,
+                    set_as_default=False,
                 )
-            except (OSError, TimeoutError, ValueError) as error:
+            except (OSError, TimeoutError, ValueError, TypeError) as error:
+                # a `TypeError`: Dask has no certificate for an address with TLS
                 raise BadInput(
-                    f"No Dask scheduler answers at {on}: {error}",
+                    f"No Dask scheduler answers at {address}: {error}",
                     hint="Start one with `dask scheduler`. See docs/cluster.md.",
                 ) from error
-            place = cls(project, purse, client, on, patience)
-            place._hearing = asyncio.create_task(place._hear())
+            place = cls(project, purse, client, address, patience)
+            place._listening = asyncio.create_task(place._listen())
             try:
                 yield place
             finally:
-                place._hearing.cancel()
+                place._listening.cancel()
                 await asyncio.gather(
-                    place._hearing, *place._answering, return_exceptions=True
+                    place._listening, *place._answering, return_exceptions=True
                 )
                 await client.close()
 
     async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+        """See `Place`."""
         job = order.job
         if job.variant:
             raise BadInput(
                 "Models are compared only on this machine", hint="Leave out `--on`."
             )
-        ticket = self.project.tickets.find_slug(job.slug)
+        desk, project = await self._open_desk(order, tell)
+        self._desks[job.name] = desk
+        task = WorkerOrder(job.name, project, VERSION, self._inbox, self.patience)
+        try:
+            end = await self._run_until_done(job.name, desk, task.to_values())
+        finally:
+            del self._desks[job.name]
+            for queue in self._answer_queues.pop(job.name, {}).values():
+                queue.close()
+            await asyncio.shield(desk.close())
+        return desk.ending(end)
+
+    async def _open_desk(self, order: RunOrder, tell: Tell) -> tuple[Desk, str]:
+        """Open the desk of a run. Also return the id of the project."""
+        ticket = self.project.tickets.find_slug(order.job.slug)
         config = of_role(config_without_user(self.project), "executor")
-        if job.model:
-            config = replace(config, model=job.model)
+        if order.job.model:
+            config = replace(config, model=order.job.model)
         settings = settings_to_send(config, self.project.root)
         async with self._busy:
             own = await open_own_tree(self.project, ticket)
             author, project = await author_of(own), await project_id(own)
-        desk = Desk(self.project, own, settings, author, self.purse, tell, self._busy)
-        self._desks[job.name] = desk
-        task = Order(
-            ticket=job.name,
-            project=project,
-            version=VERSION,
-            inbox=self._inbox,
-            patience=self.patience,
-        ).told()
-        try:
-            over = await self._carried_out(job.name, desk, task)
-        finally:
-            del self._desks[job.name]
-            for queue in self._answers.pop(job.name, {}).values():
-                queue.close()
-            await asyncio.shield(desk.end())
-        return Ending(ExitCode(over.exit_code), over.words, over.budget_used_up)
+        desk = Desk(
+            project=self.project,
+            own=own,
+            settings=settings,
+            author=author,
+            purse=self.purse,
+            waits=folder_of(self.project.root) / "waits.json",
+            tell=tell,
+            busy=self._busy,
+        )
+        return desk, project
 
-    async def _carried_out(self, name: str, desk: Desk, order: dict[str, Any]) -> Over:
+    async def _run_until_done(
+        self, name: str, desk: Desk, order: dict[str, Any]
+    ) -> WorkerEnd:
+        """Submit a run until a worker has carried it out. Raises `CddError`."""
         for _ in range(_TRIES):
-            good = await self._expect_workers(desk.tell)
-            key = f"cdd-{name}-{uuid.uuid4().hex}"
+            chosen = await self._choose_workers(desk.tell)
             future = self.client.submit(
-                carry_out, order, key=key, pure=False, workers=good or None
+                run_ticket,
+                order,
+                key=f"cdd-{name}-{uuid.uuid4().hex}",
+                pure=False,
+                workers=chosen or None,
             )
             try:
-                over = await self._end_of(future, desk, good)
+                end = await self._wait_for_end(future, desk, chosen)
             except asyncio.CancelledError:
-                desk.is_stopping = True
-                with suppress(TimeoutError, asyncio.CancelledError):
-                    await asyncio.wait_for(
-                        _settled(future), self.patience if desk.attempt else 0.1
-                    )
+                await self._stop(future, desk)
                 raise
             finally:
-                desk.let_go()
+                desk.forget_worker()
                 with suppress(OSError):
                     await future.cancel()
-            if over is None:
+            if end is None:
                 continue
-            if not over.not_here:
-                return over
-            self.refused[over.worker] = over.words
-            text = f"{name} cannot run on {over.worker}: {over.words}"
-            desk.tell(to_json(Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)))
+            if not end.is_unfit:
+                return end
+            self.refused[end.worker] = end.reason
+            _warn(desk.tell, f"{name} cannot run on {end.worker}: {end.reason}")
         raise CddError(f"{name} was sent to workers {_TRIES} times and never finished")
 
-    async def _end_of(self, future: Future, desk: Desk, good: list[str]) -> Over | None:
-        """The end of a task; None: it is to be given out again. Raises `CddError`."""
-        settled = asyncio.ensure_future(_settled(future))
+    async def _stop(self, future: Future, desk: Desk) -> None:
+        """Let the worker stop the run and save it."""
+        desk.is_stopping = True
+        seconds = self.patience if desk.attempt else 0.1
+        with suppress(TimeoutError, asyncio.CancelledError):
+            await asyncio.wait_for(_settle(future), seconds)
+
+    async def _wait_for_end(
+        self, future: Future, desk: Desk, chosen: list[str]
+    ) -> WorkerEnd | None:
+        """Return the end of a task; None if it must be submitted again. Raises
+        `CddError`.
+        """
+        settled = asyncio.ensure_future(_settle(future))
         try:
-            while not (await asyncio.wait([settled], timeout=_LOOK))[0]:
-                if self._hearing is not None and self._hearing.done():
-                    # a fault: without this, no worker would get an answer
-                    self._hearing.result()
-                with suppress(OSError):
-                    workers = await self._workers()
-                    if good and not workers.intersection(good):
-                        return None  # Dask would wait for just these
-                    if not workers and not desk.worker and not self._told_of_none:
-                        text = (
-                            f"The cluster at {self.on} has no worker yet. Tickets wait"
-                            " for one."
-                        )
-                        desk.tell(
-                            to_json(
-                                Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)
-                            )
-                        )
-                    self._told_of_none = not workers
+            while not (await asyncio.wait([settled], timeout=_CHECK_SECONDS))[0]:
+                if not await self._can_be_run(desk, chosen):
+                    return None
         finally:
             settled.cancel()
         if future.status == "finished":
-            over: Over = heard(await future.result(), Over)
-            return over if over.attempt in (0, desk.attempt) or over.not_here else None
+            end: WorkerEnd = decode_message(await future.result(), WorkerEnd)
+            is_current = end.attempt in (0, desk.attempt)
+            return end if is_current or end.is_unfit else None
         if future.status == "error":
             error = await future.exception()
             if isinstance(error, ClientGone):
                 return None
-            if isinstance(error, KilledWorker):
-                raise CddError(
-                    f"{error.allowed_failures + 1} workers died while running it",
-                    hint=(
-                        "Check their logs: the ticket may need more memory than they"
-                        " have."
-                    ),
-                )
-            raise CddError(f"The worker failed: {type(error).__name__}: {error}")
+            raise _explain(error) from error
         if not await self._is_connected():
             raise CddError(
-                f"The scheduler at {self.on} has stopped",
+                f"The scheduler at {self.address} has stopped",
                 hint="All results so far are kept. Run the same command again to"
                 " resume.",
             )
         return None
 
+    async def _can_be_run(self, desk: Desk, chosen: list[str]) -> bool:
+        """False if all chosen workers are gone: Dask would wait for these. Warns if
+        there is no worker at all.
+        """
+        if self._listening is not None and self._listening.done():
+            # a fault: without this, no worker would get an answer
+            self._listening.result()
+        try:
+            workers = await self._find_workers()
+        except OSError:
+            return True
+        if chosen and not workers.intersection(chosen):
+            return False
+        if not workers and not desk.worker and not self._has_warned:
+            text = f"The cluster at {self.address} has no worker yet. Tickets wait"
+            _warn(desk.tell, f"{text} for one.")
+        self._has_warned = not workers
+        return True
+
     async def _is_connected(self) -> bool:
-        for _ in range(int(_CONNECT)):
+        for _ in range(int(_CONNECT_SECONDS)):
             if self.client.status == "running":
                 return True
             await asyncio.sleep(1.0)
         return False
 
-    async def _expect_workers(self, tell: Tell) -> list[str]:
-        """The workers that a task may go to; empty: to any. Raises `BadInput` where all
-        are refused.
+    async def _choose_workers(self, tell: Tell) -> list[str]:
+        """Return the workers that a task may go to; none if it may go to any. Raises
+        `BadInput` if all are refused.
         """
-        known = await self._workers()
-        new = known - self._asked
-        if new:
-            with suppress(TimeoutError):
-                asking = self.client.run(version, workers=[*new], on_error="return")
-                for worker, answer in (await asyncio.wait_for(asking, _PROBE)).items():
-                    self._asked.add(worker)
-                    if answer != VERSION:
-                        has = (
-                            f"cdd {answer}"
-                            if isinstance(answer, str)
-                            else "a cdd without cluster support"
-                        )
-                        self.refused[worker] = f"it has {has}, and this is {VERSION}"
-                        text = (
-                            f"The worker {worker} is not used: {self.refused[worker]}."
-                        )
-                        tell(
-                            to_json(
-                                Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)
-                            )
-                        )
-        good = known - self.refused.keys()
-        if known and not good:
-            why = "; ".join(
-                f"{worker}: {self.refused[worker]}" for worker in sorted(known)
+        workers = await self._find_workers()
+        await self._check_versions(workers - self._checked_workers, tell)
+        fit = workers - self.refused.keys()
+        if fit == workers:
+            return []
+        if not fit:
+            reasons = "; ".join(
+                f"{worker}: {self.refused[worker]}" for worker in sorted(workers)
             )
-            raise BadInput(f"No worker can run it ({why})")
-        return sorted(good) if known & self.refused.keys() else []
+            raise BadInput(f"No worker can run it ({reasons})")
+        return sorted(fit)
 
-    async def _workers(self) -> set[str]:
-        """The addresses of those that the scheduler has now."""
+    async def _check_versions(self, workers: set[str], tell: Tell) -> None:
+        """Refuse the workers that have another version."""
+        if not workers:
+            return
+        asking = self.client.run(report_version, workers=[*workers], on_error="return")
+        try:
+            answers = await asyncio.wait_for(asking, _VERSION_SECONDS)
+        except TimeoutError:
+            return
+        for worker, version in answers.items():
+            self._checked_workers.add(worker)
+            if version == VERSION:
+                continue
+            program = "a cdd without cluster support"
+            if isinstance(version, str):
+                program = f"cdd {version}"
+            self.refused[worker] = f"it has {program}, and this is {VERSION}"
+            _warn(tell, f"The worker {worker} is not used: {self.refused[worker]}.")
+
+    async def _find_workers(self) -> set[str]:
+        """Return the addresses of the workers that the scheduler has now."""
         return {*await self.client.nthreads()}
 
-    async def _hear(self) -> None:
-        """Answer what workers ask, each as soon as it comes."""
+    async def _listen(self) -> None:
+        """Answer each question of a worker as soon as it arrives."""
         inbox = None
         while True:
             try:
                 inbox = inbox or await Queue(self._inbox, client=self.client)
                 envelope = await inbox.get()
-            except (
-                OSError,
-                KeyError,
-                # the scheduler is gone, and perhaps comes back, without the queues that
-                # it had
-            ):
+            except (OSError, KeyError):
+                # the scheduler is gone, and may come back without its queues
                 inbox = None
-                self._answers.clear()
-                await asyncio.sleep(_AGAIN)
+                self._answer_queues.clear()
+                await asyncio.sleep(_RECONNECT_SECONDS)
                 continue
             task = asyncio.create_task(self._answer(envelope))
             self._answering.add(task)
@@ -285,30 +310,48 @@ class ClusterPlace(Struct):
 
     async def _answer(self, envelope: dict[str, Any]) -> None:
         desk, name = self._desks.get(envelope["ticket"]), envelope["answer_to"]
-        answers = self._answers.setdefault(envelope["ticket"], {}) if desk else {}
-        answer = await desk.answer(envelope["question"]) if desk else {"gone": True}
-        with suppress(OSError, KeyError):  # who has asked will give up
-            if name not in answers:
-                answers[name] = await Queue(name, client=self.client)
-            await answers[name].put({"number": envelope["number"], "answer": answer})
+        queues, answer = dict[str, Queue](), dict[str, Any](gone=True)
+        if desk is not None:
+            queues = self._answer_queues.setdefault(envelope["ticket"], {})
+            answer = {**await desk.answer(envelope["question"])}
+        # a worker without an answer gives up
+        with suppress(OSError, KeyError):
+            if name not in queues:
+                queues[name] = await Queue(name, client=self.client)
+            await queues[name].put({"number": envelope["number"], "answer": answer})
             if answer.get("gone"):
-                answers.pop(name).close()
+                queues.pop(name).close()
 
 
-async def _settled(future: Future) -> None:
-    await future.exception()  # of one that is cancelled, too
+def _warn(tell: Tell, text: str) -> None:
+    tell(to_json(Notice(text, Tone.WARNING, kind=NoticeKind.NO_WORKER)))
+
+
+def _explain(error: BaseException) -> CddError:
+    """Return the error of a task for the user."""
+    if isinstance(error, KilledWorker):
+        return CddError(
+            f"{error.allowed_failures + 1} workers died while running it",
+            hint="Check their logs: the ticket may need more memory than they have.",
+        )
+    return CddError(f"The worker failed: {type(error).__name__}: {error}")
+
+
+async def _settle(future: Future) -> None:
+    """Wait for the end of a task, also of one that is cancelled."""
+    await future.exception()
 
 
 @asynccontextmanager
-async def _scheduler(root: Path, on: str, at_once: int) -> AsyncIterator[str]:
-    """The address of the scheduler; of a cluster on this machine, which is ended
-    then.
+async def _open_scheduler(root: Path, address: str, workers: int) -> AsyncIterator[str]:
+    """Return the address of the scheduler. A cluster on this machine is closed in the
+    end.
     """
-    if on != LOCAL:
-        yield on
+    if address != LOCAL:
+        yield address
         return
     cluster = await LocalCluster(
-        n_workers=at_once,
+        n_workers=workers,
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",

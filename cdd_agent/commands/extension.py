@@ -1,4 +1,4 @@
-"""A slash command of another package: see docs/own-command.md."""
+"""A slash command of another package: see docs/how-to/extend.md."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -74,10 +74,6 @@ for tools and their answers (0 without tools).
 """
 
 
-async def _nothing_more() -> None:
-    pass
-
-
 class _NoRoomForTools(RequestRejected):
     """The step does not fit into the model's window together with the tools."""
 
@@ -99,8 +95,6 @@ class StepRunner(Struct, frozen=True):
     steering: Steering = field(default_factory=Steering)
     user: Frontend = field(default_factory=Nobody)
     """Answers whether a step may remove tests that its plan does not name."""
-    saved: Callable[[], Awaitable[None]] = _nothing_more
-    """Awaited after a reply is saved and before it is applied."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
         """Raise `BadInput` for the checks that cannot run, before anything else runs.
@@ -423,7 +417,6 @@ class StepRunner(Struct, frozen=True):
                 fault=ReplyFault.UNFINISHED,
                 detail=f"{turn.problem[:1].lower()}{turn.problem[1:]}",
             )
-        await self.saved()
 
     async def _request(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools

@@ -41,7 +41,9 @@ class NoticeKind(StrEnum):
 
     # prompts, replies and conversations
     SENT = "sent"
-    """Files or pictures that the model gets with the prompt."""
+    """Files or pictures that the model gets with the prompt, or the contents of a push
+    that is only tried.
+    """
     NOT_SENT = "not_sent"
     """Files, pictures or parts of a prompt that the model or another copy of the
     project does not get, or not in full.

@@ -158,10 +158,9 @@ def paste_notice(pasted: str) -> str:
 
 def forget_what_was_typed(keyboard: int) -> None:
     """Discard input that was typed before the question: it is not an answer."""
-    if sys.platform == "win32":
-        return
-    with suppress(termios.error):
-        termios.tcflush(keyboard, termios.TCIFLUSH)
+    if sys.platform != "win32":
+        with suppress(termios.error):
+            termios.tcflush(keyboard, termios.TCIFLUSH)
 
 
 def _settle(answer: asyncio.Future[str], typed: str) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterable
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -80,12 +81,14 @@ class Copy(Struct):
 
 
 def _copy_content(reading: BufferedReader, writing: FileIO) -> None:
-    """Copy a file. Some disks share its blocks."""
-    try:
-        while os.copy_file_range(reading.fileno(), writing.fileno(), _PIECE):
-            pass
-    except (AttributeError, OSError):
-        # another system, two disks, or no sharing
-        reading.seek(0)
-        writing.seek(0)
-        shutil.copyfileobj(reading, writing, _PIECE)
+    """Copy a file. On Linux, some disks share its blocks."""
+    if sys.platform == "linux":
+        try:
+            while os.copy_file_range(reading.fileno(), writing.fileno(), _PIECE):
+                pass
+            return
+        except (AttributeError, OSError):
+            # a Python for old versions of Linux, two disks, or no sharing
+            reading.seek(0)
+            writing.seek(0)
+    shutil.copyfileobj(reading, writing, _PIECE)

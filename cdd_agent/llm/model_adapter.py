@@ -1,4 +1,4 @@
-"""Adapters of models that other packages add (docs/own-model-adapter.md)."""
+"""Adapters of models that other packages add (docs/how-to/extend.md)."""
 
 from abc import ABC, abstractmethod
 

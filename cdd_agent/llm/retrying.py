@@ -61,9 +61,7 @@ class Retrying(ModelWrapper):
         clock: Clock | None = None,
         shared: SharedWaits | None = None,
     ) -> None:
-        """`shared`: other processes call this provider, and wait when one of them is
-        asked to.
-        """
+        """`shared` receives the waits that the provider asks for."""
         super().__init__(model)
         self._clock = clock or Clock()
         self._shared = shared
@@ -74,11 +72,10 @@ class Retrying(ModelWrapper):
 
         def pass_on(event: ModelEvent) -> None:
             nonlocal has_begun
-            has_begun = True
+            has_begun = has_begun or not isinstance(event, Waiting)
             on_event(event)
 
         while True:
-            await self._wait_with_others(on_event)
             try:
                 return await self.inner.reply(request, pass_on)
             except ModelError as error:
@@ -88,7 +85,7 @@ class Retrying(ModelWrapper):
                 reason = error.message
             if not reason.endswith((".", "!", "?", "…")):
                 reason += "."
-            await self._wait(seconds, reason, on_event)
+            await _wait(self._clock, seconds, reason, on_event)
             if has_begun:
                 on_event(StartedAgain())
                 has_begun = False
@@ -115,25 +112,6 @@ class Retrying(ModelWrapper):
             raise error
         return backoff
 
-    async def _wait(self, seconds: float, reason: str, on_event: OnEvent) -> None:
-        end = self._clock.seconds() + seconds
-        while (remaining := end - self._clock.seconds()) > 0:
-            on_event(Waiting(math.ceil(remaining), reason))
-            await self._clock.sleep(min(remaining, 1.0))
-
-    async def _wait_with_others(self, on_event: OnEvent) -> None:
-        """Raises `RateLimited` if that is too long."""
-        while self._shared is not None:
-            until, reason = self._shared.until
-            remaining = until - self._clock.now().timestamp()
-            if remaining <= 0:
-                return
-            if remaining > LONGEST_WAIT:
-                raise self._come_back_later(
-                    RateLimited(reason, retry_after=remaining), 1
-                )
-            await self._wait(remaining + self._clock.chance(), reason, on_event)
-
     def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
         when = f"It failed {calls} times. Try again in a few minutes."
         if error.retry_after:
@@ -151,3 +129,35 @@ class Retrying(ModelWrapper):
             more = ""
         hint = f"{when} {_SAVED} {more}".rstrip()
         return RateLimited(error.message, hint=hint, retry_after=error.retry_after)
+
+
+class WaitingForProvider(ModelWrapper):
+    """Makes no call while the provider wants none: it has asked this process or another
+    one to wait. Raises `RateLimited` if that is too long.
+    """
+
+    def __init__(
+        self, model: Model, shared: SharedWaits, clock: Clock | None = None
+    ) -> None:
+        super().__init__(model)
+        self._shared = shared
+        self._clock = clock or Clock()
+
+    async def reply(self, request: Request, on_event: OnEvent) -> Done:
+        while True:
+            until, reason = self._shared.until
+            remaining = until - self._clock.now().timestamp()
+            if remaining <= 0:
+                return await self.inner.reply(request, on_event)
+            if remaining > LONGEST_WAIT:
+                raise RateLimited(reason, retry_after=remaining)
+            # a little longer by chance, so that processes do not call all at once
+            seconds = remaining + self._clock.chance()
+            await _wait(self._clock, seconds, reason, on_event)
+
+
+async def _wait(clock: Clock, seconds: float, reason: str, on_event: OnEvent) -> None:
+    end = clock.seconds() + seconds
+    while (remaining := end - clock.seconds()) > 0:
+        on_event(Waiting(math.ceil(remaining), reason))
+        await clock.sleep(min(remaining, 1.0))

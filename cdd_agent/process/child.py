@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -57,9 +57,15 @@ class Child:
         self._has_half_line = False
         self._stderr = bytearray()
 
-    async def run(self, arguments: Sequence[str], cwd: Path) -> ChildEnd:
-        """Run `cdd` with these arguments to its end. Raises `CddError` if it cannot be
-        started or breaks the protocol.
+    async def run(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> ChildEnd:
+        """Run `cdd` with these arguments to its end. Without an `environment`, it has
+        that of this process. Raises `CddError` if it cannot be started or breaks the
+        protocol.
 
         A caller that is cancelled stops the child, and waits for its end.
         """
@@ -69,6 +75,7 @@ class Child:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=cwd,
+                env=environment,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

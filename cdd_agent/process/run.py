@@ -277,7 +277,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole process group: TERM, then KILL after a grace. That includes
     children of a leader that has ended.
     """
-    if os.name == "nt":
+    if sys.platform == "win32":
         if process.poll() is None:
             taskkill = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
             subprocess.run(taskkill, capture_output=True, check=False)

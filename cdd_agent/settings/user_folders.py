@@ -29,13 +29,14 @@ def home_folder() -> Path | None:
             return Path.home()
         except RuntimeError:
             return None
-    home = Path(os.environ.get("HOME", ""))
-    if not home.is_absolute():
-        try:
-            home = Path(pwd.getpwuid(os.getuid()).pw_dir)
-        except KeyError:
-            return None
-    return home if home.is_absolute() else None
+    else:
+        home = Path(os.environ.get("HOME", ""))
+        if not home.is_absolute():
+            try:
+                home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+            except KeyError:
+                return None
+        return home if home.is_absolute() else None
 
 
 def config_folder() -> Path | None:

@@ -1,33 +1,34 @@
-"""A run packed for the way to another machine, and put in its place there: a parcel as
-that of `cdd push`, as a bundle.
-
-Both sides do both: the client sends the run and takes it back, the worker takes it and
-sends it back after each reply.
+"""A run in one copy of a project: packed into a commit, and installed from one. `cdd
+push` and `cdd pull` send the commit to a remote; a cluster sends it as a bundle, in
+both directions.
 """
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.hidden_from_models import is_secret_path
-from cdd_agent.git.checkpoint import Checkpoints
+from cdd_agent.git.checkpoint import Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.command import Git
+from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.tickets.store import Ticket
-from cdd_agent.travel.arrival import Arrival, is_link, links_away
-from cdd_agent.travel.parcel import PROJECT, Manifest, Parcel
+from cdd_agent.travel.arrival import Arrival
+from cdd_agent.travel.manifest import PROJECT, Manifest
+from cdd_agent.travel.packing import Packing
 from cdd_agent.travel.reference import NotARun
+from cdd_agent.travel.validation import LINK, leads_out
 
 FOUND = "travel/found"
+"""The name of the checkpoint of the files before a run is installed."""
+_SETTINGS = ".cdd/"
+"""The folder of files that each copy keeps."""
 
 
 class RunHere(Struct, frozen=True):
@@ -39,78 +40,100 @@ class RunHere(Struct, frozen=True):
     record: RunRecord
     checkpoints: Checkpoints
 
+    def start_packing(self, head: str | None) -> Packing:
+        """`head` is the commit that the project is at."""
+        return Packing(self.ticket, self.record, self.checkpoints, head)
+
     async def pack(self, head: str, parent: str | None) -> tuple[str, str]:
         """Return a commit with the current run on top of `parent`, and the tree of all
         files here, including those that are not sent. `head` is the commit that the
-        project is
-        at. Raises `CddError`, such as where secrets would travel.
+        project is at. Raises `CddError`.
         """
         project = await self.checkpoints.take(PROJECT)
-        parcel = Parcel(
-            self.ticket,
-            self.record,
-            self.checkpoints,
-            self.record.redactor,
-            head,
-        )
-        slug, host, now = self.ticket.slug, platform.node()[:255], datetime.now(UTC)
-        manifest = partial(Manifest, slug=slug, host=host, pushed=now, head=head)
-        tip, _ = await parcel.pack(project, manifest, parent)
-        return tip, project.id
+        packed = await self.start_packing(head).pack(project)
+        return await packed.commit(self.checkpoints, parent), project.id
 
     async def put_in_place(self, arrival: Arrival) -> None:
-        """Install the arrived run in a project at the same commit: files, checkpoints,
-        record, ticket. Files that are never sent do not change.
-        Raises `CddError`.
+        """Install an arrived run in a project at the same commit. Files that are never
+        sent do not change. Raises `CddError`.
         """
-        manifest, checkpoints = arrival.manifest, self.checkpoints
-        ours, theirs = await checkpoints.take(FOUND), manifest.project_checkpoint
-        changes = [
-            one
-            for one in await checkpoints.changes(theirs, ours)
-            if not one.path.startswith(".cdd/")
-            and (one.before or not self._never_travels(one.path, manifest))
+        current = await self.checkpoints.take(FOUND)
+        changes = await self.list_changes(
+            arrival.manifest, current, arrival.manifest.left_out
+        )
+        await self.install(arrival, changes)
+
+    async def list_changes(
+        self, manifest: Manifest, current: Checkpoint, kept: Collection[str]
+    ) -> list[Change]:
+        """Return the changes, to be undone, that turn the arrived files of the project
+        into the current ones. Files named in `kept` are not deleted. Raises `NotARun`
+        for a link out of the project.
+        """
+        changes = list[Change]()
+        for change in await self.checkpoints.changes(
+            manifest.project_checkpoint, current
+        ):
+            if change.path.startswith(_SETTINGS):
+                continue
+            if change.before is None and _is_never_sent(change.path, kept):
+                continue
+            changes.append(change)
+        links = [
+            change
+            for change in changes
+            if change.before is not None and change.before.mode == LINK
         ]
-        links = await checkpoints.read([one for one in changes if is_link(one)])
-        targets = {
-            path: (before or b"").decode(errors="replace")
-            for path, (before, _) in links.items()
-        }
-        if away := [*links_away(targets)]:
-            raise NotARun(f"a link of it leads out of the project: {named(away)}")
-        if kept := (await checkpoints.restore(changes)).kept:
+        for path, (target, _) in (await self.checkpoints.read(links)).items():
+            if leads_out(path, (target or b"").decode(errors="replace")):
+                raise NotARun(f"a link of it leads out of the project: {path}")
+        return changes
+
+    async def install(
+        self,
+        arrival: Arrival,
+        changes: Sequence[Change],
+        references: Mapping[str, str] | None = None,
+    ) -> None:
+        """Install the project's files, the checkpoints, the record and the ticket, in
+        this order. `references` are more objects that git must keep, by name. The
+        caller then calls `sync_all`. Raises `BadInput` if files changed since
+        `list_changes`.
+        """
+        restored = await self.checkpoints.restore(changes)
+        if restored.kept:
             raise BadInput(
-                f"These files changed at the same time and were not touched:"
-                f" {named(kept)}",
+                "These files changed at the same time and were not touched:"
+                f" {named(restored.kept)}",
                 hint="Run the same command again.",
             )
-        snapshots = checkpoints.snapshots
-        where = f"{snapshots.namespace}/{self.ticket.slug}"
-        names = (
-            f"update {where}/{name} {tree}\n"
-            for name, tree in manifest.references.items()
-        )
-        await snapshots.references(
-            "update-ref", "--stdin", stdin=snapshots.input(names)
-        )
-        for one in manifest.notes:
-            checkpoints.save_notes(one)
+        manifest = arrival.manifest
+        await self.keep_objects({**manifest.references, **(references or {})})
+        for checkpoint in manifest.notes:
+            self.checkpoints.save_notes(checkpoint)
         arrival.install_record(self.record)
         arrival.install_ticket(self.ticket)
 
-    def _never_travels(self, path: str, manifest: Manifest) -> bool:
-        return path in manifest.left_out or is_secret_path(path)
+    async def keep_objects(self, references: Mapping[str, str]) -> None:
+        """Keep objects in the repository under these names."""
+        snapshots = self.checkpoints.snapshots
+        prefix = f"{snapshots.namespace}/{self.ticket.slug}"
+        updates = snapshots.input(
+            f"update {prefix}/{name} {target}\n" for name, target in references.items()
+        )
+        # `sync_all` syncs all of them at once
+        config = (*snapshots.references.config, "core.fsync=none")
+        git = structs.replace(snapshots.references, config=config)
+        await git("update-ref", "--stdin", stdin=updates)
+
+
+def _is_never_sent(path: str, left_out: Collection[str]) -> bool:
+    return is_secret_path(path) or name_in_json(path) in left_out
 
 
 async def bundle(git: Git, have: Sequence[str], target: Path) -> None:
-    """Write the objects of the commit at `OUT` that the other side lacks. `git` belongs
+    """Write the objects of the commit at `OUT` that the receiver lacks. `git` belongs
     to a private repository. Raises `GitUnusable`.
     """
-    await git(
-        "bundle",
-        "create",
-        "--quiet",
-        str(target),
-        OUT,
-        *(f"^{commit}" for commit in have),
-    )
+    exclusions = [f"^{commit}" for commit in have]
+    await git("bundle", "create", "--quiet", str(target), OUT, *exclusions)

@@ -27,7 +27,7 @@ from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import FOUND, RunHere
 from cdd_agent.travel.own_tree import OwnTree
 from cdd_agent.travel.reference import RunReference
-from cdd_agent.travel.travelling import utc_now
+from cdd_agent.travel.transfer import utc_now
 
 
 class CameBack(JsonFile, frozen=True):

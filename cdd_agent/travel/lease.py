@@ -13,7 +13,7 @@ That one notices at its next check, and cannot push its work.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Annotated, Protocol
 
@@ -35,7 +35,7 @@ class Lease(JsonFile, frozen=True):
     holder: Annotated[str, Meta(max_length=64)]
     """A copy of the project, see `copy_id`."""
     host: Annotated[str, Meta(max_length=255)]
-    """Its machine, for people."""
+    """The name of its machine, for the user."""
     since: Moment
     until: Moment
 
@@ -51,24 +51,24 @@ class Shared(Protocol):
     """The reference that all copies see."""
 
     async def tip(self) -> str | None:
-        """The commit that it is at; None where there is none."""
+        """Return the current commit; None if there is no reference."""
         ...
 
     async def lease(self, tip: str) -> Lease | None:
-        """The lease in a commit."""
+        """Return the lease in a commit."""
         ...
 
     async def leased(self, tip: str, lease: Lease) -> str:
-        """A new commit on top of one, with this lease."""
+        """Return a new commit on top of one, with this lease."""
         ...
 
     async def swap(self, expected: str | None, new: str) -> bool:
-        """Move it from one commit to another; False if it was not there any more."""
+        """Replace one commit by another. False if the reference has changed."""
         ...
 
 
 class Moved(RunElsewhere):
-    """Somebody else was faster."""
+    """Another copy was faster."""
 
     def __init__(self, slug: str) -> None:
         super().__init__(
@@ -78,7 +78,7 @@ class Moved(RunElsewhere):
 
 
 class Claim(Struct):
-    """One copy's dealings with the reference of one run."""
+    """One copy's access to the reference of one run."""
 
     slug: str
     shared: Shared
@@ -86,45 +86,33 @@ class Claim(Struct):
     host: str
     now: Callable[[], datetime]
     save: Callable[[Whereabouts | None], None]
-    """Keeps what this copy knows, before the next thing is done; None: nothing, it
-    never travelled.
-    """
+    """Saves the whereabouts at once; None if the run never travelled."""
     duration: timedelta = DURATION
 
-    async def take(self, tip: str, *, by_word: bool = False) -> tuple[str, Lease]:
-        """Take the run of this commit and return the new tip. `by_word`: even if the
-        lease of another copy has not ended.
-
-        Raises `RunElsewhere`.
+    async def take(self, tip: str, *, force: bool = False) -> tuple[str, Lease]:
+        """Take the run of this commit and return the new tip. Raises `RunElsewhere`,
+        unless forced, if the lease of another copy has not ended.
         """
-        found = await self.shared.lease(tip)
-        if (
-            found is not None
-            and found.holder != self.holder
-            and not by_word
-            and self.now() <= found.until + MARGIN
-        ):
-            raise self._held(found)
+        current = await self.shared.lease(tip)
+        if current is not None and not force and self._is_held_elsewhere(current):
+            raise self._held(current)
         lease = self._lease()
         new = await self.shared.leased(tip, lease)
         if not await self.shared.swap(tip, new):
             raise Moved(self.slug)
         return new, lease
 
-    async def keep(self, known: Whereabouts) -> Whereabouts:
-        """See that the run is still this copy's, and renew the lease when half of it is
-        over.
+    def _is_held_elsewhere(self, lease: Lease) -> bool:
+        return lease.holder != self.holder and self.now() <= lease.until + MARGIN
 
-        Raises `RunElsewhere` where another one has taken it, `GitUnusable` where the
-        remote cannot be asked.
+    async def keep(self, known: Whereabouts) -> Whereabouts:
+        """Check that this copy still holds the run, and renew the lease when half of it
+        has passed. Raises `RunElsewhere` if another copy has taken the run,
+        `GitUnusable` if the remote cannot be reached.
         """
         for _ in range(_TRIES):
             tip = await self.shared.tip()
-            if (
-                tip == known.tip
-                and known.until is not None
-                and self.now() < known.until - self.duration / 2
-            ):
+            if tip == known.tip and not self._should_renew(known):
                 return known
             if tip is None:
                 raise RunElsewhere(
@@ -132,9 +120,9 @@ class Claim(Struct):
                     hint=f"Restore it with `cdd push {self.slug}`.",
                 )
             if tip != known.tip:
-                found = await self.shared.lease(tip)
-                if found is None or found.holder != self.holder:
-                    raise self._held(found)
+                current = await self.shared.lease(tip)
+                if current is None or current.holder != self.holder:
+                    raise self._held(current)
             lease = self._lease()
             new = await self.shared.leased(tip, lease)
             if await self.shared.swap(tip, new):
@@ -143,44 +131,51 @@ class Claim(Struct):
                 return renewed
         raise Moved(self.slug)
 
+    def _should_renew(self, known: Whereabouts) -> bool:
+        return known.until is None or self.now() >= known.until - self.duration / 2
+
     async def expect_free(self) -> None:
         """Raises `RunElsewhere` if another copy holds it, `GitUnusable` if the remote
         cannot be reached.
         """
         tip = await self.shared.tip()
-        found = await self.shared.lease(tip) if tip else None
-        if found is not None and found.holder != self.holder:
-            raise self._held(found)
+        lease = await self.shared.lease(tip) if tip else None
+        if lease is not None and lease.holder != self.holder:
+            raise self._held(lease)
 
-    async def hand_over(
-        self,
-        known: Whereabouts | None,
-        leaving: Callable[[], Whereabouts],
-        content: Callable[[str | None], Awaitable[str]],
-        *,
-        by_word: bool = False,
-    ) -> Whereabouts:
-        """Push the run, so that no copy holds it. `known` is this copy's knowledge
-        before; `content` makes the commit on top of the current one, and `leaving`
-        returns the knowledge after it. Until the push is known to have ended, the run
-        is `leaving` and cannot continue in any copy. Raises `RunElsewhere`, and
-        `PushRefused` if the remote refuses it; then nothing has changed.
+    async def find_replaceable(
+        self, known: Whereabouts | None, *, force: bool = False
+    ) -> str | None:
+        """Return the commit that a push of this copy replaces; None if the remote has
+        no run. Raises `RunElsewhere`, unless forced, if another copy holds the run or
+        has continued it.
         """
         tip = await self.shared.tip()
-        if tip is not None and not by_word and not await self._may_replace(known, tip):
-            raise self._held(await self.shared.lease(tip))
-        new = await content(tip)
-        sent = replace(leaving(), phase=Phase.LEAVING, tip=tip, content=new, until=None)
-        self.save(sent)
+        if tip is None or force or await self._may_replace(known, tip):
+            return tip
+        raise self._held(await self.shared.lease(tip))
+
+    async def hand_over(
+        self, known: Whereabouts | None, leaving: Whereabouts
+    ) -> Whereabouts:
+        """Replace the commit `leaving.tip` by `leaving.content`, so that no copy holds
+        the run. `known` are the whereabouts before the push. Until the push is known to
+        have ended, the run is `leaving` and cannot continue in any copy. Raises
+        `RunElsewhere`, and `PushRefused` if the remote refuses it; then nothing has
+        changed.
+        """
+        new = leaving.content
+        assert new is not None, "it was packed"
+        self.save(leaving)
         try:
-            arrived = await self.shared.swap(tip, new)
+            arrived = await self.shared.swap(leaving.tip, new)
         except PushRefused:
             self.save(known)
             raise
         if not arrived:
             self.save(known)
             raise Moved(self.slug)
-        pushed = replace(sent, phase=Phase.AWAY, tip=new)
+        pushed = replace(leaving, phase=Phase.AWAY, tip=new)
         self.save(pushed)
         return pushed
 
@@ -188,16 +183,12 @@ class Claim(Struct):
         """True if no other copy has continued: the remote still has the commit that
         this copy knows, sent, or made as a lease without receiving an answer.
         """
-        if (
-            known is not None
-            and known.holder == self.holder
-            and tip in (known.tip, known.content)
-        ):
-            return True
         if known is None:
             return False
-        found = await self.shared.lease(tip)
-        return found is not None and found.holder == self.holder
+        if known.holder == self.holder and tip in (known.tip, known.content):
+            return True
+        lease = await self.shared.lease(tip)
+        return lease is not None and lease.holder == self.holder
 
     def _lease(self) -> Lease:
         now = self.now()
@@ -212,8 +203,8 @@ class Claim(Struct):
                 " of that name",
                 hint=f"To use that run, type `cdd pull {self.slug}`.",
             )
-        over = (
+        hint = (
             "Pull it after that time. If that machine will not return, run `cdd pull"
             f" {self.slug} --take-over`."
         )
-        return RunElsewhere(f"{self.slug} is held by {lease}", hint=over)
+        return RunElsewhere(f"{self.slug} is held by {lease}", hint=hint)

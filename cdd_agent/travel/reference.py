@@ -1,6 +1,4 @@
-"""The reference of a run in a remote, with real git: what `Claim` needs of it, and
-reading what is in its commits.
-"""
+"""The reference of a run in a remote, and reading files of its commits."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from cdd_agent.engine.ledger import STORE
 from cdd_agent.errors import BadInput
@@ -17,19 +15,19 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import as_json, from_json
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import Entry, new_commit
+from cdd_agent.git.objects import find_objects
 from cdd_agent.git.remote import Remote, address_of
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.snapshot import CONFIG
 from cdd_agent.travel.lease import Lease
+from cdd_agent.travel.manifest import LARGEST_LEASE, LEASE
 
-LEASE = "lease.json"
 MOST_BYTES = 2_000_000_000
-"""That a run may have, with all that it needs and is not here yet."""
-LARGEST_LEASE = 10_000
+"""The largest fetch of a run, with the history that this copy lacks."""
 
 
 class NotARun(BadInput):
-    """A remote has no run that can be taken under this name; nothing of it was."""
+    """The remote has no valid run under this name."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -49,11 +47,9 @@ class RunReference(Struct):
     head: str | None = None
     """The commit that the project is at."""
     have: tuple[str, ...] = ()
-    """Commits that are here, and that the run may be built on."""
+    """Commits in this copy that the run may be built on."""
     fetched: str | None = None
-    """The commit that is here as it came, and was not accepted yet."""
-    contents: dict[str, bytes | None] = field(default_factory=dict)
-    """Files that were read already, by git's names for them."""
+    """The fetched commit, until it is accepted."""
 
     @classmethod
     async def open(
@@ -78,27 +74,16 @@ class RunReference(Struct):
         store = repository.objects if repository else record / STORE / "objects"
         store.mkdir(parents=True, exist_ok=True)
         env = {"GIT_DIR": str(folder), "GIT_OBJECT_DIRECTORY": str(store)}
-        git = Git(
-            root,
-            env,
-            (*plain.config, *(repository.settings if repository else ()), *CONFIG),
-        )
+        settings = tuple[str, ...]()
         shallow, head = None, None
         if repository is not None:
-            shallow, head = (
-                read_bytes(repository.shared / "shallow"),
-                await repository.head(),
-            )
-        made = cls(
-            slug,
-            Remote.of(address, git, shallow),
-            folder,
-            now,
-            head,
-            (head,) if head else (),
-        )
-        await made.remote.clear()
-        return made
+            settings = repository.settings
+            shallow = read_bytes(repository.shared / "shallow")
+            head = await repository.head()
+        git = Git(root, env, (*plain.config, *settings, *CONFIG))
+        private = Remote.of(address, git, shallow)
+        await private.clear()
+        return cls(slug, private, folder, now, head, (head,) if head else ())
 
     @property
     def name(self) -> str:
@@ -106,7 +91,7 @@ class RunReference(Struct):
 
     @property
     def git(self) -> Git:
-        """With what came, if something did."""
+        """git with the fetched objects, also before they are accepted."""
         return self.remote.quarantined if self.fetched else self.remote.git
 
     async def tip(self) -> str | None:
@@ -119,12 +104,13 @@ class RunReference(Struct):
         return self.fetched
 
     async def lease(self, tip: str) -> Lease | None:
-        name = f"{tip}:{LEASE}"
-        is_here = name in self.contents or tip == self.fetched or await self.has(tip)
-        if not is_here and await self.fetch() != tip:
-            # who has it now is what counts
-            return await self.lease(self.fetched) if self.fetched else None
-        data = await self.content(name, LARGEST_LEASE)
+        """Return the lease in a commit. Raises `NotARun`."""
+        if tip != self.fetched and not await self.has(tip):
+            current = await self.fetch()
+            # the reference has moved: its current holder matters
+            if current != tip:
+                return await self.lease(current) if current else None
+        data = await self.read_file(tip, LEASE, LARGEST_LEASE)
         try:
             return None if data is None else from_json(data, Lease)
         except ValueError as error:
@@ -141,41 +127,33 @@ class RunReference(Struct):
         remote = Remote(self.remote.address, self.git)
         return await remote.swap(self.name, expected, new)
 
-    async def content(self, name: str, most: int) -> bytes | None:
-        """A file by git's name for it; None where there is none. Raises `NotARun` for
-        one larger than `most`.
+    async def read_file(self, commit: str, path: str, most: int) -> bytes | None:
+        """Return a file in a commit; None if there is none. Raises `NotARun` for one
+        larger than `most` bytes.
         """
-        if name in self.contents:
-            return self.contents[name]
-        asked, told = self.folder / "asked", self.folder / "told"
-        try:
-            asked.write_text(f"{name}\n")
-        except OSError as error:
-            raise BadInput(
-                f"{asked} could not be written: {error.strerror or error}"
-            ) from error
-        await self.git("cat-file", "--batch-check", stdin=asked, stdout=told)
-        kind, size = ([*told.read_text(errors="replace").split(), "", ""])[1:3]
-        if kind != "blob":
+        name = f"{commit}:{path}"
+        (found,) = await find_objects(self.git, self.folder, [name])
+        if found is None or found.kind != "blob":
             return None
-        if int(size) > most:
-            raise NotARun(f"{name.partition(':')[2]} has {size} bytes")
-        await self.git("cat-file", "blob", name, stdout=told)
-        return told.read_bytes()
+        if found.size > most:
+            raise NotARun(f"{path} has {found.size} bytes")
+        content = self.folder / "content"
+        await self.git("cat-file", "blob", found.id, stdout=content)
+        return content.read_bytes()
 
     async def bring(self, tip: str) -> None:
-        """See that a commit, which the reference is at, is here to be built on."""
+        """Fetch the commit that the reference is at, unless it is here already."""
         if not await self.has(tip):
             await self.fetch()
         self.accept()
 
     def accept(self) -> None:
-        """Keep what came."""
+        """Keep the fetched objects."""
         if self.fetched is not None:
             self.remote.accept()
             self.fetched = None
 
     async def has(self, commit: str) -> bool:
-        return (
-            await self.git("cat-file", "-e", f"{commit}^{{commit}}", codes=(0, 1, 128))
-        ).return_code == 0
+        name = f"{commit}^{{commit}}"
+        found = await self.git("cat-file", "-e", name, codes=(0, 1, 128))
+        return found.return_code == 0

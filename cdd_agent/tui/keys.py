@@ -1,6 +1,6 @@
 """The keys of the shell and what they do, in words: from the bindings themselves; of
-the prompt, the questions and the mouse from here. Help, palette and docs/shell.md say
-the same.
+the prompt, the questions and the mouse from here. Help, palette and
+docs/reference/shell.md say the same.
 """
 
 from collections.abc import Iterable, Iterator

@@ -20,7 +20,7 @@ from cdd_agent.llm.providers import PROVIDERS, Endpoint, endpoint_of
 from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.llm.recording import RecordingModel
 from cdd_agent.llm.request_comparison import hide_folder
-from cdd_agent.llm.retrying import Clock, Retrying
+from cdd_agent.llm.retrying import Clock, Retrying, WaitingForProvider
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty
@@ -65,18 +65,21 @@ def equip_model(
         limit, account = shared.limit, shared.account(spent or Cost())
 
     def with_patience(adapter: Model, asked: Config) -> Model:
+        calls: Model = RejectEmpty(adapter)
+        waits = None
+        if shared:
+            provider = f"{provider_of(asked.model)} {asked.api_base or ''}"
+            waits = shared.waits_for(provider.strip())
+            # within the budget: another run may be asked to wait until there is room
+            calls = WaitingForProvider(calls, waits, clock)
         budgeted = Budgeted(
-            RejectEmpty(adapter),
+            calls,
             limit,
             account=account,
             price=lambda: adapter.price,
             spend=tally.add,
             lost=lost,
         )
-        waits = None
-        if shared:
-            provider = f"{provider_of(asked.model)} {asked.api_base or ''}"
-            waits = shared.waits_for(provider.strip())
         return Retrying(TalliedModel(budgeted, tally), clock, waits)
 
     if isinstance(model, WithFallbacks):

@@ -33,10 +33,10 @@ from cdd_agent.tickets.state import new_state
 from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.came_back import put_what_came_back
-from cdd_agent.travel.keeping import lease_kept
 from cdd_agent.travel.landing import Landing
 from cdd_agent.travel.own_tree import OwnTree
-from cdd_agent.travel.travelling import Travel
+from cdd_agent.travel.renewal import lease_kept
+from cdd_agent.travel.transfer import Travel
 from cdd_agent.wiring.projects import list_own_paths, make_permit, make_redactor
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
             " by that name",
             hint=f"Rename its folder back to {former} to push or pull it.",
         )
-    return Travel.of(
+    return Travel.open(
         project.root, ticket, redactor, emit, list_own_paths(project, config)
     )
 

@@ -1,6 +1,5 @@
 """Forms of edits that other packages add."""
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,11 +11,10 @@ from cdd_agent.changes.formats.all_forms import all_forms
 from cdd_agent.changes.model import BlockFate, ReplyRefused, WholeFile
 from cdd_agent.changes.parse import parse_reply
 from tests.support.commandline import STEPS, cdd
-from tests.support.packages import write_package
+from tests.support.packages import read_example, write_package
 from tests.support.projects import Sandbox
 from tests.support.tables import each_row
 
-PAGE = Path(__file__).parents[2] / "docs/own-reply-form.md"
 HEAD = """\
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.model import ReplyRefused, WholeFile
@@ -58,10 +56,7 @@ def forget() -> None:
 
 
 def test_the_form_of_the_page_reads_files(install: Install) -> None:
-    found = re.search(r"```python\n(.+?)```", PAGE.read_text(), re.DOTALL)
-    assert found
-    assert len([line for line in found[1].splitlines() if line]) <= 20
-    install(f"{found[1]}\nShrimps = PercentFiles\n")
+    install(f"{read_example('A reply form')}\nShrimps = PercentFiles\n")
     reply = parse_reply("So be it:\n\n%%% a.md\n```sh\nls\n```\n%%%\n\nThat is all.\n")
     assert reply.edits == (WholeFile("a.md", "```sh\nls\n```\n"),)
     assert reply.explanation == "So be it:\n\nThat is all."

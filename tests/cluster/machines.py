@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.cluster.desk import Desk
-from cdd_agent.cluster.identity import author_of, project_id, settings_to_send
-from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone, Order, Over, heard
+from cdd_agent.cluster.messages import (
+    Answer,
+    ClientFailed,
+    ClientGone,
+    WorkerEnd,
+    WorkerOrder,
+    decode_message,
+)
+from cdd_agent.cluster.sent_facts import author_of, project_id, settings_to_send
 from cdd_agent.cluster.worker import carry_out
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Request
@@ -47,7 +54,9 @@ def good(request: Request) -> ModelAnswer:
 
 
 async def opened_desk(
-    sandbox: Sandbox, tell: Callable[[Question], None] = lambda event: None
+    sandbox: Sandbox,
+    tell: Callable[[Question], None] = lambda event: None,
+    waits: Path | None = None,
 ) -> Desk:
     project = open_project(sandbox.root, sandbox.flags)
     own = await open_own_tree(project, project.tickets.find(SLUG))
@@ -55,7 +64,10 @@ async def opened_desk(
     budget = project.config.budget
     purse = Purse(Limit(budget.tokens, budget.usd))
     author = await author_of(own)
-    return Desk(project, own, settings, author, purse, tell, asyncio.Semaphore(2))
+    waits = waits or project.root.parent / "waits.json"
+    return Desk(
+        project, own, settings, author, purse, waits, tell, asyncio.Semaphore(2)
+    )
 
 
 @dataclass
@@ -83,12 +95,19 @@ class Machine:
             raise ClientFailed(str(answer["error"]))
         return answer
 
-    async def works(self, **order: Any) -> Over | None:
+    async def works(self, **order: Any) -> WorkerEnd | None:
         """Carries the ticket out; None: nobody wants it any more."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        known = {"ticket": SLUG, "version": VERSION, "inbox": "", "patience": 20.0}
-        known |= {"project": await project_id(self.desk.own), **order}
-        heard(known, Order)
+        known: dict[str, Any] = {
+            "ticket": SLUG,
+            "version": VERSION,
+            "inbox": "",
+            "patience": 20.0,
+        }
+        known |= order
+        if "project" not in order:
+            known["project"] = await project_id(self.desk.own)
+        decode_message(known, WorkerOrder)
         with suppress(ClientGone):
             return await carry_out(known, self.ask, self.folder, self.folder.name)
         return None

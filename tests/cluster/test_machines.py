@@ -4,6 +4,7 @@ again, who is not listened to.
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -14,16 +15,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cdd_agent.cluster.cache import Cache
-from cdd_agent.cluster.identity import settings_to_send
-from cdd_agent.cluster.words import ClientFailed, Over
-from cdd_agent.cluster.worker import ENVIRONMENT
+from cdd_agent.cluster.equipment import ENVIRONMENT
+from cdd_agent.cluster.messages import ClientFailed, WorkerEnd
+from cdd_agent.cluster.project_cache import ProjectCache
+from cdd_agent.cluster.sent_facts import settings_to_send
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.fleet.board import Row
 from cdd_agent.fleet.job import TicketJob
 from cdd_agent.travel.came_back import CameBack
 from tests.cluster.machines import Machine, Question, good, made_project, opened_desk
-from tests.llm.server import Answer, LoopbackServer
+from tests.llm.server import Answer, LoopbackServer, failure
 from tests.support.projects import SLUG, Sandbox, says
 from tests.support.settings import load_config
 from tests.travel.copies import STEPS, cdd, files, git
@@ -71,10 +72,10 @@ def test_what_was_done_elsewhere_is_on_a_branch_here_and_lands(
     client.write(STEPS[0])
     before, told = files(client.root), list[Question]()
 
-    async def elsewhere() -> Over | None:
+    async def elsewhere() -> WorkerEnd | None:
         desk = await opened_desk(client, told.append)
         over = await Machine(tmp_path / "one", desk).works()
-        await desk.end()
+        await desk.close()
         return over
 
     over = asyncio.run(elsewhere())
@@ -112,14 +113,14 @@ def questions(number: int) -> Callable[[Question], bool]:
     return cut
 
 
-SAMPLE = (2, 3, 5)
-"""Before the first reply has come, when it is kept, when the last one is."""
+SAMPLE = (2, 4)
+"""While the first step and the last step are saved."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "last" in metafunc.fixturenames:
-        every = metafunc.config.getoption("--all-kill-points", default=False)
-        metafunc.parametrize("last", range(1, 6) if every else SAMPLE)
+        every = "CDD_TEST_KILLS" in os.environ
+        metafunc.parametrize("last", range(1, 5) if every else SAMPLE)
 
 
 @pytest.mark.cluster
@@ -132,7 +133,7 @@ async def test_a_machine_dies_and_another_goes_on_without_paying_again(
     kept = max(last - 2, 0)
     assert paid <= kept + 1
     over = await Machine(tmp_path / "two", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
@@ -148,7 +149,7 @@ async def test_the_client_dies_and_the_same_command_goes_on(
     desk._locks.close()  # its process is gone, and its locks with it
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "two", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
@@ -186,12 +187,12 @@ async def test_a_machine_that_was_taken_for_dead_changes_nothing(
     other = await Machine(tmp_path / "two", desk).works()
     assert other is not None
     assert other.exit_code == ExitCode.DONE
-    kept = desk.kept
+    kept = desk.came_back
     awake.set()
     assert await work is None
     assert sleeper.said[-1] == {"gone": True}
-    assert desk.kept == kept
-    await desk.end()
+    assert desk.came_back == kept
+    await desk.close()
     assert content(client) == DONE
     assert len(server.requests) == 4
 
@@ -212,7 +213,7 @@ async def test_neither_keys_nor_secrets_nor_folders_are_sent(
     desk = await opened_desk(client)
     machine = Machine(tmp_path / "one", desk)
     await machine.works()
-    await desk.end()
+    await desk.close()
     sent = everything(machine, tmp_path / "looked-at")
     assert b"Make a.txt" in sent
     assert b"good" in sent
@@ -286,7 +287,7 @@ async def test_stopping_keeps_what_was_paid_for(
         desk.is_stopping = True
         over = await work
         may_answer.set()
-        await desk.end()
+        await desk.close()
         assert over is not None
         assert over.exit_code == ExitCode.INTERRUPTED
         assert content(client) == {"a.txt": "good"}
@@ -294,7 +295,7 @@ async def test_stopping_keeps_what_was_paid_for(
         client.flags |= {"api_base": server.url}
         desk = await opened_desk(client)
         over = await Machine(tmp_path / "two", desk).works()
-        await desk.end()
+        await desk.close()
         assert over is not None
         assert over.exit_code == ExitCode.DONE
         assert len(server.requests) == 2
@@ -339,10 +340,10 @@ async def test_a_budget_of_all_runs_is_asked_for_before_each_call(
     (client.root / ".cdd" / "config.yaml").write_text("budget: {tokens: 9500}\n")
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "one", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.NOT_APPROVED
-    assert over.budget_used_up
+    assert desk.ending(over).budget_used_up
     assert len(server.requests) == 2
     assert desk.purse.tally.spent.tokens > 0
 
@@ -354,8 +355,8 @@ async def test_another_version_does_not_take_it(
     machine = Machine(tmp_path / "one", desk)
     over = await machine.works(version="0.0.1")
     assert over is not None
-    assert over.not_here
-    assert "0.0.1" in over.words
+    assert over.is_unfit
+    assert "0.0.1" in over.reason
     assert not machine.said
     assert not server.requests
 
@@ -374,24 +375,24 @@ async def test_a_full_disk_of_the_client_is_not_the_workers(
 
     desk = await opened_desk(client)
     over = await NoRoom(tmp_path / "one", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.BAD_INPUT
-    assert not over.not_here
+    assert not over.is_unfit
     assert len(server.requests) == 1
 
 
 @pytest.mark.cluster
 async def test_workers_of_one_machine_make_its_cache_at_once(client: Sandbox) -> None:
-    caches = await asyncio.gather(*(Cache.open("project") for _ in range(4)))
-    assert [await cache.known() for cache in caches] == [()] * 4
+    caches = await asyncio.gather(*(ProjectCache.open("project") for _ in range(4)))
+    assert [await cache.received_commits() for cache in caches] == [()] * 4
 
 
 def test_without_the_extra_the_command_that_installs_it_is_named(
     client: Sandbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    for name in ("place", "task"):
+    for name in ("place", "dask_task"):
         monkeypatch.delitem(sys.modules, f"cdd_agent.cluster.{name}", raising=False)
     assert cdd(client, "exec", SLUG, "--on", "local") == ExitCode.BAD_INPUT
     assert 'pip install "cdd-shell[cluster]"' in capsys.readouterr().err
@@ -406,8 +407,8 @@ async def test_a_failed_step_is_an_end_and_its_words_come_back(
         told = list[Question]()
         desk = await opened_desk(client, told.append)
         over = await Machine(tmp_path / "one", desk).works()
-        await desk.end()
-    assert over == Over(attempt=1, exit_code=ExitCode.FAILED, worker="one")
+        await desk.close()
+    assert over == WorkerEnd(attempt=1, exit_code=ExitCode.FAILED, worker="one")
     assert any(event["event"] == "attempt_failed" for event in told)
     tree = Sandbox(client.root / ".cdd" / "runs" / SLUG / "tree")
     assert tree.state()["step_executions"]["1"]["status"] == "failed"
@@ -421,14 +422,14 @@ async def test_edits_in_the_runs_tree_are_not_lost(
     await Machine(tmp_path / "one", desk).works()
     (desk.own.root / "README").write_text("mine\n")
     with pytest.raises(BadInput):
-        await desk.end()
+        await desk.close()
     assert (desk.own.root / "README").read_text() == "mine\n"
     assert git(client.root, "for-each-ref", "refs/cdd/cluster") != ""
 
     (desk.own.root / "README").write_text("words\n")
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "two", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
@@ -441,9 +442,9 @@ async def test_edits_in_a_tree_into_which_the_run_came_half_are_kept(
     desk = await opened_desk(client)
     await Machine(tmp_path / "one", desk).works()
     # killed while it was put there
-    replace(desk.kept, arriving=True).keep(desk.own.record.folder)
+    replace(desk.came_back, arriving=True).keep(desk.own.record.folder)
     (desk.own.root / "README").write_text("mine\n")
-    await desk.end()
+    await desk.close()
     assert content(client) == DONE
     (kept,) = [
         name
@@ -476,7 +477,7 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(
 
     desk = await opened_desk(client, tell)
     attempt = (await desk.answer({"kind": "begin", "worker": "one"}))["attempt"]
-    desk._sent.unlink()
+    desk._sent_bundle.unlink()
     assert "error" in await desk.answer(
         {"kind": "piece", "attempt": attempt, "offset": 0}
     )
@@ -488,10 +489,10 @@ async def test_every_question_is_answered_whatever_is_wrong_with_it_or_here(
         '{"event": "reply_finished", "step": 1, "usage": {}}',
     ):
         assert "error" in await desk.answer(
-            {"kind": "told", "attempt": attempt, "events": [event]}
+            {"kind": "printed", "attempt": attempt, "lines": [event]}
         )
-    assert "stop" in await desk.answer({"kind": "alive", "attempt": attempt})
-    await desk.end()
+    assert "input" in await desk.answer({"kind": "printed", "attempt": attempt})
+    await desk.close()
 
 
 @pytest.mark.cluster
@@ -507,8 +508,84 @@ async def test_what_tests_need_is_linked_and_the_link_does_not_come_back(
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "srv"))
     desk = await opened_desk(client)
     over = await Machine(tmp_path / "one", desk).works()
-    await desk.end()
+    await desk.close()
     assert over is not None
     assert over.exit_code == ExitCode.DONE
     assert content(client) == DONE
     assert (desk.own.root / "node_modules").readlink() == client.root / "node_modules"
+
+
+@pytest.mark.cluster
+async def test_a_wait_that_one_worker_is_asked_for_delays_the_others(
+    client: Sandbox, server: LoopbackServer, tmp_path: Path
+) -> None:
+    """The provider sends one machine away for some seconds. The other one, which has
+    not called yet, does not call before.
+    """
+    seconds, times = 8.0, list[float]()
+    refused = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def answer(request: Any) -> Answer:
+        times.append(loop.time())
+        if len(times) > 1:
+            return good(request)
+        loop.call_soon_threadsafe(refused.set)
+        return failure(429, "Too many.", headers={"Retry-After": str(seconds)})
+
+    other = made_project(tmp_path / "other")
+    with LoopbackServer(answer) as provider:
+        for sandbox in (client, other):
+            sandbox.write(STEPS[0])
+            sandbox.flags |= {"model": "openai/any", "api_base": provider.url}
+        waits = tmp_path / "waits.json"
+        desks = [await opened_desk(one, waits=waits) for one in (client, other)]
+        first = asyncio.create_task(Machine(tmp_path / "one", desks[0]).works())
+        await come_or_over(refused, first)
+        while not waits.exists():
+            await asyncio.wait([first], timeout=0.1)
+        ends = [await Machine(tmp_path / "two", desks[1]).works(), await first]
+        for desk in desks:
+            await desk.close()
+    assert [end and end.exit_code for end in ends] == [0, 0]
+    assert len(times) == 3
+    assert min(times[1:]) - times[0] >= seconds
+
+
+@pytest.mark.cluster
+async def test_a_worker_without_git_is_unfit(
+    client: Sandbox,
+    server: LoopbackServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = await opened_desk(client)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path / "new"))
+        machine = Machine(tmp_path / "one", desk)
+        end = await machine.works(project="0")
+    await desk.close()
+    assert end is not None
+    assert end.is_unfit
+    assert "git" in end.reason
+    assert not machine.said
+
+
+@pytest.mark.cluster
+async def test_settings_of_the_worker_do_not_count(
+    client: Sandbox,
+    server: LoopbackServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = tmp_path / "worker.yaml"
+    settings.write_text("model: anthropic/other\n")
+    desk = await opened_desk(client)
+    monkeypatch.setenv("CDD_USER_CONFIG", str(settings))
+    monkeypatch.setenv("CDD_API_BASE", "http://127.0.0.1:1/v1")
+    end = await Machine(tmp_path / "one", desk).works()
+    await desk.close()
+    assert end is not None
+    assert end.exit_code == ExitCode.DONE
+    assert len(server.requests) == 3

@@ -51,8 +51,8 @@ class Unsettled:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClusterPlace:
-    monkeypatch.setattr(module, "_LOOK", 0.01)
-    monkeypatch.setattr(module, "_AGAIN", 0.0)
+    monkeypatch.setattr(module, "_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_RECONNECT_SECONDS", 0.0)
     return ClusterPlace(
         open_project(tmp_path, {}), tmp_path, None, "tcp://nowhere", 1.0
     )
@@ -68,7 +68,7 @@ async def test_a_scheduler_that_was_started_again_is_heard_again(
         failure, {"ticket": "nobody's", "answer_to": "one", "number": 3, "question": {}}
     )
     monkeypatch.setattr(module, "Queue", line)
-    hearing = asyncio.create_task(place._hear())
+    hearing = asyncio.create_task(place._listen())
     while not line.told and not hearing.done():
         await asyncio.wait([hearing], timeout=0.01)
     assert line.told == [{"number": 3, "answer": {"gone": True}}]
@@ -79,7 +79,7 @@ async def test_where_nobody_hears_workers_any_more_no_ticket_waits_for_ever(
     place: ClusterPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "Queue", Line(RuntimeError("a fault")))
-    place._hearing = asyncio.create_task(place._hear())
-    await asyncio.wait([place._hearing])
+    place._listening = asyncio.create_task(place._listen())
+    await asyncio.wait([place._listening])
     with pytest.raises(RuntimeError, match="a fault"):
-        await asyncio.wait_for(place._end_of(Unsettled(), None, []), 60)
+        await asyncio.wait_for(place._wait_for_end(Unsettled(), None, []), 60)

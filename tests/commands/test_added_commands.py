@@ -20,11 +20,10 @@ from cdd_agent.events.notices import Answer, Notice
 from tests.commands.completions import completions
 from tests.support.commandline import cdd
 from tests.support.listening import collect
-from tests.support.packages import write_package
+from tests.support.packages import read_example, write_package
 from tests.support.projects import Sandbox, Step
 from tests.support.tables import each_row
 
-PAGE = Path(__file__).parents[2] / "docs/own-command.md"
 HEAD = """\
 from cdd_agent.commands.extension import CommandExtension, argument, switch
 from cdd_agent.errors import BadInput
@@ -67,10 +66,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 
 def example() -> str:
     """Return the code of the page."""
-    code = re.search(r"```python\n(.+?)```", PAGE.read_text(), re.DOTALL)
-    assert code
-    assert len([line for line in code[1].splitlines() if line]) <= 20
-    return code[1]
+    return read_example("A command")
 
 
 async def test_the_command_of_the_page_is_one_of_the_shell(

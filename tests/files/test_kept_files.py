@@ -25,7 +25,7 @@ from cdd_agent.fleet.local_runs import load_board, save_board
 from cdd_agent.tickets.state import ExecutionState, StateUnreadable
 from cdd_agent.travel.came_back import CameBack
 from cdd_agent.travel.lease import Lease
-from cdd_agent.travel.parcel import Manifest
+from cdd_agent.travel.manifest import Manifest
 from cdd_agent.verification.baseline import Baseline
 from tests.support.tables import each_row
 

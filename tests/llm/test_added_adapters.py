@@ -1,6 +1,5 @@
 """Adapters of models that other packages add."""
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,12 +28,11 @@ from cdd_agent.settings.config import Config
 from cdd_agent.wiring.models import added_adapter, make_model
 from tests.llm.test_check import server
 from tests.support.commandline import STEPS, cdd
-from tests.support.packages import write_package
+from tests.support.packages import read_example, write_package
 from tests.support.projects import Sandbox
 from tests.support.replies import all_of, stopped
 from tests.support.tables import each_row
 
-PAGE = Path(__file__).parents[2] / "docs/own-model-adapter.md"
 HEAD = """\
 import asyncio
 from cdd_agent.llm.model_adapter import BasicModel, ModelAdapter
@@ -86,10 +84,7 @@ async def events_of(model: Model) -> list[ModelEvent | Done]:
 
 
 async def test_the_adapter_of_the_page_asks_a_server(install: Install) -> None:
-    example = re.search(r"```python\n(.+?)```", PAGE.read_text(), re.DOTALL)
-    assert example
-    assert len([line for line in example[1].splitlines() if line]) <= 20
-    install(f"{example[1]}\nShrimps = TextServers\n")
+    install(f"{read_example('A model adapter')}\nShrimps = TextServers\n")
 
     async with server(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nYes") as (url, _):
         model = model_of("text/x", api_base=url)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdd_agent.llm.port import Message, Model, RateLimited, Request, Waiting
-from cdd_agent.llm.retrying import Retrying
+from cdd_agent.llm.retrying import Retrying, WaitingForProvider
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.shared_waits import SharedWaits
 from tests.support.projects import FakeTime
@@ -17,7 +17,7 @@ REQUEST = Request((Message("user", "Say hello."),))
 
 def patient(folder: Path, provider: str, model: Model, time: FakeTime) -> Retrying:
     waits = SharedWaits(folder / "waits.json", provider)
-    return Retrying(model, time.clock, waits)
+    return Retrying(WaitingForProvider(model, waits, time.clock), time.clock, waits)
 
 
 async def test_a_wait_that_a_provider_demands_holds_for_all_processes(
@@ -57,5 +57,5 @@ async def test_a_wait_that_is_too_long_is_an_error_without_a_call(
     waits.extend(time.clock.now().timestamp() + 600, "Slow down.")
     waits.extend(time.clock.now().timestamp() + 5, "An older word.")
     with pytest.raises(RateLimited, match=r"Slow down\."):
-        await all_of(Retrying(script, time.clock, waits), REQUEST)
+        await all_of(WaitingForProvider(script, waits, time.clock), REQUEST)
     assert script.requests == []

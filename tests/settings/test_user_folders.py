@@ -8,7 +8,7 @@ import platformdirs
 import pytest
 
 import cdd_agent
-from cdd_agent.cluster.cache import cache_folder as folder_of_worker
+from cdd_agent.cluster.project_cache import find_folder_of_caches
 from cdd_agent.engine.whereabouts import copy_id
 from cdd_agent.errors import BadInput
 from cdd_agent.faces.faults import FaultLog
@@ -124,7 +124,7 @@ def test_what_needs_a_home_names_the_variable_that_replaces_it() -> None:
     answer = execute_command_tool("ls", "workspace", "agent", "session")
     assert "CDD_WORKSPACES" in str(answer["error"])
     with pytest.raises(BadInput) as refused:
-        folder_of_worker()
+        find_folder_of_caches()
     assert "XDG_CACHE_HOME" in refused.value.hint
 
 

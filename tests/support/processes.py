@@ -20,7 +20,8 @@ PROCESSES.set_forkserver_preload(
             "tests.crash.driver",
             "tests.support.projects",
             "cdd_agent.cli.working",
-            "cdd_agent.travel.travelling",
+            "cdd_agent.travel.push",
+            "cdd_agent.travel.pull",
         ),
         *(
             "cdd_agent.cli.parser",

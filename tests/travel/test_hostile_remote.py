@@ -16,7 +16,7 @@ from cdd_agent.engine.whereabouts import load_whereabouts
 from cdd_agent.git.command import Git
 from cdd_agent.git.content_store import hash_content
 from cdd_agent.git.remote import Address, Remote
-from cdd_agent.travel import arrival, reference
+from cdd_agent.travel import reference, unpacking
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.reference import NotARun, RunReference
 from tests.support.projects import SLUG, Sandbox
@@ -222,6 +222,13 @@ TAMPERED: dict[str, Tamper] = {
     "a name that goes up": lambda it: change_json(
         it, "run.json", lambda it: it["checkpoints"].update({"a/../b": "0" * 40})
     ),
+    "a broken name": lambda it: change_json(
+        it, "run.json", lambda it: it.update(left_out=["\0zz"])
+    ),
+    "an id that is an option": lambda it: change_json(
+        it, "run.json", lambda it: it.update(project="--output=/tmp/x")
+    ),
+    "notes with a broken name": hostile_note(lambda it: it.update(unseen=["\0zz"])),
     "a torn lease": lambda it: it.put("lease.json", '{"holder": 1}'),
     "a torn state": lambda it: it.put("ticket/execution-state.json", "{"),
     "a state of another ticket": state(
@@ -424,7 +431,7 @@ def test_more_than_there_is_room_for_is_refused(
 def test_a_file_that_is_too_large_is_refused(
     sent: Copies, second: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrival, "LARGEST_FILE", 10_000)
+    monkeypatch.setattr(unpacking, "LARGEST_FILE", 10_000)
     tampered = Tampered(sent)
     tampered.put(f"{ATTEMPT}/output.txt", "x" * 10_001)
     tampered.publish()

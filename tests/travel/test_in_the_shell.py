@@ -17,6 +17,7 @@ from cdd_agent.events.ticket_events import PlanOpened, TicketsListed
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session.session import Session
 from cdd_agent.tickets.status import StepStatus
+from cdd_agent.travel.pull import pull as pull_run
 from cdd_agent.wiring.runs import open_travel
 from tests.support.listening import collect, stop_at, tell, told_to
 from tests.support.projects import SLUG, Sandbox, noticed
@@ -35,10 +36,10 @@ async def say(session: Session, *lines: str) -> list[Event]:
     return [event for line in lines for event in await collect(handle(session, line))]
 
 
-async def pull(sandbox: Sandbox, *, by_word: bool = False) -> None:
-    await open_travel(sandbox.project, sandbox.project.tickets.find(SLUG), tell).pull(
-        None, by_word=by_word
-    )
+async def pull(sandbox: Sandbox, *, force: bool = False) -> None:
+    ticket = sandbox.project.tickets.find(SLUG)
+    run = open_travel(sandbox.project, ticket, tell)
+    await pull_run(run, None, force=force)
 
 
 @many_processes
@@ -55,7 +56,7 @@ async def test_a_step_in_the_shell_ends_when_somebody_else_takes_the_run(
     ):
         step = asyncio.create_task(handle(session, "retry"))
         await begun.wait()
-        await pull(first, by_word=True)
+        await pull(first, force=True)
         leap(60)
         with pytest.raises(RunElsewhere):
             await step

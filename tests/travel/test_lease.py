@@ -7,7 +7,6 @@ from collections.abc import Coroutine, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -98,11 +97,15 @@ class Machine:
     name: str
     world: World
     skew: timedelta
+    reference: Ref = field(init=False)
     has_run: bool = False
     known: Whereabouts | None = None
     doing: Coroutine[Any, Any, None] | None = None
     looked: tuple[int, datetime] | None = None
     found: bool = False
+
+    def __post_init__(self) -> None:
+        self.reference = Ref(self.world)
 
     @property
     def now(self) -> datetime:
@@ -111,7 +114,7 @@ class Machine:
     @property
     def claim(self) -> Claim:
         return Claim(
-            "words", Ref(self.world), self.name, self.name, lambda: self.now, self.save
+            "words", self.reference, self.name, self.name, lambda: self.now, self.save
         )
 
     def save(self, known: Whereabouts | None) -> None:
@@ -132,14 +135,19 @@ class Machine:
         return self.found
 
     async def push(self) -> None:
-        async def content(tip: str | None) -> str:
-            await Turn()
-            return self.world.commit(None)
-
-        if self.has_run:
-            await self.claim.hand_over(
-                self.known, partial(_leaving, self.name), content
-            )
+        if not self.has_run:
+            return
+        claim = self.claim
+        tip = await claim.find_replaceable(self.known)
+        await Turn()  # the run is packed
+        leaving = Whereabouts(
+            phase=Phase.LEAVING,
+            remote="origin",
+            holder=self.name,
+            tip=tip,
+            content=self.world.commit(None),
+        )
+        await claim.hand_over(self.known, leaving)
 
     async def pull(self) -> None:
         claim = self.claim
@@ -307,7 +315,7 @@ def test_who_lost_it_by_word_finds_out_and_cannot_push() -> None:
     done(world, first.push())
     done(world, first.pull())
     assert world.tip is not None
-    done(world, second.claim.take(world.tip, by_word=True))
+    done(world, second.claim.take(world.tip, force=True))
     with pytest.raises(RunElsewhere, match="second"):
         done(world, first.keep())
     with pytest.raises(RunElsewhere, match="second"):
@@ -338,13 +346,9 @@ def test_a_remote_that_does_not_take_a_push_leaves_the_run_here() -> None:
         async def swap(self, expected: str | None, new: str) -> bool:
             raise PushRefused("a hook says no")
 
-    claim = first.claim
-    claim.shared = Refusing(world)
+    first.reference = Refusing(world)
     with pytest.raises(PushRefused):
-        done(
-            world,
-            claim.hand_over(None, partial(_leaving, "first"), partial(_commit, world)),
-        )
+        done(world, first.push())
     assert first.goes_on
     assert first.known is None
 
@@ -363,11 +367,3 @@ def test_a_push_that_may_have_arrived_leaves_the_run_nowhere_until_known() -> No
     done(world, first.push())
     done(world, second.pull())
     assert (first.goes_on, second.goes_on) == (False, True)
-
-
-def _leaving(holder: str) -> Whereabouts:
-    return Whereabouts(phase=Phase.LEAVING, remote="origin", holder=holder, tip=None)
-
-
-async def _commit(world: World, tip: str | None) -> str:
-    return world.commit(None)

@@ -15,9 +15,11 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.text.redaction import Redactor
-from cdd_agent.travel.keeping import lease_kept
 from cdd_agent.travel.lease import DURATION
-from cdd_agent.travel.travelling import Travel
+from cdd_agent.travel.pull import pull
+from cdd_agent.travel.push import push
+from cdd_agent.travel.renewal import lease_kept
+from cdd_agent.travel.transfer import Travel
 from cdd_agent.wiring.runs import open_travel
 from tests.support.listening import tell
 from tests.support.projects import SLUG, Sandbox
@@ -46,16 +48,16 @@ def opened_by_a_reader(pipe: Path) -> int:
 @many_processes
 async def test_of_those_who_pull_at_once_one_gets_it(copies: Copies) -> None:
     everybody = [copies.first, copies.second, copies.clone("third")]
-    await travel(everybody[0]).push(None)
+    await push(travel(everybody[0]), None)
     for number in range(ROUNDS):
         delays = [(number * factor % 5) * 0.02 for factor in (0, 1, 3)]
 
-        async def pull(sandbox: Sandbox, delay: float) -> None:
+        async def pull_late(sandbox: Sandbox, delay: float) -> None:
             await asyncio.sleep(delay)
-            await travel(sandbox).pull("origin")
+            await pull(travel(sandbox), "origin")
 
         pulls = [
-            pull(sandbox, delay)
+            pull_late(sandbox, delay)
             for sandbox, delay in zip(everybody, delays, strict=True)
         ]
         ends = await asyncio.gather(*pulls, return_exceptions=True)
@@ -63,7 +65,7 @@ async def test_of_those_who_pull_at_once_one_gets_it(copies: Copies) -> None:
         holders = [sandbox for sandbox in everybody if phase(sandbox) is Phase.HERE]
         assert len(holders) == 1
         assert ends[everybody.index(holders[0])] is None
-        await travel(holders[0]).push(None)
+        await push(travel(holders[0]), None)
 
 
 @many_processes
@@ -71,7 +73,7 @@ async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_w
     pushed: Copies,
 ) -> None:
     first, second = pushed.first, pushed.second
-    await travel(second).pull(None)
+    await pull(travel(second), None)
     record = RunRecord.of(second.root, SLUG, Redactor())
     later = timedelta()
     told = list[Event]()
@@ -94,7 +96,7 @@ async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_w
             assert renewed
             assert renewed.until
             assert renewed.until > before.until
-            await travel(first).pull(None, by_word=True)
+            await pull(travel(first), None, force=True)
             await asyncio.sleep(600)  # until it is cancelled
 
     with pytest.raises(RunElsewhere):
@@ -106,7 +108,7 @@ async def test_a_lease_is_renewed_while_the_run_goes_on_and_losing_it_ends_the_w
 @many_processes
 async def test_without_an_answer_the_work_ends_with_the_lease(pushed: Copies) -> None:
     first = pushed.first
-    await travel(first).pull(None)
+    await pull(travel(first), None)
     record, later, told = (
         RunRecord.of(first.root, SLUG, Redactor()),
         timedelta(),
@@ -134,7 +136,7 @@ async def test_a_remote_that_hangs_does_not_make_the_lease_longer(
     pushed: Copies,
 ) -> None:
     first = pushed.first
-    await travel(first).pull(None)
+    await pull(travel(first), None)
     record, later = RunRecord.of(first.root, SLUG, Redactor()), timedelta()
 
     async def work() -> None:
@@ -162,14 +164,14 @@ async def test_work_ends_when_nobody_can_see_any_more_whose_the_run_is(
 ) -> None:
     """The disk refuses what looking needs, after another copy has taken the run."""
     first, second = pushed.first, pushed.second
-    await travel(first).pull(None)
+    await pull(travel(first), None)
     record = RunRecord.of(first.root, SLUG, Redactor())
 
     async def work() -> None:
         async with lease_kept(record, tell, every=0.05):
             (record.folder / "travel.git" / "asked").unlink(missing_ok=True)
             (record.folder / "travel.git" / "asked").mkdir()
-            await travel(second).pull(None, by_word=True)
+            await pull(travel(second), None, force=True)
             await asyncio.sleep(600)
 
     with pytest.raises(BadInput):

@@ -297,18 +297,6 @@ def test_a_copy_keeps_its_files_that_did_not_travel(
     assert first.text(".env") == "PASSWORD=hunter2hunter2\n"
 
 
-def test_a_secret_that_cannot_be_left_out_keeps_the_run_here(
-    begun: Copies, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Git does not say the whole name of a file with a line break in it."""
-    first = begun.first
-    (first.root / "two\nlines").write_text(f"ghp_{'a1B2c3D4e5' * 4}\n")
-    assert cdd(first, "push", SLUG) == 2
-    assert "two" in capsys.readouterr().err
-    assert git(begun.remote, "for-each-ref", "refs/cdd") == ""
-    assert run(first, *GOOD[1:]) == 0
-
-
 def test_a_ticket_with_a_secret_is_not_pushed(
     copies: Copies, capsys: pytest.CaptureFixture[str]
 ) -> None:

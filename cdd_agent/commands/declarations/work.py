@@ -405,11 +405,16 @@ WORK = (
                 "--take-over",
                 "replace another run there, even if another machine holds it",
             ),
+            switch(
+                "--dry-run",
+                "only list what would be sent and what would not, and send nothing",
+            ),
             JSON,
         ),
         terminal=TerminalFront(
             """
             cdd push feature-user-auth                 # to origin
+            cdd push feature-user-auth --dry-run       # send nothing
             cdd push feature-user-auth git@example.org:team/runs.git
             cdd push feature-user-auth --take-over     # replace the run there
             """,

@@ -1,4 +1,4 @@
-"""Each key has a description, docs/shell.md lists it, and no key is without effect."""
+"""Each key has a description and an effect, and docs/reference/shell.md lists it."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ from tests.support.tables import each_row
 from tests.tui.person import Person, person_at
 from tests.tui.screens.reading import has_read
 
-DOCS = Path(__file__).parents[3] / "docs" / "shell.md"
+DOCS = Path(__file__).parents[3] / "docs/reference/shell.md"
 SCREENS = {
     "ctrl+p": Palette,
     "f1": HelpScreen,

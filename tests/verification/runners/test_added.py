@@ -1,6 +1,5 @@
 """Runners of tests that other packages add."""
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -13,11 +12,10 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.runner import Reported, ReportUnreadable, whole
 from cdd_agent.verification.runners import added, all_runners
 from tests.support.commandline import STEPS, cdd
-from tests.support.packages import write_package
+from tests.support.packages import read_example, write_package
 from tests.support.projects import Sandbox
 from tests.support.tables import each_row
 
-PAGE = Path(__file__).parents[3] / "docs/own-test-runner.md"
 HEAD = """\
 from pathlib import Path, PurePosixPath
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
@@ -58,11 +56,7 @@ def forget() -> None:
 def test_the_runner_of_the_page_reads_what_bats_writes(
     tmp_path: Path, install: Install
 ) -> None:
-    found = re.search(r"```python\n(.+?)```", PAGE.read_text(), re.DOTALL)
-    assert found
-    lines = [line for line in found[1].splitlines() if line]
-    assert len(lines) <= 20
-    install(f"{found[1]}\nRunner = Bats\n")
+    install(f"{read_example('A test runner')}\nRunner = Bats\n")
     tests = invocation(["/usr/bin/bats", "test"], tmp_path)
     assert tests
     reporting = tests.reporting(tmp_path / "report")

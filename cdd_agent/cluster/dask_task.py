@@ -1,9 +1,9 @@
-"""The task that Dask runs on a worker, and the line on which it asks the client: two
-queues of Dask's.
+"""The task that Dask runs on a worker, and the worker's connection to the client: two
+queues of Dask.
 
 All traffic goes through the scheduler, over connections that workers and client opened,
-so neither must be reachable by the other. A question waits for its
-answer, so nothing piles up anywhere.
+so neither must be reachable by the other. A worker waits for each answer, so nothing
+piles up.
 """
 
 from __future__ import annotations
@@ -18,33 +18,37 @@ from typing import Any
 
 from distributed import Queue, get_client, get_worker
 
-from cdd_agent.cluster.words import Answer, ClientFailed, ClientGone
-from cdd_agent.cluster.worker import carry_out as carried_out
+from cdd_agent.cluster.messages import Answer, ClientFailed, ClientGone
+from cdd_agent.cluster.worker import carry_out
 from cdd_agent.version import VERSION
 
-_LOOK = 5.0
-"""Seconds between two looks whether the answer is still wanted."""
+_PAUSE = 5.0
+"""Seconds between two checks whether the answer is still wanted."""
 
 
-def carry_out(order: dict[str, Any]) -> dict[str, Any]:
-    """Carry a ticket's run out; how it ended, as an `Over` in plain values."""
+def run_ticket(order: dict[str, Any]) -> dict[str, Any]:
+    """Carry out a ticket's run. `order` is a `WorkerOrder`, the result a `WorkerEnd`,
+    both as plain values.
+    """
     worker = get_worker()
-    line = Line(str(order["inbox"]), str(order["ticket"]), float(order["patience"]))
+    connection = ClientConnection(
+        str(order["inbox"]), str(order["ticket"]), float(order["patience"])
+    )
     try:
         scratch = Path(worker.local_directory)
-        over = asyncio.run(carried_out(order, line.ask, scratch, worker.address))
-        return over.told()
+        end = asyncio.run(carry_out(order, connection.ask, scratch, worker.address))
+        return end.to_values()
     finally:
-        line.close()
+        connection.close()
 
 
-def version() -> str:
-    """The worker's version of this program."""
+def report_version() -> str:
+    """Return the worker's version of this program."""
     return VERSION
 
 
-class Line:
-    """One task's way to the client."""
+class ClientConnection:
+    """The way of one task to the client."""
 
     def __init__(self, inbox: str, ticket: str, patience: float) -> None:
         self._ticket, self._patience = ticket, patience
@@ -54,39 +58,43 @@ class Line:
         self._inbox = Queue(inbox, client=client)
         self._number = 0
         self._turn = asyncio.Lock()
-        self._closed = threading.Event()
+        self._is_closed = threading.Event()
 
     async def ask(self, question: Mapping[str, Any]) -> Answer:
+        """See `Ask`."""
         async with self._turn:
             asking = asyncio.ensure_future(
-                asyncio.to_thread(self._answer, dict(question))
+                asyncio.to_thread(self._ask_in_thread, dict(question))
             )
             try:
                 answer = await asyncio.shield(asking)
             except asyncio.CancelledError:
-                # else it would take the answer to the next question
+                # else it would receive the answer to the next question
                 await asyncio.wait([asking])
                 raise
         if answer.get("gone"):
-            raise ClientGone("the client has given the ticket to another worker")
+            raise ClientGone("the client gave the ticket to another worker")
         if "error" in answer:
             raise ClientFailed(str(answer["error"]))
         return answer
 
-    def _answer(self, question: dict[str, Any]) -> Answer:
+    def _ask_in_thread(self, question: dict[str, Any]) -> Answer:
         self._number += 1
-        until = time.monotonic() + self._patience
         envelope = {
             "ticket": self._ticket,
             "number": self._number,
             "answer_to": self._name,
             "question": question,
         }
+        end = time.monotonic() + self._patience
         try:
             self._inbox.put(envelope, timeout=self._patience)
-            while not self._closed.is_set() and (left := until - time.monotonic()) > 0:
+            while not self._is_closed.is_set():
+                remaining = end - time.monotonic()
+                if remaining <= 0:
+                    break
                 try:
-                    answer = self._answers.get(timeout=min(left, _LOOK))
+                    answer = self._answers.get(timeout=min(remaining, _PAUSE))
                 except TimeoutError:
                     continue
                 if answer["number"] == self._number:
@@ -96,6 +104,6 @@ class Line:
         raise ClientGone(f"the client did not answer for {self._patience:g} s")
 
     def close(self) -> None:
-        self._closed.set()
+        self._is_closed.set()
         for queue in (self._answers, self._inbox):
             queue.close()

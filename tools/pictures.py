@@ -1,9 +1,8 @@
-"""Makes the pictures of the documentation, from runs of the shell with scripted models.
-Run with `make picture`.
+"""Draws the pictures of README and tutorial, from runs of the shell with scripts.
+Run it with `make picture`.
 
-`shell.svg`, in the README, is the demo up to its third step, which fails at first.
-Those of the tutorial are made where it shows them: what it says to type is typed, line
-by line.
+`run.svg` in the README is a film of the demo, from `/exec` to the last step. The
+pictures of the tutorial are taken where the tutorial shows them, after its lines.
 """
 
 import asyncio
@@ -16,6 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from textual.pilot import Pilot
@@ -29,37 +29,61 @@ from cdd_agent.session.session import Session
 from cdd_agent.tui.app import Shell
 from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.wiring.root import Wiring
+from tools.film import Film, without_fonts
 
-_DOCS = Path(__file__).parent
+_DOCS = Path(__file__).parents[1] / "docs"
 _TYPED_OR_SHOWN = re.compile(
     r"^❯ (?P<line>.+)$|^!\[[^]]*\]\((?P<picture>tutorial/[\w-]+\.svg)\)$", re.MULTILINE
 )
+_DEMO_LINES = (f"/exec {SLUG}", "continue", "all", "retry", "all")
+_KEY = 0.05
+"""Seconds between two keys."""
+_FRAMES = 130
+_SIZE = 112, 30
+_COUNTING = frozenset({_SIZE[1] - 2})
+"""The row that counts seconds while a step runs."""
 
 
 @dataclass
 class Person:
-    """Somebody in front of the shell."""
+    """The user in front of the shell."""
 
     shell: Shell
     pilot: Pilot[Any]
 
     async def say(self, line: str) -> None:
-        # what is typed replaces a suggested line
         self.shell.home.prompt.replace("")
         self.shell.post_message(Prompt.Submitted(line))
         await self.pilot.pause(0.2)
         await self.wait()
 
+    async def type(self, line: str, film: Film) -> None:
+        """Type a line key by key into a film, and send it."""
+        for length in range(len(line) + 1):
+            self.shell.home.prompt.replace(line[:length])
+            await self.pilot.pause(_KEY)
+            film.add(self.picture(), monotonic())
+        film.hold(0.6)
+        await self.say(line)
+        film.add(self.picture(), monotonic())
+        film.hold(2)
+
     async def wait(self) -> None:
-        """Until the shell is at rest."""
+        """Wait until the shell is at rest."""
         while self.shell.session is None or list(self.shell.workers):
             await self.pilot.pause(0.1)
         await self.pilot.pause(0.5)
 
+    def picture(self) -> str:
+        return self.shell.export_screenshot(title="cdd")
+
     def save(self, name: str) -> None:
-        (_DOCS / name).write_text(
-            self.shell.export_screenshot(title="cdd"), encoding="utf-8"
-        )
+        (_DOCS / name).write_text(without_fonts(self.picture()), encoding="utf-8")
+
+    async def record(self, film: Film) -> None:
+        while True:
+            film.add(self.picture(), monotonic())
+            await asyncio.sleep(0.12)
 
 
 @asynccontextmanager
@@ -78,11 +102,17 @@ async def person_in(
         yield person
 
 
-async def draw_demo(root: Path) -> None:
-    async with person_in(root, (130, 40)) as person:
-        for line in (f"/exec {SLUG}", "continue", "continue", "continue"):
-            await person.say(line)
-        person.save("shell.svg")
+async def film_demo(root: Path) -> Film:
+    film = Film(_COUNTING)
+    async with person_in(root, _SIZE) as person:
+        film.add(person.picture(), monotonic())
+        film.hold(1)
+        camera = asyncio.create_task(person.record(film))
+        for line in _DEMO_LINES:
+            await person.type(line, film)
+        camera.cancel()
+    film.thin_out(_FRAMES)
+    return film
 
 
 async def draw_tutorial(root: Path) -> None:
@@ -97,12 +127,13 @@ async def draw_tutorial(root: Path) -> None:
 
 
 def main() -> None:
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = (
-        "1"  # what happens to be installed here is of no interest
-    )
+    # Plug-ins of this computer's pytest would change the pictures.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     with tempfile.TemporaryDirectory() as folder:
-        sample = shutil.move(copy_sample(), Path(folder) / "tally")
-        asyncio.run(draw_demo(sample))
+        sample = Path(shutil.move(copy_sample(), Path(folder) / "tally"))
+        film = asyncio.run(film_demo(sample))
+        (_DOCS / "run.svg").write_text(film.svg(), encoding="utf-8")
+        print(f"run.svg: {len(film.frames)} frames, {sum(film.durations()):.0f} s")
         project = Path(folder) / "reading-time"
         project.mkdir()
         subprocess.run(

@@ -18,11 +18,13 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.travel.own_tree import OwnTree
 
 _NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
+_NO_LIMIT = 10**15
+"""Tokens. A run with a budget asks before each call, so that the client can save it."""
 
 
 def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
-    """The settings that a run goes by, as the worker gets them: without headers, which
-    hold keys. Raises `BadInput` where something else in them must not travel.
+    """Return the settings of a run for a worker, without headers, which hold keys.
+    Raises `BadInput` if another setting must not be sent.
     """
     sent = {
         name: value
@@ -31,6 +33,7 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
     }
     for part in (sent, *sent.get("fallbacks", ())):
         part.get("request", {}).pop("headers", None)
+    sent.setdefault("budget", {"tokens": _NO_LIMIT})
     text = json.dumps(sent)
     if Redactor.of_environment(config.commands.hide_env).redact(text) != text:
         raise BadInput(
@@ -51,8 +54,8 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
 
 
 async def project_id(own: OwnTree) -> str:
-    """The same for all copies of a project: its first commits. Raises `BadInput` for a
-    history that is not all here.
+    """Return an id that is the same for all copies of a project, by its first commits.
+    Raises `BadInput` for a shallow clone.
     """
     git = Git(own.trees.top)
     if (await git("rev-parse", "--is-shallow-repository")).stdout.strip() == "true":
@@ -63,17 +66,15 @@ async def project_id(own: OwnTree) -> str:
     first = sorted((await git("rev-list", "--max-parents=0", "HEAD")).stdout.split())
     repository = await repository_of(own.trees.top)
     name = hashlib.sha256("\n".join(first).encode()).hexdigest()[:20]
-    return (
-        f"{name}-sha256"
-        if repository and repository.object_format == "sha256"
-        else name
-    )
+    if repository and repository.object_format == "sha256":
+        return f"{name}-sha256"
+    return name
 
 
 async def author_of(own: OwnTree) -> tuple[str, str]:
-    """Name and address for commits, as git knows them here."""
-    said = (
-        await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))
-    ).stdout.strip()
-    name, _, rest = said.partition(" <")
-    return (name, rest.partition(">")[0]) if rest else ("cdd", "cdd@localhost")
+    """Return the name and the address for commits, by git's settings here."""
+    answer = await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))
+    name, _, rest = answer.stdout.strip().partition(" <")
+    if not rest:
+        return "cdd", "cdd@localhost"
+    return name, rest.partition(">")[0]
