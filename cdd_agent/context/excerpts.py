@@ -32,7 +32,7 @@ _TO_DEFINITION = 0.3
 _WORDS = BETWEEN[:10] + b"\n" + BETWEEN[11:]
 
 
-class Piece(Struct, frozen=True):
+class ExcerptPiece(Struct, frozen=True):
     """Some lines of a file."""
 
     first: int
@@ -46,7 +46,7 @@ class Piece(Struct, frozen=True):
     """Bytes."""
 
 
-def pieces(lines: int, definitions: Sequence[Definition]) -> list[Piece]:
+def pieces(lines: int, definitions: Sequence[Definition]) -> list[ExcerptPiece]:
     """Cut a file of `lines` lines where a definition begins or ends, and further where
     pieces are too long.
     """
@@ -55,7 +55,7 @@ def pieces(lines: int, definitions: Sequence[Definition]) -> list[Piece]:
         for line in (definition.first, definition.last + 1):
             if 1 <= line <= lines:
                 cuts.add(line)
-    result: list[Piece] = []
+    result: list[ExcerptPiece] = []
     around: list[Definition] = []
     place = 0
     for begin, end in pairwise(sorted(cuts)):
@@ -68,18 +68,18 @@ def pieces(lines: int, definitions: Sequence[Definition]) -> list[Piece]:
         for part in range(count):
             first = begin + (end - begin) * part // count
             last = begin + (end - begin) * (part + 1) // count - 1
-            _append(result, Piece(first, last, name))
+            _append(result, ExcerptPiece(first, last, name))
     return result
 
 
-def _append(result: list[Piece], piece: Piece) -> None:
+def _append(result: list[ExcerptPiece], piece: ExcerptPiece) -> None:
     if result:
         previous = result[-1]
         smaller = min(piece.last - piece.first, previous.last - previous.first)
         is_short = piece.last - previous.first < _LINES
         if is_short and smaller < _SMALLEST - 1:
             name = previous.name or piece.name
-            result[-1] = Piece(previous.first, piece.last, name)
+            result[-1] = ExcerptPiece(previous.first, piece.last, name)
             return
     result.append(piece)
 
@@ -87,7 +87,7 @@ def _append(result: list[Piece], piece: Piece) -> None:
 class Judged(Struct, frozen=True):
     """The relevance of a file's text for a query."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ExcerptPiece, ...]
     """The pieces with words of the query, the best first."""
     counts: Mapping[str, int]
     """The number of times that the text has each of these words."""
@@ -103,7 +103,7 @@ def judged(
 ) -> Judged:
     """Judge a text by the words of a query, with the `rarity` of each."""
     lines = data.translate(_WORDS).removesuffix(b"\n").split(b"\n")
-    parts: list[tuple[Piece, float, Counter[str]]] = []
+    parts: list[tuple[ExcerptPiece, float, Counter[str]]] = []
     best: defaultdict[str, float] = defaultdict(float)
     total: Counter[str] = Counter()
     length = 0
@@ -119,7 +119,7 @@ def judged(
         parts.append((piece, score, counts))
         total.update(counts)
         length += len(identifiers)
-    scored: list[Piece] = []
+    scored: list[ExcerptPiece] = []
     for place, (piece, own_score, counts) in enumerate(parts):
         nearby = [0.0]
         for near in (place - 1, place + 1):

@@ -20,15 +20,15 @@ from msgspec import Struct, field
 from cdd_agent.context.cache import Cache
 from cdd_agent.context.definitions import Definition
 from cdd_agent.context.excerpts import (
+    ExcerptPiece,
     Judged,
-    Piece,
     head,
     judged,
     pieces,
     relevance,
 )
 from cdd_agent.context.links import Links, last_name, module_of
-from cdd_agent.context.places import Place, RankedFile
+from cdd_agent.context.places import CodePlace, RankedFile
 from cdd_agent.context.query import Query, is_in
 from cdd_agent.context.terms import DEFINED, IMPORTED, IN_PATH
 from cdd_agent.context.traces import Frame, error_lines, frames
@@ -197,7 +197,7 @@ class Ranking:
         self._drop_other_case(judged_texts)
         ranked = []
         for rank, path in enumerate(self._sort(first)[:most], start=1):
-            places: tuple[Place, ...] = ()
+            places: tuple[CodePlace, ...] = ()
             if path in judged_texts:
                 frames_in_file = traced.get(path, [])
                 places = self._places(path, rank, judged_texts[path], frames_in_file)
@@ -477,12 +477,12 @@ class Ranking:
 
     def _places(
         self, path: str, rank: int, judged_text: Judged, traced: Sequence[Frame]
-    ) -> tuple[Place, ...]:
+    ) -> tuple[CodePlace, ...]:
         text = self._read(path)
-        places: dict[tuple[int, int], Place] = {}
+        places: dict[tuple[int, int], CodePlace] = {}
 
-        def add(piece: Piece, why: str, use: float) -> None:
-            place = Place(piece.first, piece.last, piece.name, why, use)
+        def add(piece: ExcerptPiece, why: str, use: float) -> None:
+            place = CodePlace(piece.first, piece.last, piece.name, why, use)
             places.setdefault((piece.first, piece.last), place)
 
         all_pieces = pieces(text.lines, text.definitions) if traced else []
@@ -498,7 +498,11 @@ class Ranking:
             use = piece.score / (_FUSED + rank) / math.sqrt(piece.size + _PIECE_COST)
             add(piece, f"has {_list_words(piece.words, self._spelling)}", use)
             if piece is judged_text.pieces[0] and piece.first > beginning > 0:
-                add(Piece(1, beginning, ""), "the beginning of the file", use * _AFTER)
+                add(
+                    ExcerptPiece(1, beginning, ""),
+                    "the beginning of the file",
+                    use * _AFTER,
+                )
         return tuple(sorted(places.values(), key=lambda place: -place.use))
 
 

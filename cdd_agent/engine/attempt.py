@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.engine.approval import KeptAnswers
-from cdd_agent.engine.ledger_file import Entry, LedgerFile
+from cdd_agent.engine.ledger_file import LedgerEntry, LedgerFile
 from cdd_agent.files.atomic import remove, write_atomic
 from cdd_agent.files.json_file import (
     Damaged,
@@ -184,14 +184,14 @@ class Attempt(Struct, frozen=True):
         return LedgerFile(self.folder.parent / "ledger.jsonl")
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         """The attempt's entries in the ledger. Raises `Damaged`."""
         return tuple(
             entry for entry in self.ledger.entries() if entry.attempt == self.number
         )
 
     @property
-    def all_entries(self) -> tuple[Entry, ...]:
+    def all_entries(self) -> tuple[LedgerEntry, ...]:
         """All entries, with those of the side tree, in the order of time."""
         if self.side is not None:
             return self.entries

@@ -46,7 +46,7 @@ from cdd_agent.engine.ledger_entries import (
     reverse,
     written_since_tree,
 )
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.engine.net_changes import (
     CHANGING,
     NetChanges,
@@ -72,8 +72,8 @@ from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.restore import (
     UNKNOWN,
     CheckpointGone,
+    ContentPiece,
     Contents,
-    Piece,
     entry_now,
     restore,
 )
@@ -166,7 +166,7 @@ class Ledger(Struct):
         ignored = await (await self.open()).ignored(tree, new)
         private = tuple(sorted({*tree.saved, *ignored}))
         attempt.ledger.append(
-            Entry(Kind.BEGIN, attempt.number, private=private, tree=tree)
+            LedgerEntry(EntryKind.BEGIN, attempt.number, private=private, tree=tree)
         )
 
     @contextmanager
@@ -183,19 +183,21 @@ class Ledger(Struct):
         they are refused, nothing was written, and that is entered too. `ignored` are
         the files among them that git ignores.
         """
-        kind = Kind.REPLY if call is None else Kind.TOOL
+        kind = EntryKind.REPLY if call is None else EntryKind.TOOL
         entered = tuple(
             self._save_contents(attempt, change, ignored) for change in changes.changes
         )
         number, private = attempt.number, tuple(sorted(ignored))
         by = attempt.redactor.redact(by)
         attempt.ledger.append(
-            Entry(kind, number, by=by, call=call, changes=entered, private=private)
+            LedgerEntry(
+                kind, number, by=by, call=call, changes=entered, private=private
+            )
         )
         try:
             yield
         except ReplyRefused:
-            attempt.ledger.append(Entry(Kind.WITHDRAWN, number))
+            attempt.ledger.append(LedgerEntry(EntryKind.WITHDRAWN, number))
             raise
 
     def enter_again(self, attempt: Attempt, changes: ChangeSet) -> None:
@@ -244,7 +246,9 @@ class Ledger(Struct):
         saved = save_files(self.record.root, attempt, paths)
         states = {path: entry for path, entry in saved.items() if entry != UNKNOWN}
         by = attempt.redactor.redact(by)
-        attempt.ledger.append(Entry(Kind.STARTED, attempt.number, by=by, call=call))
+        attempt.ledger.append(
+            LedgerEntry(EntryKind.STARTED, attempt.number, by=by, call=call)
+        )
         return states
 
     async def enter_after_command(
@@ -256,7 +260,7 @@ class Ledger(Struct):
         *,
         call: int | None = None,
         ignored: Iterable[str] = (),
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Take a checkpoint after a command of a tool's call or, without `call`, after
         a check. Enter the changes since the `states` at its start. `ignored` are
         ignored files that it changed. An attempt that began without a
@@ -267,7 +271,7 @@ class Ledger(Struct):
         current = current_entries(attempt)
         if not current:
             raise RecordRemoved(attempt.ledger.path)
-        kind = Kind.CHECK if call is None else Kind.COMMAND
+        kind = EntryKind.CHECK if call is None else EntryKind.COMMAND
         base, tree, differing = last_tree(current), None, []
         if base is not None:
             tree = await self._take_checkpoint(attempt, kind, states)
@@ -286,7 +290,7 @@ class Ledger(Struct):
         others = [one for one in differing if one.path not in own_changes]
         others += [one for one in since if one.after == UNKNOWN]
         return attempt.ledger.append(
-            Entry(
+            LedgerEntry(
                 kind,
                 attempt.number,
                 by=attempt.redactor.redact(by),
@@ -311,7 +315,7 @@ class Ledger(Struct):
         changes = await (await self.open()).changes(base, tree)
         others = tuple(change for change in changes if change.path not in entered)
         attempt.ledger.append(
-            Entry(Kind.FOUND, attempt.number, others=others, tree=tree)
+            LedgerEntry(EntryKind.FOUND, attempt.number, others=others, tree=tree)
         )
         return tuple(change.path for change in others)
 
@@ -321,15 +325,17 @@ class Ledger(Struct):
         """
         calls = [entry.call for entry in attempt.all_entries if entry.call is not None]
         if any(call >= since for call in calls):
-            attempt.ledger.append(Entry(Kind.DROPPED, attempt.number, call=since))
+            attempt.ledger.append(
+                LedgerEntry(EntryKind.DROPPED, attempt.number, call=since)
+            )
 
     def drop_dialogue(self, attempt: Attempt) -> None:
         """Enter that all calls are void: their numbers are used again."""
         if any(entry.call is not None for entry in attempt.all_entries):
             number, by = attempt.number, DIALOGUE
-            attempt.ledger.append(Entry(Kind.DROPPED, number, by=by, call=0))
+            attempt.ledger.append(LedgerEntry(EntryKind.DROPPED, number, by=by, call=0))
 
-    def redo_command(self, attempt: Attempt, entry: Entry) -> tuple[Change, ...]:
+    def redo_command(self, attempt: Attempt, entry: LedgerEntry) -> tuple[Change, ...]:
         """Write a command's changes of the step's files again. Returns the changes.
 
         Raises `ReplyRefused`, before anything is written, if a file is in neither of
@@ -348,7 +354,7 @@ class Ledger(Struct):
                 raise build_changed_refusal(PurePosixPath(change.path))
         saved = save_files(root, attempt, [change.path for change in entry.changes])
         changes = [replace(one, before=saved[one.path]) for one in entry.changes]
-        again = Entry(
+        again = LedgerEntry(
             entry.kind,
             attempt.number,
             by=entry.by,
@@ -531,7 +537,7 @@ def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
     if entry is None:
         return True
     place = contents.places[entry.content]
-    size = place.size if isinstance(place, Piece) else len(place)
+    size = place.size if isinstance(place, ContentPiece) else len(place)
     return size <= LARGEST_SAVED
 
 

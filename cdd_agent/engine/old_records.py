@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.ledger_entries import first_to_last, last_tree
-from cdd_agent.engine.ledger_file import Entry, Kind, expect_inside
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry, expect_inside
 from cdd_agent.engine.net_changes import fold, is_same
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.restoring import Restorer
@@ -169,7 +169,7 @@ class _OldAttempt(Struct, frozen=True):
         is_private = self.private is None or path in self.private
         return self.attempt.private if is_private else self.attempt.versions
 
-    def take_journal(self) -> Entry:
+    def take_journal(self) -> LedgerEntry:
         changes = []
         for index, change in enumerate(self.journal):
             content = read_bytes(self.folder / f"before-{index}")
@@ -187,9 +187,9 @@ class _OldAttempt(Struct, frozen=True):
                     self.folder / "changes.json",
                     f"the content of {change.path} before the step is gone",
                 )
-        return Entry(Kind.REPLY, self.number, changes=tuple(changes))
+        return LedgerEntry(EntryKind.REPLY, self.number, changes=tuple(changes))
 
-    def take_commands(self, others: Iterable[Change]) -> Iterator[Entry]:
+    def take_commands(self, others: Iterable[Change]) -> Iterator[LedgerEntry]:
         """Yield what commands made, to be made again with the saved dialogue. `others`
         are changes of files that the step did not write.
         """
@@ -217,8 +217,8 @@ class _OldAttempt(Struct, frozen=True):
                 first_to_last((*other_changes, *others))
             )
         for call, changes in sorted(by_call.items()):
-            yield Entry(
-                Kind.COMMAND,
+            yield LedgerEntry(
+                EntryKind.COMMAND,
                 self.number,
                 at=stamp(),
                 call=call,
@@ -242,8 +242,8 @@ class _OldAttempt(Struct, frozen=True):
 
 class _Taken(Struct):
     attempts: list[Attempt]
-    entries: list[Entry]
-    commands: dict[int, list[Entry]]
+    entries: list[LedgerEntry]
+    commands: dict[int, list[LedgerEntry]]
     """What commands made, to be made again, by the numbers of the attempts."""
 
     def save(self) -> None:
@@ -347,7 +347,7 @@ async def _find_private(ledger: Ledger, old: _OldAttempt) -> frozenset[str] | No
 
 async def _take_attempt(
     ledger: Ledger, old: _OldAttempt
-) -> tuple[list[Entry], list[Change]]:
+) -> tuple[list[LedgerEntry], list[Change]]:
     """Return the entries of an attempt, and what its commands changed of files that the
     step did not write. Raises `CddError`.
     """
@@ -358,18 +358,18 @@ async def _take_attempt(
         return [], []
     number = old.number
     own_paths = {*span.paths, *(change.path for change in old.journal)}
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
     others: list[Change] = []
     for segment in span.earlier:
         changes = await _changes(ledger, old, segment.before, segment.after)
         changes = [change for change in changes if change.path not in segment.own]
         others += changes
         entries += [
-            _entry(Kind.BEGIN, number, segment.before),
-            _entry(Kind.COMMAND, number, segment.after, changes),
+            _entry(EntryKind.BEGIN, number, segment.before),
+            _entry(EntryKind.COMMAND, number, segment.after, changes),
         ]
     private = tuple(sorted(own_paths if old.private is None else old.private))
-    begin = _entry(Kind.BEGIN, number, span.before)
+    begin = _entry(EntryKind.BEGIN, number, span.before)
     entries.append(replace(begin, private=private))
     written = old.take_journal()
     if written.changes:
@@ -384,7 +384,7 @@ async def _take_attempt(
         commanded = {change.path for change in by_commands}
         entries += _of_finished(number, span.after, changes, own_paths, commanded)
     elif span.seen is not None:
-        entries.append(_entry(Kind.COMMAND, number, span.seen, by_commands))
+        entries.append(_entry(EntryKind.COMMAND, number, span.seen, by_commands))
     return entries, others
 
 
@@ -394,23 +394,23 @@ def _of_finished(
     changes: Sequence[Change],
     own_paths: Collection[str],
     commanded: Collection[str],
-) -> list[Entry]:
-    by_kind: dict[Kind, list[Change]] = {
-        Kind.REPLY: [],
-        Kind.COMMAND: [],
-        Kind.CHECK: [],
+) -> list[LedgerEntry]:
+    by_kind: dict[EntryKind, list[Change]] = {
+        EntryKind.REPLY: [],
+        EntryKind.COMMAND: [],
+        EntryKind.CHECK: [],
     }
     for change in changes:
         if change.path in own_paths:
-            by_kind[Kind.REPLY].append(change)
+            by_kind[EntryKind.REPLY].append(change)
         elif change.path in commanded:
-            by_kind[Kind.COMMAND].append(change)
+            by_kind[EntryKind.COMMAND].append(change)
         else:
-            by_kind[Kind.CHECK].append(change)
+            by_kind[EntryKind.CHECK].append(change)
     return [
         _entry(kind, number, after, group)
         for kind, group in by_kind.items()
-        if group or kind is Kind.CHECK
+        if group or kind is EntryKind.CHECK
     ]
 
 
@@ -422,9 +422,11 @@ async def _changes(
 
 
 def _entry(
-    kind: Kind, number: int, tree: Checkpoint, changes: Iterable[Change] = ()
-) -> Entry:
-    return Entry(kind, number, at=_time_of(tree), changes=tuple(changes), tree=tree)
+    kind: EntryKind, number: int, tree: Checkpoint, changes: Iterable[Change] = ()
+) -> LedgerEntry:
+    return LedgerEntry(
+        kind, number, at=_time_of(tree), changes=tuple(changes), tree=tree
+    )
 
 
 def _time_of(checkpoint: Checkpoint) -> str:
@@ -450,9 +452,9 @@ async def _take_undo(
     undo: str,
     steps: Sequence[StepExecution],
     steps_taken_over: Mapping[int, _Taken],
-) -> Entry:
+) -> LedgerEntry:
     """Raises `CddError`."""
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
     for step in steps:
         step_taken_over = steps_taken_over.get(step.folder)
         all_entries = (
@@ -479,7 +481,7 @@ async def _take_undo(
         back = change.way_back(now)
         if is_same(back.after, now) and not is_same(back.before, now):
             restored.append(Change(change.path, now, back.before))
-    return Entry(Kind.UNDONE, at=undo, by=undo, changes=tuple(restored))
+    return LedgerEntry(EntryKind.UNDONE, at=undo, by=undo, changes=tuple(restored))
 
 
 def restore_written(attempt: Attempt, record: RunRecord) -> RestoreResult:

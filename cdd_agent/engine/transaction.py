@@ -26,7 +26,7 @@ from cdd_agent.engine.approval import Approval, ChangesRefused, ReviewOutcome, a
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.ledger import Ledger, Owns, RecordRemoved, States
 from cdd_agent.engine.ledger_entries import private_paths
-from cdd_agent.engine.ledger_file import Entry
+from cdd_agent.engine.ledger_file import LedgerEntry
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import NotApproved
@@ -349,7 +349,7 @@ class StepTransaction(Struct):
         by: str,
         call: int | None = None,
         ignored: Sequence[str] = (),
-    ) -> Entry:
+    ) -> LedgerEntry:
         """See `Ledger.enter_after_command`. If the record was removed, what the attempt
         wrote is entered once more, so that it can be undone.
         """
@@ -382,7 +382,7 @@ class StepTransaction(Struct):
             )
             self.emit(Notice(text, kind=NoticeKind.CHANGED_BESIDE))
 
-    async def redo_command(self, entry: Entry) -> None:
+    async def redo_command(self, entry: LedgerEntry) -> None:
         """Write a command's changes of the step's files again. Raises `ReplyRefused` if
         one of the files has changed since.
         """

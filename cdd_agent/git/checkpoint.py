@@ -35,8 +35,8 @@ from cdd_agent.git.inner import InnerRepositories, find_owner
 from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.git.restore import (
     CheckpointGone,
+    ContentPiece,
     Contents,
-    Piece,
     RestoreResult,
     find_edited,
     restore,
@@ -581,7 +581,7 @@ class Checkpoints(Struct, frozen=True):
         `CheckpointGone`.
         """
         remaining = {entry.content: path for path, entry in wanted if entry}
-        places = dict[str, Piece | bytes]()
+        places = dict[str, ContentPiece | bytes]()
         owners = {find_owner(path, self.inner.all_parts) for path in remaining.values()}
         # A file may have been in another repository at the time of the checkpoint.
         others = sorted(self.inner.all_parts.keys() - owners)
@@ -592,7 +592,7 @@ class Checkpoints(Struct, frozen=True):
                 for name in list(remaining):
                     if part.store.has(name):
                         place = part.store.find(name)
-                        places[name] = Piece(place, 0, place.stat().st_size)
+                        places[name] = ContentPiece(place, 0, place.stat().st_size)
                         del remaining[name]
                 if not remaining:
                     break

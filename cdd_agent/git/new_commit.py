@@ -18,7 +18,7 @@ OUT = "refs/travel/out"
 """The reference that is at the last one, in the private repository."""
 
 
-class Entry(Struct, frozen=True):
+class CommitEntry(Struct, frozen=True):
     """A path in a commit: a file's content, the id of a tree, or None where it is not
     to be.
     """
@@ -33,7 +33,7 @@ async def new_commit(
     message: str,
     now: datetime,
     parents: Sequence[str],
-    entries: Iterable[Entry],
+    entries: Iterable[CommitEntry],
     *,
     afresh: bool,
 ) -> str:

@@ -68,7 +68,7 @@ class RestoreResult(Struct, frozen=True):
     """Files that were changed since: the changes are undone, the later edit stays."""
 
 
-class Piece(Struct, frozen=True):
+class ContentPiece(Struct, frozen=True):
     """A part of a file, in bytes."""
 
     source: Path
@@ -79,20 +79,20 @@ class Piece(Struct, frozen=True):
 class Contents(Struct, frozen=True):
     """The contents of files, or where they are kept, by their ids."""
 
-    places: Mapping[str, Piece | bytes] = field(default_factory=dict)
+    places: Mapping[str, ContentPiece | bytes] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: Path) -> Contents:
         """Read what `git cat-file --batch` wrote: `id blob size`, newline, content,
         newline. A content that git does not have is left out.
         """
-        places: dict[str, Piece | bytes] = {}
+        places: dict[str, ContentPiece | bytes] = {}
         with source.open("rb") as file:
             while head := file.readline():
                 name, kind, *size = head.decode().split()
                 if kind != "blob" or not size:
                     continue
-                places[name] = Piece(source, file.tell(), int(size[0]))
+                places[name] = ContentPiece(source, file.tell(), int(size[0]))
                 file.seek(int(size[0]) + 1, os.SEEK_CUR)
         return cls(places)
 

@@ -40,7 +40,7 @@ from cdd_agent.tickets.reference_reader import (
     read_tests,
     refers_to_step,
 )
-from cdd_agent.tickets.run_lines import Run, find_mentioned_checks, find_runs
+from cdd_agent.tickets.run_lines import CommandsToRun, find_mentioned_checks, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
 _BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
@@ -236,7 +236,7 @@ class _StepReader(Struct):
             number for number in self.section.body if number not in self.field_lines
         ]
         pieces = split_pieces(self.document, numbers)
-        lost: list[Run] = []
+        lost: list[CommandsToRun] = []
         for run in find_runs(pieces) if not self.checks else ():
             if run.is_check:
                 self.checks += run.commands

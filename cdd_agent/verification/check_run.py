@@ -22,7 +22,7 @@ from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_o
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.invocation import Invocation
+from cdd_agent.verification.invocation import TestInvocation
 from cdd_agent.verification.outcomes import (
     Result,
     Statement,
@@ -162,7 +162,7 @@ async def run_check(
 
 
 def _read_result(
-    check: Check, result: CommandResult, reporter: Invocation | None, scratch: Path
+    check: Check, result: CommandResult, reporter: TestInvocation | None, scratch: Path
 ) -> CheckRun:
     """Return the result of a check that came to an end. `reporter` is the invocation of
     a runner that was made to report into `scratch`.
@@ -280,7 +280,9 @@ def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
     return ""
 
 
-def _environment(commands: CommandRunner, tests: Invocation | None) -> dict[str, str]:
+def _environment(
+    commands: CommandRunner, tests: TestInvocation | None
+) -> dict[str, str]:
     # Python would take the bytecode of a file for current if the file was rewritten
     # within the same second and with the same size.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -324,7 +326,7 @@ class _OutputFilter(Struct):
     that may be about the report until the line is complete.
     """
 
-    tests: Invocation | None
+    tests: TestInvocation | None
     report: Path
     unfinished_line: str = ""
 
@@ -346,7 +348,7 @@ class _OutputFilter(Struct):
         return "".join(self.tests.shown(line, self.report) for line in lines)
 
 
-def _read_report(run: CheckRun, tests: Invocation, reported: Reported) -> CheckRun:
+def _read_report(run: CheckRun, tests: TestInvocation, reported: Reported) -> CheckRun:
     output = _OutputFilter(tests, reported.file)
     result = reported.result
     cleaned = replace(

@@ -13,9 +13,9 @@ from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.environments import environment_tools
 from cdd_agent.process.policy import (
-    Command,
     CommandRefused,
     CommandRunner,
+    JudgedCommand,
     needs_shell,
     split,
 )
@@ -97,7 +97,7 @@ def parse_command(command: str, root: Path, settings: Commands | None = None) ->
     return _judge(command, partial(commands.judge, trusted=True), root)
 
 
-def _judge(text: str, judge: Callable[..., Command], root: Path) -> Check:
+def _judge(text: str, judge: Callable[..., JudgedCommand], root: Path) -> Check:
     """Judge a check. It may begin with `cd FOLDER &&`, for a folder in the project."""
     folder, plain = split_folder(text)
     try:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
 from cdd_agent.process.command_folder import in_folder
 from cdd_agent.process.environments import as_started
-from cdd_agent.process.policy import Command
+from cdd_agent.process.policy import JudgedCommand
 from cdd_agent.project.source_folders import source_folders
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.compiled_tests import go_runner, rust_runner
@@ -146,7 +146,7 @@ class _Found(Struct, frozen=True, dict=True):
     def check(self) -> Check:
         argv = as_started(self.runner.argv, self.root, self.place)
         return Check(
-            Command(self.shown, argv, self.place), found=True, folder=self.folder
+            JudgedCommand(self.shown, argv, self.place), found=True, folder=self.folder
         )
 
     def covers(self, other: "_Found") -> bool:

@@ -17,7 +17,11 @@ from cdd_agent.files.text import decode_versions
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.declared import Declared, Skipped
 from cdd_agent.verification.testcode.reader import read_tests, read_whole
-from cdd_agent.verification.testcode.test_files import Place, is_for_tests, place_of
+from cdd_agent.verification.testcode.test_files import (
+    TestLikelihood,
+    is_for_tests,
+    place_of,
+)
 
 _MAX_COMPARED = 200_000
 """Pairs of tests to search for parts of one in the other; with more, none is
@@ -80,7 +84,7 @@ class Comparison(Struct, frozen=True):
 class _Test(Struct, frozen=True):
     id: TestId
     code: Declared
-    place: Place
+    place: TestLikelihood
 
     def can_become(self, other: "_Test") -> bool:
         is_found = self.id.file == other.id.file or other.place >= self.place

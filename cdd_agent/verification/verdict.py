@@ -23,7 +23,7 @@ from cdd_agent.verification.rules import (
     CHANGE_RULES,
     CHECK_RULES,
     RESULT_RULES,
-    Finding,
+    RuleResult,
     proof_of,
     reason_of,
 )
@@ -39,7 +39,7 @@ class CheckResult(Struct, frozen=True):
     """The judged run of one check."""
 
     facts: CheckFacts
-    finding: Finding | None
+    finding: RuleResult | None
     """The first rule about a check that matched; None if it passed."""
 
     @property
@@ -185,7 +185,7 @@ def judge(
     )
 
 
-def _find(results: Sequence[CheckResult], step: StepFacts) -> Finding:
+def _find(results: Sequence[CheckResult], step: StepFacts) -> RuleResult:
     for rule in CHANGE_RULES:
         finding = rule.find(step)
         if finding is not None:

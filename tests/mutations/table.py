@@ -1495,8 +1495,8 @@ MUTATIONS = [
     Mutation(
         "changes are entered before they are written",
         "engine/ledger.py",
-        "        attempt.ledger.append(\n            Entry(kind, number, by=by, call=call, changes=entered, private=private)\n        )\n        try:\n            yield\n",
-        "        try:\n            yield\n            attempt.ledger.append(\n                Entry(kind, number, call=call, changes=entered, private=private)\n            )\n",
+        "        attempt.ledger.append(\n            LedgerEntry(\n                kind, number, by=by, call=call, changes=entered, private=private\n            )\n        )\n        try:\n            yield\n",
+        "        try:\n            yield\n            attempt.ledger.append(\n                LedgerEntry(kind, number, call=call, changes=entered, private=private)\n            )\n",
         "tests/engine/test_ledger.py",
     ),
     *[
@@ -1799,7 +1799,7 @@ MUTATIONS = [
     Mutation(
         "a refused change is withdrawn",
         "engine/ledger.py",
-        "            attempt.ledger.append(Entry(Kind.WITHDRAWN, number))\n            raise",
+        "            attempt.ledger.append(LedgerEntry(EntryKind.WITHDRAWN, number))\n            raise",
         "            raise",
         "tests/engine/test_ledger.py",
     ),
@@ -2326,8 +2326,8 @@ MUTATIONS = [
     Mutation(
         "undo knows what tools' commands made",
         "engine/net_changes.py",
-        "CHANGING = (Kind.REPLY, Kind.TOOL, Kind.COMMAND, Kind.CHECK)",
-        "CHANGING = (Kind.REPLY, Kind.TOOL, Kind.CHECK)",
+        "CHANGING = (EntryKind.REPLY, EntryKind.TOOL, EntryKind.COMMAND, EntryKind.CHECK)",
+        "CHANGING = (EntryKind.REPLY, EntryKind.TOOL, EntryKind.CHECK)",
         "tests/engine/test_tools_in_step.py::test_undo_and_diff_know_what_tools_did",
     ),
     Mutation(
@@ -2361,7 +2361,7 @@ MUTATIONS = [
     Mutation(
         "a check that took too long is no pass",
         "verification/rules.py",
-        '    if run.timed_out:\n        return Finding(None, f"`{run.command}` {run.problem}")',
+        '    if run.timed_out:\n        return RuleResult(None, f"`{run.command}` {run.problem}")',
         "    if run.timed_out:\n        return None",
         "tests/verification/test_rules.py tests/verification/test_verdict.py",
     ),
@@ -2466,9 +2466,9 @@ MUTATIONS = [
     Mutation(
         "a step that did nothing is not completed",
         "verification/rules.py",
-        '        return Finding(None, f"nothing was done: {work.refused[0]}", advice)\n'
+        '        return RuleResult(None, f"nothing was done: {work.refused[0]}", advice)\n'
         "    if step.checks:\n",
-        '        return Finding(None, f"nothing was done: {work.refused[0]}", advice)\n'
+        '        return RuleResult(None, f"nothing was done: {work.refused[0]}", advice)\n'
         "    if True:\n",
         "tests/verification/test_rules.py",
     ),
@@ -4564,7 +4564,7 @@ MUTATIONS = [
             (
                 "tests have no faults",
                 "step_faults.py",
-                "    return place_of(change.path) is Place.NONE",
+                "    return place_of(change.path) is TestLikelihood.NONE",
                 "    return True",
             ),
             (

@@ -23,7 +23,7 @@ from cdd_agent.verification.lost_tests import (
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.reader import read_tests
-from cdd_agent.verification.testcode.test_files import Place, place_of
+from cdd_agent.verification.testcode.test_files import TestLikelihood, place_of
 from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.tables import each_row
 from tests.support.verdicts import judge_unchecked
@@ -1167,42 +1167,42 @@ def test_the_note_of_a_deleted_file_gives_leave(note: str, is_refused: bool) -> 
 @each_row(
     ("path", "place"),
     [
-        ("test_a.py", Place.NAMED),
-        ("a/b_test.py", Place.NAMED),
-        ("app/tests.py", Place.NAMED),
-        ("src/a.test.js", Place.NAMED),
-        ("src/a.spec.tsx", Place.NAMED),
-        ("a_test.go", Place.NAMED),
-        ("spec/a_spec.rb", Place.NAMED),
-        ("src/test/java/ATest.java", Place.NAMED),
-        ("src/main/TestThing.java", Place.NAMED),
-        ("t/basic.t", Place.NAMED),
-        ("src/__tests__/a.js", Place.WITHIN),
-        ("tests/cli.rs", Place.WITHIN),
-        ("src/lib.rs", Place.WITHIN),
-        ("tests/data/a.json", Place.WITHIN),
-        ("tests/test.db", Place.NONE),
-        ("tests/app.sqlite3-wal", Place.NONE),
-        ("tests/tmp/out.json", Place.NONE),
-        ("tests/output/report.xml", Place.NONE),
-        ("tests/output/test_writer.py", Place.NAMED),
-        ("tests/expected_output/a.xml", Place.WITHIN),
-        ("Shop.Tests/Basket.cs", Place.WITHIN),
-        ("testdata/a.golden", Place.WITHIN),
-        ("spec/support/x.rb", Place.WITHIN),
-        ("spec/openapi.yaml", Place.NONE),
-        ("src/contest.py", Place.NONE),
-        ("contests/a.py", Place.NONE),
-        ("src/latest.js", Place.NONE),
-        ("docs/test.md", Place.NONE),
-        ("tests/.pytest_cache/x.json", Place.NONE),
-        ("tests/__pycache__/test_a.py", Place.NONE),
-        ("node_modules/x/test/a.js", Place.NONE),
-        ("pytest.ini", Place.NONE),
-        ("src/exit.py", Place.NONE),
+        ("test_a.py", TestLikelihood.NAMED),
+        ("a/b_test.py", TestLikelihood.NAMED),
+        ("app/tests.py", TestLikelihood.NAMED),
+        ("src/a.test.js", TestLikelihood.NAMED),
+        ("src/a.spec.tsx", TestLikelihood.NAMED),
+        ("a_test.go", TestLikelihood.NAMED),
+        ("spec/a_spec.rb", TestLikelihood.NAMED),
+        ("src/test/java/ATest.java", TestLikelihood.NAMED),
+        ("src/main/TestThing.java", TestLikelihood.NAMED),
+        ("t/basic.t", TestLikelihood.NAMED),
+        ("src/__tests__/a.js", TestLikelihood.WITHIN),
+        ("tests/cli.rs", TestLikelihood.WITHIN),
+        ("src/lib.rs", TestLikelihood.WITHIN),
+        ("tests/data/a.json", TestLikelihood.WITHIN),
+        ("tests/test.db", TestLikelihood.NONE),
+        ("tests/app.sqlite3-wal", TestLikelihood.NONE),
+        ("tests/tmp/out.json", TestLikelihood.NONE),
+        ("tests/output/report.xml", TestLikelihood.NONE),
+        ("tests/output/test_writer.py", TestLikelihood.NAMED),
+        ("tests/expected_output/a.xml", TestLikelihood.WITHIN),
+        ("Shop.Tests/Basket.cs", TestLikelihood.WITHIN),
+        ("testdata/a.golden", TestLikelihood.WITHIN),
+        ("spec/support/x.rb", TestLikelihood.WITHIN),
+        ("spec/openapi.yaml", TestLikelihood.NONE),
+        ("src/contest.py", TestLikelihood.NONE),
+        ("contests/a.py", TestLikelihood.NONE),
+        ("src/latest.js", TestLikelihood.NONE),
+        ("docs/test.md", TestLikelihood.NONE),
+        ("tests/.pytest_cache/x.json", TestLikelihood.NONE),
+        ("tests/__pycache__/test_a.py", TestLikelihood.NONE),
+        ("node_modules/x/test/a.js", TestLikelihood.NONE),
+        ("pytest.ini", TestLikelihood.NONE),
+        ("src/exit.py", TestLikelihood.NONE),
     ],
 )
-def test_what_a_test_file_is(path: str, place: Place) -> None:
+def test_what_a_test_file_is(path: str, place: TestLikelihood) -> None:
     assert place_of(path) is place
 
 

@@ -141,7 +141,7 @@ class Declaration(Struct, frozen=True):
     names: tuple[Span, ...]
 
 
-class Call(Struct, frozen=True):
+class CallSite(Struct, frozen=True):
     """A call, or an assertion."""
 
     name: Span
@@ -159,7 +159,7 @@ class Captures(Struct):
     spans: defaultdict[str, set[Span]] = field(default_factory=lambda: defaultdict(set))
     """The places of all captures, by their names."""
     declarations: dict[Span, Declaration] = field(default_factory=dict)
-    calls: dict[int, Call] = field(default_factory=dict)
+    calls: dict[int, CallSite] = field(default_factory=dict)
     """By the place of the name."""
     rows: defaultdict[Span, set[Span]] = field(default_factory=lambda: defaultdict(set))
     """By their table; rows without a table are those of `NO_TABLE`."""
@@ -196,7 +196,7 @@ class Captures(Struct):
             if node.parent is not None:
                 self.returns.append((node.end_byte, node.parent.end_byte))
 
-    def is_in_function(self, call: Call) -> bool:
+    def is_in_function(self, call: CallSite) -> bool:
         node = self._names[call.name[0]].parent
         while node is not None:
             if _FUNCTION.search(node.type):
@@ -224,7 +224,7 @@ class Captures(Struct):
             receiver = call.receiver or receiver
             arguments = call.arguments or arguments
             is_check = call.is_check or is_check
-        self.calls[name[0]] = Call(name, receiver, arguments, is_check)
+        self.calls[name[0]] = CallSite(name, receiver, arguments, is_check)
 
 
 def language_of(suffix: str) -> Language | None:

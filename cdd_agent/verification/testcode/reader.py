@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 from cdd_agent.verification.testcode.captures import (
-    Call,
+    CallSite,
     Captures,
     Declaration,
     Language,
@@ -143,7 +143,7 @@ class _Parts:
         """With the marks before it."""
         self.around: _Parts | None = None
         self.body: Span | None = None
-        self.calls: list[Call] = []
+        self.calls: list[CallSite] = []
         self.values: list[Span] = []
         self.tables: defaultdict[Span, int] = defaultdict(int)
         self.is_computed = False
@@ -241,7 +241,7 @@ class _File:
         names = frozenset(self._text(call.name) for call in self._found.calls.values())
         return _whole(_decoded(self._code).splitlines(), len(lines), names)
 
-    def _free_checks(self) -> list[Call]:
+    def _free_checks(self) -> list[CallSite]:
         return [
             call
             for call in self._found.calls.values()
@@ -408,7 +408,7 @@ class _File:
             )
         return checks
 
-    def _is_check(self, call: Call) -> bool:
+    def _is_check(self, call: CallSite) -> bool:
         name = self._text(call.name)
         on = self._text(call.receiver) if call.receiver is not None else ""
         is_of_assert = re.fullmatch(r"[aA]ssert(\.\w+)*", on) is not None
