@@ -17,7 +17,7 @@ MODEL_READY := $(MODEL_VENV)/.ready
 # Three workers for two cores: a third of the time is waiting for programs and disks.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
-.PHONY: demo cost test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model check check-platforms format bench picture schema models docs lock clean
+.PHONY: demo cost test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model check check-platforms format bench picture reference models docs lock clean
 
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
@@ -99,14 +99,16 @@ bench: $(READY)
 	@$(BIN)/python -m benchmarks.context
 
 picture: $(READY)
+	@$(BIN)/python -m tools.architecture_picture
 	@$(BIN)/python -m tools.pictures
 
 docs: $(DOCS_READY)
 	@$(DOCS_VENV)/bin/mkdocs build --strict
 	@echo "The site is in site/. To read it, run: $(DOCS_VENV)/bin/mkdocs serve"
 
-schema: $(READY)
+reference: $(READY)
 	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
+	@$(BIN)/python -m tools.reference
 
 models: $(READY)
 	@$(BIN)/python tools/known_models.py

@@ -1,11 +1,9 @@
 """Many tickets on a local cluster: `python -m benchmarks.cluster [--tickets 200]`.
 
-The time from the first ticket's start to the last one's end, against the sum of what
-models and checks took, over the number of workers; the processor time that a ticket
-takes beside that, in all processes; and the memory of the client when the 20th ticket
-is done (or a quarter of them, if there are fewer than 80) and at the end. A model that
-answers after a while is played on loopback; checks sleep. By default it is a small run,
-for a machine that is busy.
+Prints two ratios of one run: the time of all tickets to the time of a single one times
+their number, divided by the workers; and the client's memory at the end to that after
+50 tickets (a quarter of them, if there are fewer than 100). A model on loopback answers
+after a while. By default it is a small run, for a machine that is busy.
 """
 
 import argparse
@@ -22,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+from msgspec import Struct
 
 from benchmarks.checkpoints import git
 
@@ -120,101 +120,103 @@ def memory(process: int) -> int:
     )
 
 
+def cdd(folder: Path, url: str, *words: str) -> subprocess.Popen[bytes]:
+    """Start `cdd exec` with a home of its own, and read its JSON lines."""
+    private = {
+        "OPENAI_API_KEY": "none",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "HOME": str(folder),
+    }
+    for kind in ("CACHE", "STATE", "CONFIG"):
+        private[f"XDG_{kind}_HOME"] = str(folder / kind)
+    for who in ("AUTHOR", "COMMITTER"):
+        for what in ("NAME", "EMAIL"):
+            private[f"GIT_{who}_{what}"] = "a@example.org"
+    program = [sys.executable, "-m", "cdd_agent", "-C", str(folder / "project")]
+    model = ["--model", "openai/any", "--api-base", url]
+    return subprocess.Popen(
+        [*program, "exec", *words, "--json", *model],
+        stdout=subprocess.PIPE,
+        env=os.environ | private,
+    )
+
+
+def time_single(folder: Path, url: str, ticket: str) -> float:
+    """Return the seconds that one ticket takes by itself, in its own worktree."""
+    started = time.perf_counter()
+    with cdd(folder, url, ticket, "--worktree") as process:
+        assert process.stdout is not None
+        process.stdout.read()
+    assert process.returncode == 0, "the single ticket failed"
+    return time.perf_counter() - started
+
+
+class Measured(Struct):
+    """What a run of all tickets took."""
+
+    done: int = 0
+    seconds: float = 0.0
+    """From the start of the first ticket to the end of the last."""
+    memory: dict[int, int] = {}
+    """KB of the client, by the number of tickets that were done."""
+
+
+def run_all(folder: Path, url: str, workers: int, marks: tuple[int, ...]) -> Measured:
+    """Run all planned tickets. The memory is measured at the marks."""
+    measured, started = Measured(), 0.0
+    words = ("--all", "planned", "--on", "local", "--jobs", str(workers))
+    with cdd(folder, url, *words) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] == "ticket_started":
+                started = started or time.perf_counter()
+            if event["event"] != "ticket_finished":
+                continue
+            measured.done += event["state"] == "done"
+            measured.seconds = time.perf_counter() - started
+            if measured.done in marks:
+                measured.memory[measured.done] = memory(process.pid)
+    return measured
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tickets", type=int, default=16)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=1)
     parser.add_argument(
-        "--answer", type=float, default=5.0, help="seconds until a model answers"
+        "--answer", type=float, default=2.0, help="seconds until a model answers"
     )
-    parser.add_argument("--test", type=float, default=2.0, help="seconds of a check")
+    parser.add_argument("--test", type=float, default=0.0, help="seconds of a check")
     options = parser.parse_args()
-    early = 20 if options.tickets >= 80 else max(options.tickets // 4, 1)
+    early = 50 if options.tickets >= 100 else max(options.tickets // 4, 1)
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name, model_server(options.answer) as url:
         folder = Path(name).resolve()
-        make_project(folder / "project", options.tickets, options.steps, options.test)
-        own = {
-            "OPENAI_API_KEY": "none",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "HOME": str(folder),
-        }
-        own |= {
-            f"XDG_{kind}_HOME": str(folder / kind)
-            for kind in ("CACHE", "STATE", "CONFIG")
-        }
-        own |= {
-            f"GIT_{who}_{what}": "a@example.org"
-            for who in ("AUTHOR", "COMMITTER")
-            for what in ("NAME", "EMAIL")
-        }
-        words = [
-            "-C",
-            str(folder / "project"),
-            "exec",
-            "--all",
-            "planned",
-            "--on",
-            "local",
-            "--json",
+        make_project(
+            folder / "project", options.tickets + 2, options.steps, options.test
+        )
+        singles = [
+            time_single(folder, url, f"feature-{number:03}") for number in range(2)
         ]
-        words += [
-            "--jobs",
-            str(options.workers),
-            "--model",
-            "openai/any",
-            "--api-base",
-            url,
-        ]
-        asked_at, began, ended, tests, done = time.perf_counter(), 0.0, 0.0, 0.0, 0
-        sizes = list[int]()
-        with subprocess.Popen(
-            [sys.executable, "-m", "cdd_agent", *words],
-            stdout=subprocess.PIPE,
-            env=os.environ | own,
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                event = json.loads(line)
-                match event["event"]:
-                    case "ticket_started":
-                        began = began or time.perf_counter()
-                    case "tests_finished":
-                        tests += event["seconds"]
-                    case "ticket_finished":
-                        done += event["state"] == "done"
-                        ended = time.perf_counter()
-                        if done in (early, options.tickets):
-                            sizes.append(memory(process.pid))
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        waits = options.tickets * options.steps * options.answer + tests
-        print(
-            f"{done} of {options.tickets} tickets done, {options.workers} workers, exit"
-            f" code {process.returncode}"
-        )
-        print(
-            f"models and checks: {waits:.0f} s; over the workers:"
-            f" {waits / options.workers:.0f} s"
-        )
-        print(
-            f"time: {ended - began:.0f} s, ratio"
-            f" {(ended - began) * options.workers / waits:.2f} (at most 1.25)"
-        )
-        print(
-            "with the start and the end of the cluster:"
-            f" {time.perf_counter() - asked_at:.0f} s"
-        )
-        print(
-            "processor time a ticket, all processes:"
-            f" {(used.ru_utime + used.ru_stime) / options.tickets:.2f} s"
-        )
-        first, last = sizes[0], sizes[-1]
-        print(
-            f"memory of the client: {first // 1024} MB after {early} tickets,"
-            f" {last // 1024} MB at the end, ",
-            end="",
-        )
-        print(f"ratio {last / first:.2f} (at most 1.1)")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run = run_all(folder, url, options.workers, (early, options.tickets))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    single = sum(singles) / len(singles)
+    ideal = single * options.tickets / options.workers
+    first, last = run.memory.get(early, 0), run.memory.get(options.tickets, 0)
+    print(f"load before: {load:.1f} on {os.cpu_count()} cores")
+    print(f"{run.done} of {options.tickets} tickets done by {options.workers} workers")
+    print(f"a single ticket: {single:.1f} s; ideal for all: {ideal:.0f} s")
+    print(f"time: {run.seconds:.0f} s, ratio {run.seconds / ideal:.2f} (at most 1.25)")
+    print(f"processor time: {used / options.tickets:.2f} s a ticket, all processes")
+    print(
+        f"memory of the client: {first // 1024} MB after {early} tickets,"
+        f" {last // 1024} MB after {options.tickets}; ratio"
+        f" {last / max(first, 1):.2f} (at most 1.1)"
+    )
 
 
 if __name__ == "__main__":

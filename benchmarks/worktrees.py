@@ -34,7 +34,7 @@ async def make(root: Path) -> float:
     start = time.perf_counter()
     record = RunRecord.of(root, SLUG, Redactor())
     record.prepare()
-    own = await OwnTree.of(record, Ticket(SLUG, root / "tickets" / SLUG, root))
+    own = await OwnTree.open(record, Ticket(SLUG, root / "tickets" / SLUG, root))
     await own.make(unheard)
     await own.expect_own_packages(own.place, unheard)
     return time.perf_counter() - start

@@ -14,6 +14,8 @@ Any other exception is a bug in this program and keeps its traceback.
 from enum import IntEnum
 from typing import ClassVar
 
+from cdd_agent.refusals.kinds import Refusal
+
 
 class ExitCode(IntEnum):
     """The exit codes that scripts go by."""
@@ -31,23 +33,40 @@ class CddError(Exception):
     traceback.
 
     `message` says what happened and where, with file and line if there is one. `hint`
-    says what to do next.
+    says what to do next. `refusal` is the kind that the help explains; None if the
+    message says all.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
+    refusal: Refusal | None = None
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", refusal: Refusal | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if refusal is not None:
+            self.refusal = refusal
+
+    @property
+    def remedy(self) -> str:
+        """The hint and the command that explains the refusal, for the user."""
+        if self.refusal is None:
+            return self.hint
+        return f"{_end_sentence(self.hint)} {self.refusal.reference}".lstrip()
 
     @property
     def in_a_line(self) -> str:
         """Message and hint as sentences in one line."""
-        message = self.message
-        if self.hint and not message.endswith((".", "!", "?", ":")):
-            message = f"{message}."
+        message = _end_sentence(self.message) if self.hint else self.message
         return f"{message} {self.hint}".rstrip()
+
+
+def _end_sentence(text: str) -> str:
+    if not text or text.endswith((".", "!", "?", ":")):
+        return text
+    return f"{text}."
 
 
 class BadInput(CddError):
@@ -61,6 +80,8 @@ class CheckUnusable(BadInput):
     No change of the code would help.
     """
 
+    refusal = Refusal.CHECK_UNUSABLE
+
 
 class StepFailed(CddError):
     """A step of a plan failed."""
@@ -71,10 +92,12 @@ class StepFailed(CddError):
 class NotApproved(CddError):
     """Work stopped because no one approved what it was about to do."""
 
+    refusal = Refusal.NOT_APPROVED
     exit_code = ExitCode.NOT_APPROVED
 
 
 class BudgetExhausted(CddError):
     """Work stopped because the next model call could exceed the budget."""
 
+    refusal = Refusal.BUDGET_SPENT
     exit_code = ExitCode.NOT_APPROVED

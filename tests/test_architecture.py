@@ -18,8 +18,8 @@ _FOLDERS = sorted(name for name in _CODE if re.fullmatch(r"(\w+/)+", name))
 _TYPES = sorted(
     name.partition(".")[0] for name in _CODE if re.fullmatch(r"[A-Z]\w+(\.\w+)?", name)
 )
-_NOT_OURS = {"refs/cdd/", "Struct", "PYTHONPATH"}
-"""A reference of git, a type of msgspec, and a variable of Python."""
+_NOT_OURS = {"refs/cdd/", "Struct", "Protocol"}
+"""A reference of git, and types of msgspec and Python."""
 _PATHS = [file.as_posix() for file in (*_ROOT.glob("*.toml"), *_PACKAGE.rglob("*"))]
 _SOURCE = "\n".join(file.read_text("utf-8") for file in _PACKAGE.rglob("*.py"))
 
@@ -44,3 +44,12 @@ def test_the_layers_are_the_packages() -> None:
     packages = {path.parent.name for path in _PACKAGE.glob("*/__init__.py")}
     assert sorted(layers - modules) == []
     assert sorted(packages - layers) == []
+
+
+def test_the_picture_has_the_packages() -> None:
+    picture = (_ROOT / "docs" / "architecture.svg").read_text("utf-8")
+    bands = re.findall(r'fill="#e2e8f0">(.+?)</text>', picture)
+    drawn = [name for band in bands for name in band.split(" · ")]
+    assert sorted(drawn) == sorted(
+        path.parent.name for path in _PACKAGE.glob("*/__init__.py")
+    )

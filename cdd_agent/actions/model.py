@@ -14,6 +14,7 @@ from msgspec import Meta, StructMeta, to_builtins
 from msgspec.structs import force_setattr
 
 from cdd_agent.errors import CddError
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.typed_values import Checked, Written, check_argument
 
 _LONGEST_TITLE = 100
@@ -258,6 +259,8 @@ class ExecutionReport(Checked, frozen=True):
 
 class ActionFailed(CddError):
     """An action that could not be carried out."""
+
+    refusal = Refusal.ACTION_FAILED
 
 
 class FileAlreadyExistsError(ActionFailed):

@@ -1,4 +1,4 @@
-"""Action plans: lists of actions in YAML (docs/reference/action-plans.md)."""
+"""Action plans: lists of actions in YAML (docs/reference/commands.md)."""
 
 from typing import Annotated, Self
 
@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from cdd_agent.actions.model import KINDS, Action
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.guarded_yaml import (
     Tree,
     YamlEntry,
@@ -44,7 +45,11 @@ class ActionPlan(Checked, frozen=True):
         messages = [error.message for error in mistakes[:_MOST_PROBLEMS]]
         if len(mistakes) > _MOST_PROBLEMS:
             messages.append(f"… and {len(mistakes) - _MOST_PROBLEMS} more")
-        raise BadInput("\n".join(messages), hint=mistakes[0].hint)
+        raise BadInput(
+            "\n".join(messages),
+            hint=mistakes[0].hint,
+            refusal=Refusal.ACTION_PLAN_INVALID,
+        )
 
 
 def _read_items(text: str, source: str) -> list[yaml.Node]:
@@ -52,12 +57,14 @@ def _read_items(text: str, source: str) -> list[yaml.Node]:
         raise BadInput(
             f"{source}:1: the plan is in a code fence",
             hint="Remove the lines of the code fence.",
+            refusal=Refusal.ACTION_PLAN_INVALID,
         )
     node = read_node(text, source)
     if node is None:
         raise BadInput(
             f"{source}: the plan is empty",
             hint="Write a list of actions: `- execute: ls`.",
+            refusal=Refusal.ACTION_PLAN_INVALID,
         )
     place = locate(node, source)
     items = list_items(node)
@@ -65,23 +72,29 @@ def _read_items(text: str, source: str) -> list[yaml.Node]:
         raise BadInput(
             f"{place}: a plan is a list of actions; this is {describe_kind(node)}",
             hint="Begin each action with `- `.",
+            refusal=Refusal.ACTION_PLAN_INVALID,
         )
     if not items:
-        raise BadInput(f"{place}: the plan has no actions")
+        raise BadInput(
+            f"{place}: the plan has no actions", refusal=Refusal.ACTION_PLAN_INVALID
+        )
     return items
 
 
 def _read_action(item: yaml.Node, source: str) -> Action:
     place = locate(item, source)
     if describe_kind(item) == "empty":
-        raise BadInput(f"{place}: an action is empty")
+        raise BadInput(
+            f"{place}: an action is empty", refusal=Refusal.ACTION_PLAN_INVALID
+        )
     if isinstance(item, yaml.ScalarNode):
         return _make_action(
             "execute", {"command": YamlEntry.from_node(item)}, place, source
         )
     if not isinstance(item, yaml.MappingNode):
         raise BadInput(
-            f"{place}: an action is a mapping of keys; this is {describe_kind(item)}"
+            f"{place}: an action is a mapping of keys; this is {describe_kind(item)}",
+            refusal=Refusal.ACTION_PLAN_INVALID,
         )
     fields = {str(key): entry for key, entry in read_entries(item, source).items()}
     kind = _pop_kind(fields, place, source)
@@ -90,7 +103,8 @@ def _read_action(item: yaml.Node, source: str) -> Action:
         if not isinstance(params.node, yaml.MappingNode):
             raise BadInput(
                 f"{params.at(source)}: `params` is a mapping; this is"
-                f" {describe_kind(params.node)}"
+                f" {describe_kind(params.node)}",
+                refusal=Refusal.ACTION_PLAN_INVALID,
             )
         _add_fields(fields, params, source)
     return _make_action(kind, fields, place, source)
@@ -107,12 +121,16 @@ def _pop_kind(fields: dict[str, YamlEntry], place: str, source: str) -> str:
         if isinstance(kind, str):
             name = f"`{kind[:_LONGEST_NAME]}`"
         raise BadInput(
-            f"{entry.at(source)}: unknown action {name}{_suggest_kind(kind)}"
+            f"{entry.at(source)}: unknown action {name}{_suggest_kind(kind)}",
+            refusal=Refusal.ACTION_PLAN_INVALID,
         )
     kinds = [name for name in fields if name in KINDS]
     if len(kinds) > 1:
         names = " and ".join(f"`{name}`" for name in kinds)
-        raise BadInput(f"{place}: {names} are two actions; begin each with `- `")
+        raise BadInput(
+            f"{place}: {names} are two actions; begin each with `- `",
+            refusal=Refusal.ACTION_PLAN_INVALID,
+        )
     if not kinds:
         first = next(iter(fields), "nothing")
         advice = _suggest_kind(first)
@@ -120,7 +138,8 @@ def _pop_kind(fields: dict[str, YamlEntry], place: str, source: str) -> str:
             advice = "; a command with `: ` in it needs quotes around it"
         raise BadInput(
             f"{place}: an action names its kind, as `action: execute`; here is"
-            f" `{first[:_LONGEST_NAME]}`{advice}"
+            f" `{first[:_LONGEST_NAME]}`{advice}",
+            refusal=Refusal.ACTION_PLAN_INVALID,
         )
     entry = fields.pop(kinds[0])
     if isinstance(entry.node, yaml.MappingNode):
@@ -142,7 +161,8 @@ def _add_field(
     if name in fields:
         first, second = sorted((fields[name].line, entry.line))
         raise BadInput(
-            f"{source}:{second}: `{name}` is given twice, first in line {first}"
+            f"{source}:{second}: `{name}` is given twice, first in line {first}",
+            refusal=Refusal.ACTION_PLAN_INVALID,
         )
     fields[name] = entry
 
@@ -157,7 +177,9 @@ def _make_action(
         for name in error.place[:1]:
             if name in fields:
                 place = fields[str(name)].at(source)
-        raise BadInput(f"{place}: {kind}: {error}") from error
+        raise BadInput(
+            f"{place}: {kind}: {error}", refusal=Refusal.ACTION_PLAN_INVALID
+        ) from error
 
 
 def _suggest_kind(name: Tree) -> str:

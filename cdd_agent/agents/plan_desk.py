@@ -19,6 +19,7 @@ from cdd_agent.events.strength_events import CriterionStrength
 from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.json_file import stamp
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import (
     ChangeRefused,
@@ -112,6 +113,7 @@ class PlanDesk(Struct, frozen=True):
                 f" it cannot be planned yet. Missing:\n{lines}",
                 hint=f"Let Socrates ask: `/socrates {self.ticket.slug}`. Or fill it in"
                 " by hand.",
+                refusal=Refusal.SPEC_UNUSABLE,
             )
         return spec
 
@@ -202,6 +204,7 @@ class PlanDesk(Struct, frozen=True):
                     " It was not overwritten",
                     hint="Review it. To plan from the changed file, leave the Planner"
                     " and start it again.",
+                    refusal=Refusal.PLAN_CHANGED,
                 )
         else:
             wanted = self._merge(base.plan, wanted, present.plan)
@@ -224,6 +227,7 @@ class PlanDesk(Struct, frozen=True):
                 f" was not overwritten: {refusal}",
                 hint="The proposal conflicts with your edit. Type `discard` to"
                 " drop the proposal, then ask again.",
+                refusal=Refusal.PLAN_CHANGED,
             ) from refusal
 
     def _refuse_changed_steps(
@@ -243,6 +247,7 @@ class PlanDesk(Struct, frozen=True):
                 f"The proposal changes step {', '.join(changed)}, which has been"
                 " completed since",
                 hint="Type `discard` to drop the proposal, then ask again.",
+                refusal=Refusal.PLAN_CHANGED,
             )
 
     def put(self, text: str, present: Present, lock: TicketLock) -> None:

@@ -48,6 +48,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanChecked, PlanProposed
 from cdd_agent.files.atomic import digest
 from cdd_agent.llm.port import Message, Model
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.plan_changes import ChangeRefused, replace_plan
 from cdd_agent.tickets.plan_check import find_misfits
@@ -110,7 +111,10 @@ class Planning(DocumentConversation[PlanningNotes]):
             return self.text_with(self.proposal)
         text = self.desk.present().text
         if not text:
-            raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan yet")
+            raise BadInput(
+                f"The ticket {self.desk.ticket.slug} has no plan yet",
+                refusal=Refusal.NOTHING_TO_PLAN,
+            )
         return text
 
     def text_with(self, plan: ImplementationPlan) -> str:
@@ -220,7 +224,10 @@ class Planning(DocumentConversation[PlanningNotes]):
             notes = replace(notes, base=present.text, is_anew=False)
         plan = self.proposal or present.plan
         if plan is None:
-            raise BadInput(f"The ticket {self.desk.ticket.slug} has no plan to change")
+            raise BadInput(
+                f"The ticket {self.desk.ticket.slug} has no plan to change",
+                refusal=Refusal.NOTHING_TO_PLAN,
+            )
         parts = []
         if not notes.conversation:
             notes = replace(notes, spec=_identity(spec))
@@ -422,7 +429,8 @@ class Planning(DocumentConversation[PlanningNotes]):
         if not plan.steps:
             raise BadInput(
                 "There is nothing to plan: a completed step covers each"
-                " acceptance criterion"
+                " acceptance criterion",
+                refusal=Refusal.NOTHING_TO_PLAN,
             )
         if present.plan:
             plan = replace_plan(present.plan, plan, fixed)
@@ -451,7 +459,9 @@ class Planning(DocumentConversation[PlanningNotes]):
         """
         proposal = self.proposal
         if proposal is None:
-            raise BadInput("There is no proposed plan to approve")
+            raise BadInput(
+                "There is no proposed plan to approve", refusal=Refusal.NOTHING_TO_PLAN
+            )
         self.desk.save(
             proposal, self._base(), self.file.lock, is_new=self.notes.is_anew
         )

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.read import SourceUnreadable, read_source
+from cdd_agent.refusals.kinds import Refusal
 
 _OURS = Path(__file__).parent / "prompts"
 OWN = PurePosixPath(".cdd/prompts")
@@ -32,6 +33,7 @@ def load_prompt(root: Path, name: str) -> str:
         raise BadInput(
             error.message,
             hint=f"Fix {builtin}, or delete it to use cdd's own prompt.",
+            refusal=Refusal.SETTINGS_INVALID,
         ) from error
     problem = (
         (source.is_folder and "is a folder, not a prompt")
@@ -43,5 +45,6 @@ def load_prompt(root: Path, name: str) -> str:
         raise BadInput(
             f"{builtin} {problem}",
             hint="Fix it, or delete it to use cdd's own prompt.",
+            refusal=Refusal.SETTINGS_INVALID,
         )
     return source.text.strip()

@@ -33,6 +33,7 @@ from cdd_agent.events.question_events import Choice, UndoProposed
 from cdd_agent.events.step_events import UndoPreview
 from cdd_agent.events.stream import Emit
 from cdd_agent.frontend import Frontend
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.store import Ticket
 
 _HOW_TO_LIST = "`/undo --list` lists all changes."
@@ -50,6 +51,8 @@ class RunVisit(Protocol):
 
 class RunHasChanged(BadInput):
     """Another process changed the run after the change was chosen."""
+
+    refusal = Refusal.CANNOT_UNDO
 
     def __init__(self, change: PastStep) -> None:
         super().__init__(
@@ -182,6 +185,7 @@ class SessionUndo(Struct, frozen=True):
             raise BadInput(
                 f"{change.title} is still under way; nothing was undone",
                 hint="Wait for its end, or stop it.",
+                refusal=Refusal.CANNOT_UNDO,
             )
         proposal = await asyncio.to_thread(propose_undo, change)
         if is_confirmed or await self._is_wanted(proposal):
@@ -215,7 +219,9 @@ class SessionUndo(Struct, frozen=True):
         changes = await asyncio.to_thread(self.history.read)
         change = find_named(changes, name)
         if change is None or isinstance(change.source, PastStep):
-            raise BadInput(f"There is no {name}", hint=_HOW_TO_LIST)
+            raise BadInput(
+                f"There is no {name}", hint=_HOW_TO_LIST, refusal=Refusal.CANNOT_UNDO
+            )
         return change.source
 
     async def _report_nothing(self, word: str) -> None:

@@ -13,6 +13,7 @@ from cdd_agent.agents.plan_desk import PlanDesk, Present
 from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.plan_check import only_errors
 from cdd_agent.tickets.plan_editor import replace_step_section, step_section
@@ -77,7 +78,8 @@ class StepEditing(Struct, frozen=True):
             text = (read_bytes(self.file) or b"").decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"{self.file.name} is not UTF-8 text (at byte {error.start})"
+                f"{self.file.name} is not UTF-8 text (at byte {error.start})",
+                refusal=Refusal.WRONG_ENCODING,
             ) from error
         if not text.strip() or text.splitlines() == base.splitlines():
             self.discard()
@@ -93,6 +95,7 @@ class StepEditing(Struct, frozen=True):
                     f"Step {present.label_of(self.number)} has changed in"
                     f" {self.desk.shown_path} since you began to edit it",
                     hint=hint,
+                    refusal=Refusal.PLAN_CHANGED,
                 )
             after = replace_step_section(present.text, self.number, text)
             warnings = self._compiled(present, after)
@@ -133,6 +136,7 @@ class StepEditing(Struct, frozen=True):
             raise BadInput(
                 f"Step {label} is {state.status}, so its text cannot change",
                 hint=f"Undo the step first (`undo {label}`), then edit it.",
+                refusal=Refusal.PLAN_NOT_EDITABLE,
             )
         is_in_progress = state is not None and state.status is StepStatus.IN_PROGRESS
         if is_in_progress and self.held() is not None:
@@ -140,7 +144,9 @@ class StepEditing(Struct, frozen=True):
                 "Edit it when it has finished, or press Esc to stop it. To reach"
                 " its model now, type a sentence in the prompt."
             )
-            raise BadInput(f"Step {label} is running", hint=hint)
+            raise BadInput(
+                f"Step {label} is running", hint=hint, refusal=Refusal.PLAN_NOT_EDITABLE
+            )
         return step_section(present.text, self.number)
 
     def _compiled(self, present: Present, after: str) -> tuple[Problem, ...]:
@@ -154,7 +160,10 @@ class StepEditing(Struct, frozen=True):
         errors = only_errors(new)
         if errors:
             lines = "\n".join(f"- {error.text}" for error in errors)
-            raise BadInput(f"With this text the plan could not run:\n{lines}")
+            raise BadInput(
+                f"With this text the plan could not run:\n{lines}",
+                refusal=Refusal.PLAN_INVALID,
+            )
         if present.state is not None:
             match_state(present.state, plan)
         return tuple(problem for problem in problems if problem.step == self.number)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from cdd_agent.actions.model import Action, CreateFileAction, EditAction
 from cdd_agent.errors import CddError, StepFailed
 from cdd_agent.files.line_ranges import Ranges
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _MOST_REASONS = 20
@@ -38,6 +39,10 @@ class ReplyFault(Enum):
     CHANGED_SINCE = "changes a file that has changed since the model saw it"
     ENCODING = "has characters that the encoding of the file does not allow"
     RECORD_DAMAGED = "cannot be applied again, because its record is damaged"
+
+    @property
+    def refusal(self) -> Refusal:
+        return Refusal[f"REPLY_{self.name}"]
 
 
 class EditProblem(Struct, frozen=True):
@@ -143,6 +148,7 @@ class ReplyRefused(StepFailed):
             EditProblem(path, "\n".join(filter(None, (message, hint))), fault, detail),
         )
         self.blocks = blocks
+        self.refusal = self.problems[0].fault.refusal
 
     @property
     def for_user(self) -> str:

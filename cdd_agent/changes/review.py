@@ -20,6 +20,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
 from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
 from cdd_agent.files.text import UTF_8, Encoding, FileText, decode_versions, encode_file
+from cdd_agent.refusals.kinds import Refusal
 
 _CONTEXT = 3
 """Unchanged lines shown around a change. Changes at most twice this far apart share a
@@ -175,7 +176,8 @@ class FileReview(Struct, frozen=True, dict=True):
             text = content.decode()
         except UnicodeDecodeError as error:
             raise BadInput(
-                f"The editor did not save {self.path} as UTF-8 (byte {error.start})"
+                f"The editor did not save {self.path} as UTF-8 (byte {error.start})",
+                refusal=Refusal.WRONG_ENCODING,
             ) from error
         path = self.change.path
         return self.edit(encode_file(path, text, before, self.charsets))

@@ -36,6 +36,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project, open_project
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import sanitize_for_display
@@ -224,6 +225,7 @@ def _read(source: str) -> str:
         raise BadInput(
             f"{source} is not UTF-8 text: {error.reason} at byte {error.start}",
             hint="Save it as UTF-8.",
+            refusal=Refusal.WRONG_ENCODING,
         ) from error
 
 

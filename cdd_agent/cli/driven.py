@@ -1,5 +1,5 @@
 """`cdd exec --driven`: another program answers the run's questions, by lines on
-standard input. See docs/reference/driving.md.
+standard input. See docs/reference/events.md.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from cdd_agent.frontend import Decision, Nobody
 from cdd_agent.llm.budget import Account, Limit
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import SharedCalls
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import AcceptThese, TrustAnswer, TrustQuestion
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.wording.question_words import answers, question
@@ -332,7 +333,8 @@ def holding_run(folder: Path, name: str) -> Iterator[None]:
         lock.acquire()
     except Timeout as error:
         raise BadInput(
-            f"Another process is carrying out {name} here and does not end"
+            f"Another process is carrying out {name} here and does not end",
+            refusal=Refusal.IN_USE,
         ) from error
     try:
         yield

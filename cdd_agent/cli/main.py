@@ -74,7 +74,7 @@ def _print_error(error: CddError) -> None:
     # late: as above
     from cdd_agent.wording.faces import Face  # noqa: PLC0415
 
-    text = Face.TERMINAL.name_commands(f"cdd: {error.message}\n{error.hint}")
+    text = Face.TERMINAL.name_commands(f"cdd: {error.message}\n{error.remedy}")
     for line in text.split("\n"):
         if line:
             sys.stderr.write(sanitize_for_display(line) + "\n")

@@ -42,6 +42,7 @@ from cdd_agent.fleet.work_check import check_work
 from cdd_agent.llm.budget import Limit, Tally
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.store import Ticket
@@ -272,6 +273,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
                 "Wait for it, or stop it there. A single `cdd exec SLUG --worktree` can"
                 " run at the same time."
             ),
+            refusal=Refusal.IN_USE,
         ) from taken
     try:
         yield

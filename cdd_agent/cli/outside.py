@@ -13,6 +13,7 @@ from cdd_agent.engine.outside_undo import OutsideUndoing
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.faces.printer import JsonPrinter, TextPrinter
 from cdd_agent.files.paths import find_root
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 
 Word = Literal["undo", "redo", "diff"]
@@ -50,7 +51,11 @@ def _find_change(changes: OutsideChanges, name: str) -> OutsideChange:
     for change in changes.all():
         if change.name == name:
             return change
-    raise BadInput(f"There is no {name}", hint="`cdd undo --list` lists all changes.")
+    raise BadInput(
+        f"There is no {name}",
+        hint="`cdd undo --list` lists all changes.",
+        refusal=Refusal.CANNOT_UNDO,
+    )
 
 
 def undo_command(root: Path) -> str:

@@ -24,7 +24,7 @@ _START = (
     ("cdd exec login", "carry out the plan and run its checks"),
     ("cdd", "do all of this in the shell"),
 )
-_EXIT_CODES = (
+EXIT_CODES = (
     (ExitCode.DONE, "done"),
     (ExitCode.FAILED, "a step failed"),
     (ExitCode.BAD_INPUT, "wrong input or settings"),
@@ -50,7 +50,7 @@ def overview(commands: Mapping[str, Command], options: Iterable[Parameter]) -> s
         rows = [(command.name, command.summary) for command in members]
         parts.append(_section(group, rows, width))
     parts.append(_section("Options", map(_describe, options), width))
-    parts.append(_section("Exit codes", _code_rows(_EXIT_CODES), width))
+    parts.append(_section("Exit codes", _code_rows(EXIT_CODES), width))
     parts.append(fill(_MORE, width))
     return "\n\n".join(parts) + "\n"
 

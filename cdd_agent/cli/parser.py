@@ -32,10 +32,11 @@ from cdd_agent.commands.declaration import (
     read_reference,
     switch,
 )
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.completion import find_matches
 from cdd_agent.version import VERSION
 
-_COMMON_FLAGS = (
+COMMON_FLAGS = (
     option("-C --project", "DIR", "work in this folder", ValueKind.PATH),
     switch("--debug", "show tracebacks"),
     switch(
@@ -61,8 +62,9 @@ _HELP = switch("-h --help", "show this help, or the help of a command")
 _VERSION = switch("-V --version", "show the version")
 _OPEN_SHELL = "cdd_agent.cli.shell:open_shell"
 _OPEN_SHELL_WITH = "cdd_agent.cli.shell:open_shell_with"
+_EXPLAIN = "cdd_agent.cli.refusal_help:print_refusal_help"
 _PRINT_EVENTS = "cdd_agent.cli.print_events:print_events"
-_OPTIONS = (_HELP, _VERSION, *_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
+OPTIONS = (_HELP, _VERSION, *COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
 
 
 _WRONG_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from")
@@ -85,7 +87,7 @@ class _MainParser(_Parser):
     """The parser of everything after `cdd`."""
 
     def format_help(self) -> str:
-        return overview(terminal_commands(), _OPTIONS)
+        return overview(terminal_commands(), OPTIONS)
 
     def format_usage(self) -> str:
         return "usage: cdd [OPTIONS] [COMMAND ...]; see `cdd help`\n"
@@ -110,9 +112,12 @@ def parse_arguments(arguments: Sequence[str]) -> ParsedCommand:
     help.
     """
     if arguments[:1] == ["help"]:
+        if len(arguments) == 2 and Refusal.find(arguments[1]) is not None:
+            values = {"refusal_id": arguments[1]}
+            return ParsedCommand(_EXPLAIN, Invocation(), values, INTERRUPTED)
         arguments = [*arguments[1:2], "--help"]
     parser = _MainParser("cdd")
-    for parameter in (*_COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS):
+    for parameter in (*COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS):
         _add(parser.add_argument, parameter)
     parser.add_argument(
         *_VERSION.names.split(), action="version", version=f"cdd-shell {VERSION}"
@@ -135,7 +140,7 @@ def _add_command(add_parser: Callable[..., ArgumentParser], command: Command) ->
         formatter_class=partial(RawDescriptionHelpFormatter, width=help_width()),
     )
     exclusive = []
-    for parameter in (*_COMMON_FLAGS, *command.parameters_in(Front.TERMINAL)):
+    for parameter in (*COMMON_FLAGS, *command.parameters_in(Front.TERMINAL)):
         if parameter.name in front.exclusive:
             exclusive.append(parameter)
         else:

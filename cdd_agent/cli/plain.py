@@ -220,8 +220,8 @@ class PlainShell:
 
     def _complain(self, error: CddError) -> None:
         self.emit(Notice(error.message, Tone.ERROR))
-        if error.hint:
-            self.emit(Notice(error.hint))
+        if error.remedy:
+            self.emit(Notice(error.remedy))
 
     async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
         try:

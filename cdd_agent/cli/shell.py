@@ -14,6 +14,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.paths import find_root
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
             "Internal error in cdd: the shell ended",
             hint="What you typed and each finished step are saved. Continue with"
             " `/resume`.",
+            refusal=Refusal.PROCESS_FAILED,
         )
     for line in _farewell(shell, root):
         sys.stdout.write(f"{line}\n")

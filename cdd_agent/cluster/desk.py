@@ -40,9 +40,10 @@ from cdd_agent.files.atomic import remove
 from cdd_agent.fleet.answers import AnswerLine
 from cdd_agent.fleet.conversation import RunConversation
 from cdd_agent.fleet.job import Ending
-from cdd_agent.fleet.order import Tell
+from cdd_agent.fleet.order import OnRunEvent
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.llm.purse import Purse
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.bundles import RunHere, bundle
@@ -77,7 +78,7 @@ class Desk(Struct, dict=True):
     """The budget of all runs."""
     waits: Path
     """The file with the waits of providers."""
-    tell: Tell
+    on_event: OnRunEvent
     busy: asyncio.Semaphore
     """Limits the work for all tickets on this machine."""
     is_stopping: bool = False
@@ -96,7 +97,7 @@ class Desk(Struct, dict=True):
     def __post_init__(self) -> None:
         self._has_answer = asyncio.Event()
         self._conversation = RunConversation(
-            self.purse, (), self.tell, self._queue_answer
+            self.purse, (), self.on_event, self._queue_answer
         )
 
     @property
@@ -164,7 +165,7 @@ class Desk(Struct, dict=True):
         own.record.prepare()
 
         def emit(event: Event) -> None:
-            self.tell(to_json(event))
+            self.on_event(to_json(event))
 
         self._locks.enter_context(locked(own.record.folder, own.record.slug, emit))
         await own.make(emit)
@@ -211,7 +212,7 @@ class Desk(Struct, dict=True):
         if self.worker:
             text = f"{self.worker} was lost. {worker} resumes {slug}."
             notice = Notice(text, Tone.WARNING, kind=NoticeKind.RUN_MOVED)
-        self.tell(to_json(notice))
+        self.on_event(to_json(notice))
 
     async def _pack(self, run: RunHere) -> str:
         """Return the commit with the run as its own tree has it."""
@@ -259,7 +260,8 @@ class Desk(Struct, dict=True):
                 bundle_file.write(saved.data)
         except OSError as error:
             raise BadInput(
-                f"{file} could not be written: {error.strerror or error}"
+                f"{file} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         if saved.is_last:
             async with self.busy:
@@ -274,7 +276,10 @@ class Desk(Struct, dict=True):
             OUT, reference.have, MOST_BYTES
         )
         if reference.fetched != saved.tip:
-            raise BadInput("Received a different commit than announced")
+            raise BadInput(
+                "Received a different commit than announced",
+                refusal=Refusal.WORKER_UNUSABLE,
+            )
         self._expect_current(saved.attempt)
         reference.accept()
         await self.own.trees.git("update-ref", reference_of(self.own), saved.tip)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert, to_builtins
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 PIECE = 4_000_000
 """Bytes of a bundle that travel at once. The scheduler holds no more of it."""
@@ -33,10 +34,12 @@ class ClientGone(Exception):
 class ClientFailed(BadInput):
     """The client could not do its part, such as write to its disk."""
 
+    refusal = Refusal.WORKER_UNUSABLE
+
 
 class _Message(Struct, frozen=True, forbid_unknown_fields=True):
     def to_values(self) -> dict[str, Any]:
-        """Return the message as plain values, as it is sent."""
+        """Return the message as plain values."""
         values: dict[str, Any] = to_builtins(self, builtin_types=(bytes,))
         return values
 
@@ -92,7 +95,7 @@ class Printed(_Question, frozen=True):
 
 
 class Saved(_Question, frozen=True):
-    """A part of a bundle with the run as it is now. Once the last part is answered, the
+    """A part of a bundle with the current run. Once the last part is answered, the
     run is on the client's disk.
     """
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import worker_cache_folder
 
 _RECEIVED = "refs/cdd/have"
@@ -43,6 +44,7 @@ def find_folder_of_caches() -> Path:
         raise BadInput(
             f"The worker on {platform.node()} has no home folder for its cache",
             hint="Set XDG_CACHE_HOME in the worker's environment to a folder.",
+            refusal=Refusal.WORKER_UNUSABLE,
         )
     return folder
 
@@ -65,7 +67,8 @@ class ProjectCache(Struct, frozen=True):
             folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
-                f"{folder} could not be created: {error.strerror or error}"
+                f"{folder} could not be created: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         object_format = "sha256" if project.endswith("-sha256") else "sha1"
         git = Git(folder, {"GIT_DIR": str(folder)}, _SETTINGS, seconds=_SECONDS)
@@ -119,7 +122,10 @@ class ProjectCache(Struct, frozen=True):
         answer = await git("rev-parse", "--verify", f"{target}^{{commit}}")
         received = answer.stdout.strip()
         if received != tip:
-            raise BadInput(f"Received the run as {received}, expected {tip}")
+            raise BadInput(
+                f"Received the run as {received}, expected {tip}",
+                refusal=Refusal.WORKER_UNUSABLE,
+            )
 
     async def note_commits(self, commits: Sequence[str]) -> None:
         """Remember commits of the store that later bundles can build on."""

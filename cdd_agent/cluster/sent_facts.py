@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import repository_of
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.text.redaction import Redactor
@@ -39,12 +40,14 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
         raise BadInput(
             "The settings seem to hold a secret, so they are not sent to workers",
             hint="Set it in the environment of the workers instead.",
+            refusal=Refusal.SECRET_NOT_SENT,
         )
     for folder in (root, home_folder()):
         if folder and len(folder.parts) > 1 and str(folder) in text:
             raise BadInput(
                 f"The settings name {folder}, which exists only on this machine",
                 hint="Write paths from the project's root, and commit these files.",
+                refusal=Refusal.WORKER_UNUSABLE,
             )
     return {
         **sent,
@@ -62,6 +65,7 @@ async def project_id(own: OwnTree) -> str:
         raise BadInput(
             "Workers need the whole history, and this clone is shallow",
             hint="Run `git fetch --unshallow`.",
+            refusal=Refusal.WORKER_UNUSABLE,
         )
     first = sorted((await git("rev-list", "--max-parents=0", "HEAD")).stdout.split())
     repository = await repository_of(own.trees.top)

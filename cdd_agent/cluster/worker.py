@@ -1,4 +1,4 @@
-"""The worker's side of one ticket: fetches the run into a tree of its own, runs `cdd
+"""The worker's side of one ticket: fetches the run into a private tree, runs `cdd
 exec SLUG` there, and passes lines between that process and the client. Before a call of
 the model, the client receives the steps that ended since the previous call. So another
 worker can resume with the step that ran.
@@ -47,6 +47,7 @@ from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
 from cdd_agent.git.repository import repository_of
 from cdd_agent.process.child import Child, ChildEnd
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import PROJECT_FILE, Config
 from cdd_agent.settings.reading import USER_CONFIG, VARIABLES
 from cdd_agent.text.redaction import Redactor
@@ -165,7 +166,9 @@ class WorkerTree(Struct):
                 piece = Piece(begun.attempt, bundle_file.tell())
                 data = (await ask(piece.to_values()))["data"]
                 if not data:
-                    raise BadInput("Received an incomplete run")
+                    raise BadInput(
+                        "Received an incomplete run", refusal=Refusal.WORKER_UNUSABLE
+                    )
                 bundle_file.write(data)
         await cache.note_commits(begun.have)
         await cache.take_in(file, OUT, begun.tip)
@@ -202,7 +205,7 @@ class WorkerTree(Struct):
             arrival.discard()
 
     async def pack(self) -> tuple[str, Path]:
-        """Pack the run as it is now. Return its commit, and a bundle with everything
+        """Pack the current run. Return its commit, and a bundle with everything
         that the client does not have. The run's process must be waiting. Raises
         `CddError`.
         """
@@ -306,7 +309,7 @@ class Relay(Struct, dict=True):
             self._child.stop()
 
     async def save(self) -> None:
-        """Bring the run as it is now to the client's disk. Raises `ClientGone`,
+        """Bring the current run to the client's disk. Raises `ClientGone`,
         `CddError`.
         """
         tip, file = await self.tree.pack()

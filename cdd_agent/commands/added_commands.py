@@ -16,6 +16,7 @@ from cdd_agent.commands.declaration import Command, Group, Parameter, SlashFront
 from cdd_agent.commands.extension import CommandExtension
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.extensions import Extensions, require_type
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _NOTICE_DELAY = 1.0
 
 class CommandFailed(CddError):
     """A command of another package raised an error."""
+
+    refusal = Refusal.EXTENSION_FAILED
 
 
 class AddedCommands:

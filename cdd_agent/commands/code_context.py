@@ -20,6 +20,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.dialogue_events import PromptMade
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.read import file_mode, locate
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.session import Session
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import sanitize_for_display
@@ -148,7 +149,11 @@ def _find_place_to_pin(root: Path, typed: str, *, shows_hidden: bool = False) ->
         return path
     if why := HiddenFiles(root).why(path):
         hint = "Name its files one by one." if shows_hidden else ""
-        raise BadInput(f"{path} is hidden from models: {why}", hint=hint)
+        raise BadInput(
+            f"{path} is hidden from models: {why}",
+            hint=hint,
+            refusal=Refusal.HIDDEN_FILE,
+        )
     return path
 
 

@@ -47,6 +47,9 @@ class ValueKind(Enum):
     PIN = "pin"
     """A file with `+` or `-` before it, a path, or words."""
     PATH = "path"
+    """A folder."""
+    FILE = "file"
+    """The name of a file, or `-` for standard input. It stays text."""
     NUMBER = "number"
     COUNT = "count"
     """A whole number from 1."""
@@ -280,7 +283,12 @@ YES = switch(
 )
 MODEL_FLAGS = (
     option("--model", "M", "a litellm model string, script:FILE or replay:FILE"),
-    option("--record", "FILE", "record prompts and replies in FILE, for replay:FILE"),
+    option(
+        "--record",
+        "FILE",
+        "record prompts and replies in FILE, for replay:FILE",
+        ValueKind.FILE,
+    ),
     option("--api-base", "URL", "the address of your own model server"),
 )
 MAX_ATTEMPTS = option(

@@ -8,6 +8,8 @@ from cdd_agent.agents.socrates import SocratesAgent
 from cdd_agent.commands.catalogue import in_groups
 from cdd_agent.commands.declaration import Command, Parameter
 from cdd_agent.commands.registry import commands
+from cdd_agent.refusals.kinds import Refusal
+from cdd_agent.refusals.page import explain
 
 _IN_CHAT = """\
 | typed | does |
@@ -46,7 +48,8 @@ def agents_help() -> Mapping[str, str]:
 
 def help_topics() -> tuple[str, ...]:
     """Return all topics that `/help` knows."""
-    return tuple(dict.fromkeys([*agents_help(), _KEYS, *commands()]))
+    refusals = (refusal.id for refusal in Refusal)
+    return tuple(dict.fromkeys([*agents_help(), _KEYS, *commands(), *refusals]))
 
 
 def help_on(topic: str) -> str:
@@ -58,6 +61,9 @@ def help_on(topic: str) -> str:
         parts.append(command_help(commands()[topic]))
     if topic in agents_help():
         parts.append(agents_help()[topic])
+    refusal = Refusal.find(topic)
+    if refusal is not None:
+        parts.append(explain(refusal))
     return "\n\n".join(parts)
 
 
@@ -73,8 +79,8 @@ def command_help(command: Command) -> str:
         lines.append("")
     lines.append(f"Example: `{front.example}`")
     if command.terminal is not None:
-        name = command.name
-        lines += ["", f"In a terminal: `cdd {name}`, see `cdd help {name}`."]
+        text = f"`cdd help {command.name}` in a terminal explains the command there."
+        lines += ["", text]
     return "\n".join(lines)
 
 

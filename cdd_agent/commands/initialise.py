@@ -13,6 +13,7 @@ from cdd_agent.commands.agents_file import FILE, agents_file
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.files.atomic import create_exclusive, ignore_runs
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import PROJECT_FILE, declared_settings
 from cdd_agent.settings.user_folders import home_folder
@@ -76,7 +77,9 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     try:
         names = {path.name.casefold() for path in root.iterdir()}
     except OSError as error:
-        raise BadInput(f"{root} cannot be listed: {error.strerror or error}") from error
+        raise BadInput(
+            f"{root} cannot be listed: {error.strerror or error}", refusal=Refusal.DISK
+        ) from error
     if FILE.casefold() not in names:
         text, unread = agents_file(project)
         made += _created(root / FILE, text)
@@ -140,6 +143,8 @@ def settings_template() -> str:
 
 class NoPlace(BadInput):
     """A folder that cannot be a project: the user's home, or one of the system."""
+
+    refusal = Refusal.DISK
 
     def __init__(self, folder: Path, what: str) -> None:
         super().__init__(

@@ -20,6 +20,7 @@ from cdd_agent.llm.local_servers import USUAL_PORTS
 from cdd_agent.llm.model_search import expect_no_secret
 from cdd_agent.llm.offered_model import list_in_words
 from cdd_agent.llm.providers import endpoint_of
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import stored_config, trust_written
 from cdd_agent.session.session import Session
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, ModelSettings, Role
@@ -84,7 +85,9 @@ async def _choose(
     settings = of_role(chosen, role)
     if settings.model is None:
         raise BadInput(
-            f"{NO_MODEL}, so {role} has none to return to", hint=_ABOUT_MODELS
+            f"{NO_MODEL}, so {role} has none to return to",
+            hint=_ABOUT_MODELS,
+            refusal=Refusal.NO_MODEL,
         )
     return _ChosenModel(settings.model, settings.api_base, chosen)
 
@@ -179,7 +182,9 @@ async def _find_model(
         if not 1 <= int(typed) <= len(offers):
             hint = f"Those found have the numbers 1 to {len(offers)}."
             raise BadInput(
-                f"There is no model {typed}", hint=hint if offers else _NO_SERVERS
+                f"There is no model {typed}",
+                hint=hint if offers else _NO_SERVERS,
+                refusal=Refusal.NO_MODEL,
             )
         offer = offers[int(typed) - 1]
         return offer.model, offer.api_base

@@ -25,6 +25,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import write_atomic
 from cdd_agent.files.paths import confine
 from cdd_agent.llm.model_search import expect_no_secret
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project, trust_written
 from cdd_agent.session.session import Session
 from cdd_agent.settings.config import (
@@ -166,15 +167,22 @@ def find_inherited(session: Session, setting: Setting) -> str:
     """
     match setting.origin:
         case SettingOrigin.BUILT_IN:
-            raise BadInput(f"{setting.description.title} has its built-in value")
+            raise BadInput(
+                f"{setting.description.title} has its built-in value",
+                refusal=Refusal.SETTINGS_INVALID,
+            )
         case SettingOrigin.ENVIRONMENT:
             variable = setting.source.detail
             raise BadInput(
                 f"{variable} is set in the environment",
                 hint="Unset the variable and restart cdd.",
+                refusal=Refusal.SETTINGS_INVALID,
             )
     if not setting.can_be_changed:
-        raise BadInput(f"{setting.name} may hold secrets: edit it in the file")
+        raise BadInput(
+            f"{setting.name} may hold secrets: edit it in the file",
+            refusal=Refusal.SETTINGS_INVALID,
+        )
     sources = SettingSources.read(session_project(session))
     rest = sources.without(setting.origin, setting.name)
     inherited = rest.setting(setting.name, setting.description)
@@ -194,6 +202,7 @@ def _expect_unchanged(session: Session, seen: Setting) -> None:
         raise BadInput(
             f"{seen.name} has changed: it is now {current.shown} ({current.source})",
             hint="Nothing was saved. Open it again to change it.",
+            refusal=Refusal.SETTINGS_INVALID,
         )
 
 
@@ -202,7 +211,10 @@ def _file_of(place: SettingPlace, project: Project) -> Path:
         return project.root / PROJECT_FILE
     path = user_file()
     if path is None:
-        raise BadInput("There is no home folder for your own settings")
+        raise BadInput(
+            "There is no home folder for your own settings",
+            refusal=Refusal.SETTINGS_INVALID,
+        )
     return path
 
 
@@ -216,6 +228,7 @@ def _read_writable(path: Path) -> str:
         raise BadInput(
             f"{path} is read-only, so it was not changed",
             hint="Make it writable, or save the setting in another place.",
+            refusal=Refusal.DISK,
         )
     return text
 
@@ -250,7 +263,9 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or error
-        raise BadInput(f"{folder} could not be created: {reason}") from error
+        raise BadInput(
+            f"{folder} could not be created: {reason}", refusal=Refusal.DISK
+        ) from error
 
 
 def _changed(now: Config, name: str, value: object) -> tuple[Config, dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.writing import with_setting
 from cdd_agent.values.guarded_yaml import read_mapping
@@ -27,7 +28,10 @@ def read_typed(name: str, typed: str) -> object:
     if typed in ("", NULL) and schema.get("nullable"):
         return None
     if not typed and schema.get("type") != "array":
-        raise BadInput(f"`{name}` needs a value: {describe_values(schema)}")
+        raise BadInput(
+            f"`{name}` needs a value: {describe_values(schema)}",
+            refusal=Refusal.SETTINGS_INVALID,
+        )
     if schema.get("type") == "string" or "enum" in schema:
         return typed
     if schema.get("type") == "array" and not typed.startswith("["):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import CONFIG, Git
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import open_project, trust_project
 from cdd_agent.settings.reading import USER_CONFIG, VARIABLES, misspelt_variables
 from cdd_agent.text.secret_names import is_secret_name
@@ -76,6 +77,7 @@ def copy_sample() -> Path:
         raise BadInput(
             f"The sample project could not be copied: {error.strerror or error}",
             hint="Set TMPDIR to a folder that is writable and has space.",
+            refusal=Refusal.DISK,
         ) from error
     asyncio.run(_put_under_git(folder))
     # cdd wrote its settings; without a home, opening it again asks

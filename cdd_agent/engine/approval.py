@@ -29,6 +29,7 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.json_file import JsonFile, set_aside
 from cdd_agent.frontend import Decision, Frontend
+from cdd_agent.refusals.kinds import Refusal
 
 _OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
@@ -145,6 +146,7 @@ class ChangesRefused(ReplyRefused):
         self.reason = answer.reviewed.reason or "; ".join(
             map(str, answer.reviewed.left_out)
         )
+        self.refusal = Refusal.CHANGES_REJECTED
 
 
 class KeptAnswers(Struct, frozen=True):
@@ -222,6 +224,7 @@ class KeptAnswers(Struct, frozen=True):
         content = read_bytes(self.folder / name)
         if content is None:
             raise BadInput(
-                f"{self.folder / name} is gone: what was taken of a file's change"
+                f"{self.folder / name} is gone: what was taken of a file's change",
+                refusal=Refusal.STATE_UNREADABLE,
             )
         return content

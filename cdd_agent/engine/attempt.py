@@ -25,6 +25,7 @@ from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.git.checkpoint import CONTENTS
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.llm.port import Message, PromptShare
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.check_run import CheckRun
@@ -106,6 +107,8 @@ class AttemptOutcome(Struct, frozen=True):
     """The verification, if the attempt failed because the run requires more."""
     evidence: Evidence | None = None
     """None if no check ran."""
+    refusal: Refusal | None = None
+    """The kind of the failure."""
     is_by_person: bool = False
     """True if the user refused the changes with a reason. The model is asked again, and
     the attempt does not count.

@@ -69,9 +69,10 @@ from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.commit import already_committed, settle_commits
-from cdd_agent.git.commit_git import CommitRefused
+from cdd_agent.git.commit_git import CommitFailed, CommitRefused
 from cdd_agent.git.restore import entry_now
 from cdd_agent.llm.port import ModelError, RateLimited
+from cdd_agent.refusals.kinds import Refusal, id_of
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.declared_files import (
     declare_files,
@@ -91,6 +92,7 @@ _PAUSES: dict[type[CddError], NoticeKind] = {
     RateLimited: NoticeKind.COME_BACK_LATER,
     ModelError: NoticeKind.MODEL_FAILED,
     CheckUnusable: NoticeKind.CHECK_UNUSABLE,
+    CommitFailed: NoticeKind.NOT_COMMITTED,
 }
 """Errors of the run that pause a step, and the subjects of their notices. The step
 becomes pending again, or has its earlier failure again, and resumes once the user or
@@ -320,7 +322,7 @@ class Engine(Struct):
     def _wait_for_user(self, why: CddError, kind: NoticeKind) -> None:
         self.stopped_by = why
         self.run.emit(Notice(why.message, Tone.WARNING, kind=kind))
-        self.run.emit(Notice(why.hint))
+        self.run.emit(Notice(why.remedy))
 
     async def run_step(
         self,
@@ -387,6 +389,7 @@ class Engine(Struct):
                     will_retry=will_retry,
                     last_attempt=number + remaining,
                     label=step.label,
+                    refusal=id_of(outcome.refusal),
                 )
             )
             if not will_retry:
@@ -432,8 +435,8 @@ class Engine(Struct):
             self.stopped_by = error
             kind = _find_pause(error) or NoticeKind.MODEL_FAILED
             self.run.emit(Notice(error.message, Tone.ERROR, kind=kind))
-            if error.hint:
-                self.run.emit(Notice(error.hint))
+            if error.remedy:
+                self.run.emit(Notice(error.remedy))
             return False
         return True
 
@@ -552,7 +555,7 @@ class Engine(Struct):
         if refusal is not None:
             self.stopped_by = refusal
             self.run.emit(Notice(refusal.message, Tone.ERROR))
-            self.run.emit(Notice(refusal.hint))
+            self.run.emit(Notice(refusal.remedy))
             await self.report_end()
             return
         if self.run.next_step is None:
@@ -656,10 +659,14 @@ class Engine(Struct):
         elif isinstance(error, NotApproved):
             self.run.interrupt(step.number)
         else:
-            why = self.run.record.redactor.redact(error.message)
-            self.run.save(self.run.state.failed(step.number, self.clock(), why))
+            self._save_failure(step.number, error)
         self._report_step(step)
         self._report_stop(error)
+
+    def _save_failure(self, number: int, error: CddError) -> None:
+        why = self.run.record.redactor.redact(error.message)
+        refusal = id_of(error.refusal)
+        self.run.save(self.run.state.failed(number, self.clock(), why, refusal=refusal))
 
     def fail_side_step(self, number: int, failed: Failed) -> None:
         """Fail a step in a side tree. Its files are not in the user's tree."""
@@ -668,7 +675,13 @@ class Engine(Struct):
         )
         why = self.run.record.redactor.redact(failed.reason)
         self.run.save(
-            self.run.state.failed(number, self.clock(), why, evidence=failed.evidence)
+            self.run.state.failed(
+                number,
+                self.clock(),
+                why,
+                evidence=failed.evidence,
+                refusal=failed.refusal,
+            )
         )
         step = next(step for step in self.run.plan.steps if step.number == number)
         self.run.emit(StepFinished.from_run(step, self.run.plan, self.run.state))
@@ -869,8 +882,7 @@ class Engine(Struct):
             if error is self.run.recorder.refused:
                 raise
             self.run.restore(step.number)
-            why = self.run.record.redactor.redact(error.message)
-            self.run.save(self.run.state.failed(step.number, self.clock(), why))
+            self._save_failure(step.number, error)
             settled, self.stopped_by = True, error
         finally:
             if not settled:
@@ -895,7 +907,13 @@ class Engine(Struct):
         if outcome.verification is None:
             why = redactor.redact(outcome.reason)
             return state.failed(
-                step.number, now, why, files, outcome.insufficient, evidence
+                step.number,
+                now,
+                why,
+                files,
+                outcome.insufficient,
+                evidence,
+                id_of(outcome.refusal),
             )
         return state.completed(
             step.number,
@@ -931,9 +949,13 @@ class Engine(Struct):
             "Its reply is saved. Add tests for the step or set `require: off`,"
             " then run it again: it continues with the saved reply."
         )
-        self.stopped_by = StepFailed(error, hint=hint)
+        self.stopped_by = StepFailed(error, hint=hint, refusal=Refusal.PROOF_REQUIRED)
         return replace(
-            outcome, verification=None, reason=error, insufficient=verification
+            outcome,
+            verification=None,
+            reason=error,
+            insufficient=verification,
+            refusal=Refusal.PROOF_REQUIRED,
         )
 
     async def _commit(
@@ -944,6 +966,8 @@ class Engine(Struct):
         has changed is a reason to refuse.
 
         After a kill between the commit and the saving, the existing commit is found.
+        Raises `CommitFailed` if git or the disk fails: nothing would make the commit of
+        a completed step later.
         """
         if not self.commits or outcome.verification is None:
             return None
@@ -973,6 +997,8 @@ class Engine(Struct):
                 )
             done = await commit_step(root, step, sorted(net.paths), message)
             name = done.name or await already_committed(root, message.trailer)
+        except CommitFailed:
+            raise
         except CommitRefused as refusal:
             self.stopped_by = refusal
             return None
@@ -991,14 +1017,13 @@ class Engine(Struct):
         """
         if error is None:
             return
+        text, kind = error.message, _find_pause(error)
         if isinstance(error, CommitRefused):
-            text = f"It was not committed: {error.message}"
-            self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_COMMITTED))
-        kind = _find_pause(error)
+            text, kind = f"It was not committed: {text}", NoticeKind.NOT_COMMITTED
         if kind is not None:
-            self.run.emit(Notice(error.message, _tone_of(kind), kind=kind))
-        if error.hint:
-            self.run.emit(Notice(error.hint))
+            self.run.emit(Notice(text, _tone_of(kind), kind=kind))
+        if error.remedy:
+            self.run.emit(Notice(error.remedy))
 
 
 def _find_pause(error: CddError) -> NoticeKind | None:

@@ -78,6 +78,7 @@ from cdd_agent.git.restore import (
     restore,
 )
 from cdd_agent.project.tree_needs import linked_folders
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.verification.lost_tests import Versions
 
 STORE = "checkpoints.git"
@@ -110,6 +111,8 @@ def literal_patterns(paths: Iterable[str]) -> set[str]:
 
 class RecordRemoved(BadInput):
     """The record of an attempt was removed while a command or a check ran."""
+
+    refusal = Refusal.STATE_UNREADABLE
 
     def __init__(self, path: Path) -> None:
         super().__init__(

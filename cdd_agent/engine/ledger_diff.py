@@ -18,6 +18,7 @@ from cdd_agent.files.text import decode_versions
 from cdd_agent.git.command import Git
 from cdd_agent.git.diff import TreeEntry
 from cdd_agent.git.restore import Contents
+from cdd_agent.refusals.kinds import Refusal
 
 _LONGEST = 2_000_000
 """Characters of a diff; more is for other tools."""
@@ -77,7 +78,8 @@ async def diff_changes(
             )
     except OSError as error:
         raise BadInput(
-            f"{folder} could not be written: {error.strerror or error}"
+            f"{folder} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
     more = "\n… (more was changed)\n" if result.cut else ""
     text = _ONE_SIDED.sub(r"diff --git \1a/\3\1 \1b/\3\1", result.stdout)

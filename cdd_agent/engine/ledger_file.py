@@ -2,7 +2,7 @@
 
 `.cdd/runs/SLUG/step-02/ledger.jsonl` says what the attempts at a step changed, and what
 caused each change. The first line names the version of the format. Each other line is
-an `LedgerEntry` as JSON. docs/reference/ledger.md describes it.
+an `LedgerEntry` as JSON. docs/reference/records.md describes it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from cdd_agent.files.json_file import Damaged, as_short_json, stamp
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.checkpoint import Checkpoint, name_in_json, path_of_name
 from cdd_agent.git.diff import Change
+from cdd_agent.refusals.kinds import Refusal
 
 VERSION = 1
 _CHUNK = 1 << 16
@@ -117,6 +118,8 @@ class _Header(Struct, frozen=True):
 
 class LedgerTooNew(Damaged):
     """The ledger was written by a later version of this program."""
+
+    refusal = Refusal.WRITTEN_BY_NEWER
 
 
 class LedgerFile(Struct, frozen=True):

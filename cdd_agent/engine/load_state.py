@@ -19,6 +19,7 @@ from cdd_agent.events.step_events import ChangesPutBack
 from cdd_agent.events.stream import Event
 from cdd_agent.files.atomic import digest, sync_folder, write_atomic
 from cdd_agent.files.json_file import choose_aside_name, set_aside
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.served_criteria import edited_criteria
 from cdd_agent.tickets.state import (
@@ -115,6 +116,7 @@ def _open_without_file(
             " project was not changed",
             hint=f"Restore {ticket.state_path.name}, or run again to start with"
             " the first step.",
+            refusal=Refusal.DISK,
         ) from error
     if copy is None:
         return Opened(new_state(ticket.slug, plan), news)
@@ -265,6 +267,7 @@ def _rebuilt(
             " was not changed",
             hint=f"Fix it and move it back to {ticket.state_path.name}, or run again to"
             " start from the first step.",
+            refusal=Refusal.STATE_UNREADABLE,
         ) from error
     aside = choose_aside_name(ticket.state_path)
     # a copy: after a kill there still is something to be rebuilt
@@ -348,7 +351,8 @@ def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> 
                 sync_folder(folder)
         except OSError as error:
             raise BadInput(
-                f"{ticket.state_path} could not be renamed: {error.strerror or error}"
+                f"{ticket.state_path} could not be renamed: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
     where = earlier.relative_to(record.root).as_posix()
     text = (

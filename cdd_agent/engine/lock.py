@@ -24,6 +24,7 @@ from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Emit, ignore_event
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
 from cdd_agent.process.ending import end_noted
+from cdd_agent.refusals.kinds import Refusal
 
 _LOOK = 0.2
 """Seconds to wait for the lock: longer than `is_at_work` holds it."""
@@ -31,6 +32,8 @@ _LOOK = 0.2
 
 class TicketTaken(BadInput):
     """Another process is at work on the ticket."""
+
+    refusal = Refusal.IN_USE
 
     def __init__(self, slug: str, who: str) -> None:
         super().__init__(
@@ -45,6 +48,8 @@ class TicketTaken(BadInput):
 
 class LockGone(BadInput):
     """The folder of the lock was removed while it was held."""
+
+    refusal = Refusal.LOCK_LOST
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
@@ -80,7 +85,9 @@ class TicketLock(Struct, frozen=True):
             raise TicketTaken(slug, _who(holder)) from error
         except (OSError, NotImplementedError) as error:
             why = getattr(error, "strerror", None) or error
-            raise BadInput(f"{folder / 'lock'} could not be locked: {why}") from error
+            raise BadInput(
+                f"{folder / 'lock'} could not be locked: {why}", refusal=Refusal.DISK
+            ) from error
         try:
             who = {"pid": os.getpid(), "host": platform.node(), "since": since}
             write_atomic(holder, json.dumps(who).encode())

@@ -39,6 +39,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, entry_now, held
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tools.acting import ExecuteCommandTool
 
@@ -52,6 +53,8 @@ _CALL = re.compile(r"call-([0-9]+)\.json")
 
 class OldRecordUnreadable(BadInput):
     """A step that version 0.1 began, whose record cannot be taken over."""
+
+    refusal = Refusal.STATE_UNREADABLE
 
     def __init__(self, label: str, why: CddError) -> None:
         super().__init__(

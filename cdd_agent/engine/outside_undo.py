@@ -25,6 +25,7 @@ from cdd_agent.events.question_events import UndoProposed
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.json_file import stamp
 from cdd_agent.git.restore import CheckpointGone
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import to_its_end
 
 _STEPS = (1,)
@@ -213,6 +214,7 @@ def _plan_undo(change: OutsideChange) -> RestorePlan:
             f"`{change.what}` cannot be undone: its saved files are no longer in"
             f" {folder.as_posix()}",
             hint="Delete that folder to undo earlier changes.",
+            refusal=Refusal.CANNOT_UNDO,
         ) from error
 
 

@@ -31,6 +31,7 @@ from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.git.repository import repository_of
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
+from cdd_agent.refusals.kinds import Refusal
 
 _PREFIX = "changes-outside-of-tickets"
 """The beginning of the names of checkpoints. With a name after it, it is no slug."""
@@ -111,6 +112,7 @@ class OutsideWork(Struct):
                 "Nothing was written, because the change could not be undone"
                 f" later: {error.in_a_line}",
                 hint=error.hint,
+                refusal=Refusal.CANNOT_UNDO,
             ) from error
         with ledger.writing(attempt, changes, (), self._next_call(), by=by):
             yield
@@ -228,7 +230,9 @@ class OutsideWork(Struct):
         except Timeout:
             place, name = folder, f"{_PREFIX}/{prefix}"
         except (OSError, NotImplementedError) as error:
-            raise BadInput(f"{above} could not be locked: {error}") from error
+            raise BadInput(
+                f"{above} could not be locked: {error}", refusal=Refusal.DISK
+            ) from error
         try:
             opened = await self.open_checkpoints(root, place, name, leave_out)
             # of a process that was killed

@@ -44,6 +44,7 @@ from cdd_agent.project.tree_needs import (
     load_tree_needs,
     python_bases,
 )
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread, stop_if_left, to_its_end
 
 _FOLDER = ".cdd/runs/.private"
@@ -142,6 +143,7 @@ def _begin(root: Path) -> _Place:
         raise BadInput(
             f"Could not create a separate tree in {parent}: {why}",
             hint="Check that the folder is writable and that the disk has space.",
+            refusal=Refusal.DISK,
         ) from error
     return _Place(folder, lock)
 
@@ -192,6 +194,7 @@ async def _fill(
         raise BadInput(
             error.message,
             hint="It is installed in a way that always takes precedence. Uninstall it.",
+            refusal=Refusal.GIT_UNUSABLE,
         ) from error
     return PrivateTree(
         tree / prefix,
@@ -230,6 +233,7 @@ def _copy(
         raise BadInput(
             f"Could not create a separate tree in {tree}: {error.strerror or error}",
             hint="Check that the folder is writable and that the disk has space.",
+            refusal=Refusal.DISK,
         ) from error
     return copy.unreadable
 

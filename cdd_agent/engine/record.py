@@ -45,7 +45,7 @@
 Other modules keep more there: plans and the Planner's notes (`agents/plan_desk.py`,
 `planning_notes.py`), edited steps (`agents/step_editing.py`), the conversation about
 the spec (`agents/spec_notes.py`), the whereabouts and trees of runs (`whereabouts.py`,
-`travel`), and what comes from a cluster (`cluster`). docs/reference/record.md lists
+`travel`), and what comes from a cluster (`cluster`). docs/reference/records.md lists
 them all.
 
 A step's folder has the step's first number; it stays when steps are renumbered. An
@@ -81,6 +81,7 @@ from cdd_agent.files.hidden_from_models import HiddenFiles
 from cdd_agent.files.json_file import JsonFile, read_text, set_aside, stamp, write_text
 from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.files.user_key import sign
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.baseline import Baseline
@@ -157,6 +158,7 @@ class RunRecord(Struct, frozen=True):
             raise BadInput(
                 f"{self.folder} could not be created: {error.strerror or error}",
                 hint="A run saves its record there. Make the folder writable.",
+                refusal=Refusal.DISK,
             ) from error
         ignore_runs(self.root)
         return new
@@ -261,7 +263,8 @@ class RunRecord(Struct, frozen=True):
                 sync_folder(folder)
         except OSError as error:
             raise BadInput(
-                f"{earlier} could not be written: {error.strerror or error}"
+                f"{earlier} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         return earlier
 

@@ -32,6 +32,7 @@ from cdd_agent.engine.whereabouts import (
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind
 from cdd_agent.files.atomic import read_bytes, remove, sync_folder
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.state import StateUnreadable
@@ -113,6 +114,7 @@ def expect_no_tree_of_former_name(ticket: Ticket) -> None:
                     hint=f"Rename the folder back to {name}, then merge the run"
                     f" with `cdd land {name}`. To start another run instead,"
                     f" delete {shown}.",
+                    refusal=Refusal.RUN_ELSEWHERE,
                 )
 
 
@@ -139,6 +141,7 @@ def _expect_free(new: RunRecord, old: RunRecord) -> None:
             hint=f"Rename the ticket's folder back to {old.slug} or to another"
             f" name. To continue the run of {old.slug} here, move {shown}"
             " away.",
+            refusal=Refusal.RUN_ELSEWHERE,
         )
 
 
@@ -165,5 +168,6 @@ def _rename_record(old: RunRecord, new: RunRecord) -> None:
         except OSError as error:
             raise BadInput(
                 f"{old.folder} could not be renamed to {new.slug}:"
-                f" {error.strerror or error}"
+                f" {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error

@@ -53,6 +53,7 @@ from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.llm.port import Usage
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.threads import waited_for
 from cdd_agent.tickets.outcome_words import steps_in_words
@@ -341,6 +342,7 @@ class Run(Struct):
             f" {WITHOUT_PROOF[self.require]} {are} done. No further step runs",
             hint=f"To redo the work, undo it with `cdd undo {self.ticket.slug}"
             f" --step {first}`. To continue anyway, set `require: off`.",
+            refusal=Refusal.PROOF_REQUIRED,
         )
 
     def ended(self) -> RunFinished:

@@ -58,6 +58,7 @@ from cdd_agent.frontend import OneAtATime
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.process.policy import Permission
 from cdd_agent.process.work_clock import WorkClock
+from cdd_agent.refusals.kinds import id_of
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, StepStatus
 
@@ -73,6 +74,8 @@ class Failed(Struct, frozen=True):
     evidence: Evidence | None
     base: Checkpoint | None = None
     """The checkpoint from which its side tree was made; None without a side tree."""
+    refusal: str = ""
+    """The id of the kind of failure."""
 
 
 class SideBySide(Struct):
@@ -254,11 +257,16 @@ class SideBySide(Struct):
                     will_retry=remaining > 0,
                     last_attempt=number + remaining,
                     label=step.label,
+                    refusal=id_of(outcome.refusal),
                 )
             )
             if remaining <= 0:
                 self._failed[step.number] = Failed(
-                    outcome.reason, outcome.failure, outcome.evidence, base
+                    outcome.reason,
+                    outcome.failure,
+                    outcome.evidence,
+                    base,
+                    id_of(outcome.refusal),
                 )
                 self._stop()
                 break
@@ -413,7 +421,10 @@ class SideBySide(Struct):
         run.emit(Notice(text, kind=NoticeKind.SIDE_BY_SIDE, step=number))
         run.restore(number)
         self._failed[number] = Failed(
-            now.error or "", attempt.failure or AttemptFailure(detail=""), now.evidence
+            now.error or "",
+            attempt.failure or AttemptFailure(detail=""),
+            now.evidence,
+            refusal=now.refusal,
         )
         attempt.forget_failure()
         run.save(run.state.restore(number))

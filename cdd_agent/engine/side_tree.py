@@ -30,6 +30,7 @@ from cdd_agent.project.own_packages import (
     package_names,
 )
 from cdd_agent.project.tree_needs import Equipment
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import to_its_end
 
 _SIDE = "side"
@@ -186,5 +187,6 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(
-            f"{folder} could not be created: {error.strerror or error}"
+            f"{folder} could not be created: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error

@@ -50,6 +50,7 @@ from cdd_agent.llm.port import (
 )
 from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.declared_files import declare_files
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.verification.baseline import (
@@ -76,6 +77,8 @@ for tools and their answers (0 without tools).
 
 class _NoRoomForTools(RequestRejected):
     """The step does not fit into the model's window together with the tools."""
+
+    refusal = Refusal.WINDOW_TOO_SMALL
 
 
 class StepRunner(Struct, frozen=True):
@@ -107,7 +110,9 @@ class StepRunner(Struct, frozen=True):
                 messages.append(f"Step {step.label}: {error.message}")
                 hints.append(error.hint)
         if messages:
-            raise BadInput("\n".join(messages), hint=hints[0])
+            raise BadInput(
+                "\n".join(messages), hint=hints[0], refusal=Refusal.CHECK_UNUSABLE
+            )
 
     def _check_problems(self, step: PlanStep) -> list[BadInput]:
         if step.checks is not None:
@@ -473,10 +478,18 @@ def _refused(transaction: StepTransaction, refusal: ReplyRefused) -> AttemptOutc
     changes, by_user = transaction.changes, transaction.told
     if isinstance(refusal, ChangesRefused):
         why = f"You rejected its changes: {refusal.reason}".removesuffix(": ")
-        return AttemptOutcome(changes, None, why, by_user, is_by_person=True)
+        return AttemptOutcome(
+            changes, None, why, by_user, refusal=refusal.refusal, is_by_person=True
+        )
     detail = "\n".join(part for part in (refusal.message, refusal.hint) if part)
     if by_user:
         detail = f"{detail}\n\n{by_user}"
     return AttemptOutcome(
-        changes, None, refusal.for_user, detail, refusal.unseen, refusal.lines
+        changes,
+        None,
+        refusal.for_user,
+        detail,
+        refusal.unseen,
+        refusal.lines,
+        refusal=refusal.refusal,
     )

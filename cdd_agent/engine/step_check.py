@@ -365,4 +365,5 @@ def _outcome(changes: ChangeSet, verdict: Verdict, hint: str) -> AttemptOutcome:
         "\n\n".join(part for part in parts if part),
         unseen=verdict.to_show,
         evidence=verdict.evidence,
+        refusal=verdict.refusal,
     )

@@ -9,6 +9,7 @@ from cdd_agent.files.paths import without_links
 from cdd_agent.git.commit import CommittedFiles, commit_files, expect_ready
 from cdd_agent.git.commit_message import CommitMessage
 from cdd_agent.git.index import TrackedFiles, read_tracked_files
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.declared_files import (
     DeclaredFile,
     DeclaredFiles,
@@ -66,6 +67,7 @@ def expect_checked_out(root: Path, steps: Sequence[PlanStep]) -> None:
                 raise BadInput(
                     f"Step {step.label} declares {file.path}: {why}.",
                     hint=tracked.describe_checkout(path),
+                    refusal=Refusal.PLAN_INVALID,
                 )
 
 

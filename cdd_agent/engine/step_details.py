@@ -10,6 +10,7 @@ from cdd_agent.engine.saved_run import SavedRun
 from cdd_agent.errors import BadInput
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.files.json_file import read_text
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.state import StepExecution
@@ -74,7 +75,10 @@ def step_details(ticket: Ticket, number: int, redactor: Redactor) -> StepDetails
     run = SavedRun.load(ticket, redactor)
     step = run.plan.step(number)
     if step is None:
-        raise BadInput(f"{ticket.shown(ticket.plan_path)} has no step {number}")
+        raise BadInput(
+            f"{ticket.shown(ticket.plan_path)} has no step {number}",
+            refusal=Refusal.PLAN_INVALID,
+        )
     saved = run.state.step(number)
     attempts = []
     for place in range(1, saved.attempts + 1):

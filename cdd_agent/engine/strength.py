@@ -33,6 +33,7 @@ from cdd_agent.files.atomic import NotWritten
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.text import encode_file
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
@@ -231,6 +232,7 @@ class _Measuring(Struct, frozen=True):
             raise BadInput(
                 f"{fault.path} changed while the measurement started",
                 hint="Run it again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
         result, seconds, timed_out = FaultResult.NOT_NOTICED, 0.0, False
         original = place.read_bytes()

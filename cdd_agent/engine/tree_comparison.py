@@ -17,6 +17,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Emit
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.project.tree_needs import add_files, load_tree_needs
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun, run_check
@@ -28,6 +29,8 @@ JudgeAgain = Callable[[CommandRunner], Check | None]
 
 class LacksFiles(BadInput):
     """Tests need files that the run's own tree does not have."""
+
+    refusal = Refusal.STATE_UNREADABLE
 
     def __init__(self, what: str, missing: Iterable[str], root: Path) -> None:
         self.missing = tuple(missing)

@@ -21,12 +21,15 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.step_events import StepDiff, StepsRedone, StepsUndone, UndoPreview
 from cdd_agent.files.json_file import stamp
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import to_its_end
 from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
 
 class NotCarriedOut(BadInput):
     """The step to undo or show was never carried out."""
+
+    refusal = Refusal.CANNOT_UNDO
 
     def __init__(self, step: int, label: str, hint: str) -> None:
         super().__init__(f"Step {label} has not run", hint=hint)
@@ -35,6 +38,8 @@ class NotCarriedOut(BadInput):
 
 class ChangesUnknown(BadInput):
     """The record of the step to undo is not on this computer. Nothing was undone."""
+
+    refusal = Refusal.CANNOT_UNDO
 
     def __init__(self, step: int, label: str) -> None:
         super().__init__(

@@ -33,6 +33,7 @@ from cdd_agent.events.verify_events import (
 )
 from cdd_agent.process.policy import CommandRefused, CommandRunner
 from cdd_agent.process.run import OutputChunk
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.served_criteria import edited_criteria
@@ -69,6 +70,7 @@ class Subject(Struct, frozen=True):
             raise BadInput(
                 f"{slug} has no completed step",
                 hint=f"Run its plan with `cdd exec {slug}`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         return completed
 

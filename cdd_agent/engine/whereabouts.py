@@ -20,6 +20,7 @@ from msgspec import field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import NotRead, create_exclusive, read_bytes, remove
 from cdd_agent.files.json_file import JsonFile, Moment
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import state_folder
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
@@ -37,6 +38,8 @@ TREE = "tree"
 
 class RunElsewhere(BadInput):
     """The run must not continue in this copy of the project."""
+
+    refusal = Refusal.RUN_ELSEWHERE
 
 
 class Phase(StrEnum):

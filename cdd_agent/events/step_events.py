@@ -139,6 +139,8 @@ class AttemptFailed(NamesStep, frozen=True):
     will_retry: bool
     last_attempt: int = 0
     """The number of the last attempt that the run will make; 0 in older logs."""
+    refusal: str = ""
+    """The id of the kind of failure, as `cdd help` explains it. Empty in older logs."""
 
 
 class StepCommitted(BaseEvent, frozen=True):

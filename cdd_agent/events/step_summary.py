@@ -45,6 +45,10 @@ class StepSummary(Struct, frozen=True):
     depends_on: tuple[int, ...] = ()
     label: str = ""
     """The number as the plan writes it, such as `1b`. Users see and type this."""
+    refusal: str = ""
+    """The id of the kind of failure, as `cdd help` explains it. Empty if there is none
+    or in older logs.
+    """
 
     def __post_init__(self) -> None:
         fill_label(self, self.number)
@@ -85,6 +89,7 @@ class StepSummary(Struct, frozen=True):
             folder=now.folder,
             depends_on=step.dependencies if step else (),
             label=plan.label_of(now.step_number),
+            refusal=now.refusal,
         )
 
 

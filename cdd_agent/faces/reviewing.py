@@ -21,6 +21,7 @@ from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.frontend import Decision
 from cdd_agent.process.editor import copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.wording.question_words import answers, part_in_words, question
 
@@ -448,10 +449,12 @@ async def _edit(files: Mapping[str, bytes]) -> dict[str, bytes]:
             code = await in_thread(lambda: run_in_foreground(command), name="editor")
         except OSError as error:
             raise BadInput(
-                f"{argv[0]} could not be started: {error.strerror or error}"
+                f"{argv[0]} could not be started: {error.strerror or error}",
+                refusal=Refusal.NO_EDITOR,
             ) from error
         if code:
             raise BadInput(
-                f"{argv[0]} ended with exit code {code}, so your edit was not used"
+                f"{argv[0]} ended with exit code {code}, so your edit was not used",
+                refusal=Refusal.NO_EDITOR,
             )
         return read_back(places)

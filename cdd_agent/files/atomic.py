@@ -14,6 +14,7 @@ from typing import BinaryIO
 import psutil
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 _IGNORE = (
     "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
@@ -25,6 +26,8 @@ _being_written = set[Path]()
 
 class DiskRefused(BadInput):
     """The disk refused; the `OSError` is the cause."""
+
+    refusal = Refusal.DISK
 
     done = ""
     advice = ""

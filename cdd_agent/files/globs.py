@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import confine
 from cdd_agent.files.spelling import compose
+from cdd_agent.refusals.kinds import Refusal
 
 _MAX_ALTERNATIVES = 100
 _ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
@@ -42,6 +43,8 @@ _CLASSES = {
 
 class PatternRefused(BadInput):
     """A pattern that matches nothing."""
+
+    refusal = Refusal.BAD_PATTERN
 
 
 def is_glob(path: str) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, sync_folder, write_atomic
+from cdd_agent.refusals.kinds import Refusal
 
 Kind = TypeVar("Kind")
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -17,6 +18,8 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 class Damaged(BadInput):
     """A file of a run has the wrong content."""
+
+    refusal = Refusal.STATE_UNREADABLE
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(
@@ -89,7 +92,9 @@ def set_aside(path: Path) -> Path:
         sync_folder(aside.parent)
     except OSError as error:
         reason = error.strerror or error
-        raise BadInput(f"{path} could not be renamed: {reason}") from error
+        raise BadInput(
+            f"{path} could not be renamed: {reason}", refusal=Refusal.DISK
+        ) from error
     return aside
 
 

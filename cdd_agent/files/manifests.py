@@ -10,12 +10,15 @@ from typing import Any
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 _LARGEST = 1_000_000
 
 
 class ManifestUnreadable(BadInput):
     """A manifest exists and cannot be read."""
+
+    refusal = Refusal.UNREADABLE_FILE
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.spelling import find_names, has_entry
+from cdd_agent.refusals.kinds import Refusal
 
 _ABSOLUTE = re.compile(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
 """The beginning of an absolute path for a shell, for Windows, and as an address."""
@@ -18,6 +19,8 @@ _MARKERS = (".cdd", ".git")
 
 class PathRefused(BadInput):
     """A path text that does not name a file inside the project."""
+
+    refusal = Refusal.OUTSIDE_PROJECT
 
 
 def find_root(start: Path) -> Path:
@@ -31,7 +34,9 @@ def find_root(start: Path) -> Path:
                 return folder
     except OSError as error:
         # a working folder that was removed, or that cannot be entered
-        raise BadInput(f"{start} cannot be read: {error.strerror or error}") from error
+        raise BadInput(
+            f"{start} cannot be read: {error.strerror or error}", refusal=Refusal.DISK
+        ) from error
     return start
 
 

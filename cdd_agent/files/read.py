@@ -30,6 +30,7 @@ from cdd_agent.files.paths import PathRefused, confine
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.text import FileText, decode_file, lines_of
 from cdd_agent.files.walk import TOP, walk
+from cdd_agent.refusals.kinds import Refusal
 
 _LIMIT = 100_000
 """Characters of a file that are shown."""
@@ -58,9 +59,13 @@ _NO_FILE = {
 class SourceUnreadable(CddError):
     """Something in the project that cannot, or must not, be shown."""
 
+    refusal = Refusal.UNREADABLE_FILE
+
 
 class SourceHidden(SourceUnreadable):
     """A file or folder that models must not see."""
+
+    refusal = Refusal.HIDDEN_FILE
 
     def __init__(self, path: PurePosixPath | str, why: str) -> None:
         super().__init__(f"{path} is not shown: {why}")

@@ -10,6 +10,7 @@ from filelock import FileLock, Timeout
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes, write_atomic
+from cdd_agent.refusals.kinds import Refusal
 
 _PATIENCE = 30.0
 """Seconds."""
@@ -27,10 +28,13 @@ def change_json(path: Path) -> Iterator[dict[str, Any]]:
         raise BadInput(
             f"Another process has locked {path} for {_PATIENCE:g} s",
             hint="If you stopped a cdd with Ctrl+Z, resume it with `fg` or end it.",
+            refusal=Refusal.IN_USE,
         ) from error
     except (OSError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise BadInput(f"{lock.lock_file} could not be locked: {reason}") from error
+        raise BadInput(
+            f"{lock.lock_file} could not be locked: {reason}", refusal=Refusal.DISK
+        ) from error
     try:
         value = read_json(path)
         old = json.dumps(value)

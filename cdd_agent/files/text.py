@@ -34,6 +34,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import CddError
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.encoding_guess import CANDIDATES, fitting_encodings
+from cdd_agent.refusals.kinds import Refusal
 
 _MARKS = (
     # UTF-32 first: its mark begins with that of UTF-16
@@ -103,6 +104,8 @@ NormalForm = Literal["NFC", "NFD"]
 
 class TextNotHeld(CddError):
     """A text that cannot be written in the encoding of a file."""
+
+    refusal = Refusal.WRONG_ENCODING
 
 
 class Origin(Enum):

@@ -1,5 +1,5 @@
 """The lines on the standard input of a driven run: answers to its questions, or a
-request to stop. See docs/reference/driving.md.
+request to stop. See docs/reference/events.md.
 """
 
 from __future__ import annotations

@@ -111,20 +111,20 @@ class Row(Struct, frozen=True):
     def label_of(self, number: int) -> str:
         return self.labels.get(number, str(number))
 
-    def seconds(self, now: float) -> float:
+    def seconds(self, unix_time: float) -> float:
         if self.began is None:
             return self.earlier
-        return self.earlier + (self.ended or now) - self.began
+        return self.earlier + (self.ended or unix_time) - self.began
 
     def after_event(self, event: EventFields) -> Row:
-        """The row after an event of the run, as `cdd exec --json` prints it. Raises
+        """Return the row after an event, as `cdd exec --json` prints it. Raises
         `LookupError`, `TypeError` or `ValueError` if the event lacks fields.
         """
         update = _UPDATES.get(event["event"])
         return self if update is None else update(self, event)
 
-    def after_end(self, ending: Ending, now: float) -> Row:
-        """The row when the run has ended, for now."""
+    def after_end(self, ending: Ending, unix_time: float) -> Row:
+        """Return the row of a run that has ended."""
         state = _BY_CODE[ending.exit_code]
         if ending.budget_used_up:
             state = RunState.NO_BUDGET
@@ -133,7 +133,7 @@ class Row(Struct, frozen=True):
         why = "" if state.is_completed else ending.words or self.why
         question = self.question if state is RunState.NEEDS_YOU else ""
         return replace(
-            self, state=state, ended=now, wait="", why=why, question=question
+            self, state=state, ended=unix_time, wait="", why=why, question=question
         )
 
 

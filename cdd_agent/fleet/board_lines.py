@@ -42,8 +42,8 @@ class RunStatusLine(Struct, frozen=True):
     """The steps of the plan by their outcomes."""
 
     @classmethod
-    def from_row(cls, row: Row, now: float) -> "RunStatusLine":
-        return RunStatusLine(**_run_fields(row, now))
+    def from_row(cls, row: Row, unix_time: float) -> "RunStatusLine":
+        return RunStatusLine(**_run_fields(row, unix_time))
 
 
 class BoardLine(Struct, frozen=True, tag_field="event", tag=event_name):
@@ -106,41 +106,41 @@ def line_to_json(line: AnyBoardLine) -> dict[str, Any]:
     return {"v": JSON_VERSION, **to_builtins(line)}
 
 
-def runs_started(board: Board, now: float) -> RunsStarted:
-    return RunsStarted(_runs(board, now))
+def runs_started(board: Board, unix_time: float) -> RunsStarted:
+    return RunsStarted(_runs(board, unix_time))
 
 
-def ticket_changed(row: Row, now: float) -> TicketStarted | TicketFinished:
-    fields = _run_fields(row, now)
+def ticket_changed(row: Row, unix_time: float) -> TicketStarted | TicketFinished:
+    fields = _run_fields(row, unix_time)
     return TicketFinished(**fields) if row.state.is_over else TicketStarted(**fields)
 
 
-def board_shown(board: Board, now: float) -> BoardShown:
+def board_shown(board: Board, unix_time: float) -> BoardShown:
     cost = board.cost
-    return BoardShown(cost.tokens, cost.usd, cost.estimated, _runs(board, now))
+    return BoardShown(cost.tokens, cost.usd, cost.estimated, _runs(board, unix_time))
 
 
-def runs_finished(board: Board, exit_code: int, now: float) -> RunsFinished:
+def runs_finished(board: Board, exit_code: int, unix_time: float) -> RunsFinished:
     cost = board.cost
     return RunsFinished(
-        exit_code, cost.tokens, cost.usd, cost.estimated, _runs(board, now)
+        exit_code, cost.tokens, cost.usd, cost.estimated, _runs(board, unix_time)
     )
 
 
-def compared(board: Board, diffs: Mapping[str, Path], now: float) -> Compared:
+def compared(board: Board, diffs: Mapping[str, Path], unix_time: float) -> Compared:
     """`diffs` has the path of each run's changes, by the run's name."""
     runs = []
     for name, row in board.rows.items():
         diff = str(diffs[name]) if name in diffs else None
-        runs.append(ComparedRun(**_run_fields(row, now), diff=diff))
+        runs.append(ComparedRun(**_run_fields(row, unix_time), diff=diff))
     return Compared(tuple(runs))
 
 
-def _runs(board: Board, now: float) -> tuple[RunStatusLine, ...]:
-    return tuple(RunStatusLine.from_row(row, now) for row in board.rows.values())
+def _runs(board: Board, unix_time: float) -> tuple[RunStatusLine, ...]:
+    return tuple(RunStatusLine.from_row(row, unix_time) for row in board.rows.values())
 
 
-def _run_fields(row: Row, now: float) -> dict[str, Any]:
+def _run_fields(row: Row, unix_time: float) -> dict[str, Any]:
     passed, failed = row.tests or (None, None)
     return {
         "ticket": row.job.slug,
@@ -158,7 +158,7 @@ def _run_fields(row: Row, now: float) -> dict[str, Any]:
         "tokens": row.cost.tokens,
         "usd": row.cost.usd,
         "estimated": row.cost.estimated,
-        "seconds": round(row.seconds(now), 1),
+        "seconds": round(row.seconds(unix_time), 1),
         "why": row.why,
         "question": row.question,
         "tally": row.tally,

@@ -21,7 +21,7 @@ from cdd_agent.events.driven_events import (
 )
 from cdd_agent.fleet.answers import NOBODY, AnswerLine
 from cdd_agent.fleet.job import Ending
-from cdd_agent.fleet.order import Tell
+from cdd_agent.fleet.order import OnRunEvent
 from cdd_agent.llm.budget import Limit
 from cdd_agent.llm.port import Usage
 from cdd_agent.llm.purse import Purse
@@ -35,7 +35,7 @@ class RunConversation(Struct):
     """The budget of all runs."""
     accepted: tuple[str, ...]
     """The digests of the settings that the user has accepted for these runs."""
-    tell: Tell
+    on_event: OnRunEvent
     send: Callable[[AnswerLine], None]
     is_budget_spent: bool = False
     """The last call was refused because of the budget."""
@@ -57,7 +57,7 @@ class RunConversation(Struct):
         except ValidationError as error:
             raise _bad_line(line) from error
         if is_for_the_user:
-            self.tell(event)
+            self.on_event(event)
 
     def _handle(self, event: dict[str, Any]) -> bool:
         """Handle an event that is for this process. False for any other event."""

@@ -15,6 +15,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.job import Ending
 from cdd_agent.fleet.order import Place, RunOrder
+from cdd_agent.refusals.kinds import Refusal
 
 _END_ALL = (RunState.NO_BUDGET, RunState.LATER)
 """After one of these no other run is begun: it would stop for the same reason."""
@@ -22,6 +23,8 @@ _END_ALL = (RunState.NO_BUDGET, RunState.LATER)
 
 class BadEvent(CddError):
     """An event of a run has not the fields of its kind."""
+
+    refusal = Refusal.PROCESS_FAILED
 
 
 class Coordinator(Struct):
@@ -65,7 +68,7 @@ class Coordinator(Struct):
         row = self.board.rows[name]
         self._put(replace(row, state=RunState.RUNNING, began=self.clock(), why=""))
 
-        def tell(event: Mapping[str, Any]) -> None:
+        def on_event(event: Mapping[str, Any]) -> None:
             try:
                 row = self.board.rows[name].after_event(event)
             except (LookupError, TypeError, ValueError) as error:
@@ -75,7 +78,7 @@ class Coordinator(Struct):
 
         ending = Ending(ExitCode.INTERRUPTED)
         try:
-            ending = await self.place.carry_out(self.orders[name], tell)
+            ending = await self.place.carry_out(self.orders[name], on_event)
         except CddError as error:
             ending = Ending(error.exit_code, error.in_a_line)
         finally:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.cost import Cost
@@ -58,12 +59,18 @@ def prepare_folder(folder: Path) -> None:
     RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
 
 
-def record_of(
+class RecordedRun(Struct, frozen=True):
+    """The record of a run, and the ticket as the run has it."""
+
+    record: RunRecord
+    ticket: Ticket
+
+
+def find_run(
     root: Path, prefix: str, job: TicketJob, ticket: Ticket
-) -> tuple[RunRecord, Ticket] | None:
-    """Return a run's record, and the ticket as the run has it: in the run's own tree,
-    or in the user's once it has landed. None if it was not begun. `prefix` is the
-    project's folder in its repository.
+) -> RecordedRun | None:
+    """Return a run in its own tree, or in the user's once it has landed. None if it was
+    not begun. `prefix` is the project's folder in its repository.
     """
     if job.variant:
         record = RunRecord.of(root, job.name, Redactor())
@@ -71,9 +78,11 @@ def record_of(
         record = RunRecord.of_ticket(ticket, Redactor())
     made = load_own_tree(record.folder)
     if made is not None and made.is_made:
-        there = ticket.at(record.folder / "tree" / prefix)
-        return RunRecord.of_ticket(there, Redactor()), there
-    return None if job.variant else (record, ticket)
+        in_tree = ticket.at(record.folder / "tree" / prefix)
+        return RecordedRun(RunRecord.of_ticket(in_tree, Redactor()), in_tree)
+    if job.variant:
+        return None
+    return RecordedRun(record, ticket)
 
 
 def load_row(
@@ -88,11 +97,11 @@ def load_row(
     """
     row = Row(job)
     try:
-        found = record_of(root, prefix, job, ticket)
-        if found is None:
+        run = find_run(root, prefix, job, ticket)
+        if run is None:
             return row
         plan = ticket.read_plan()
-        state = load_state(found[1], plan)
+        state = load_state(run.ticket, plan)
         if state is None:
             return row
         criteria = ticket.read_spec().acceptance_criteria
@@ -130,10 +139,10 @@ def load_spent(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Cost:
     """Return what a run took so far, by its log. Raises `BadInput` if the log cannot be
     read.
     """
-    found = record_of(root, prefix, job, ticket)
-    if found is None or not found[1].state_path.exists():
+    run = find_run(root, prefix, job, ticket)
+    if run is None or not run.ticket.state_path.exists():
         return Cost()
-    return LoggedRun.read(found[0].log).effort.cost
+    return LoggedRun.read(run.record.log).effort.cost
 
 
 def find_planned(
@@ -222,19 +231,19 @@ def _row_here(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Row | 
     """Return the row of a run that is running or has a worktree. Raises
     `CddError`.
     """
-    found = record_of(root, prefix, job, ticket)
-    if found is not None and is_at_work(found[0].folder):
+    run = find_run(root, prefix, job, ticket)
+    if run is not None and is_at_work(run.record.folder):
         row = load_row(root, prefix, job, ticket)
         return replace(row, state=RunState.RUNNING)
     if load_own_tree(folder_of(root, job.name)) is None:
         return None
     row = load_row(root, prefix, job, ticket)
-    if found is None or row.state is not RunState.WAITING:
+    if run is None or row.state is not RunState.WAITING:
         return row
     row = replace(row, state=RunState.STOPPED)
     # of a log that cannot be read
     with suppress(CddError):
-        row = _with_reason(row, found[0])
+        row = _with_reason(row, run.record)
     return row
 
 

@@ -94,7 +94,7 @@ class RunOrder(Struct, frozen=True):
         return [*arguments, "--", self.ticket]
 
 
-Tell = Callable[[Mapping[str, Any]], None]
+OnRunEvent = Callable[[Mapping[str, Any]], None]
 """Receives a run's events as they happen, each as `cdd exec --json` prints it. Returns
 at once.
 """
@@ -103,7 +103,7 @@ at once.
 class Place(Protocol):
     """Carries out runs of tickets, several at once: on this machine, or on others."""
 
-    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+    async def carry_out(self, order: RunOrder, on_event: OnRunEvent) -> Ending:
         """Begin or resume the run, and return how it ended. Its work is then on the
         job's branch in the user's repository, and its record next to it.
 

@@ -37,7 +37,7 @@ Line = tuple[str, Tone]
 
 def table(
     board: Board,
-    now: float,
+    unix_time: float,
     width: int,
     height: int | None = None,
     limit: Limit | None = None,
@@ -45,11 +45,11 @@ def table(
     """Return a line on all runs, then each run. With a `height`, runs that are done or
     have not begun give way to others.
     """
-    lines = _wrapped(summary(board, now, limit), width)
+    lines = _wrapped(summary(board, unix_time, limit), width)
     name_width = _name_width(board, width)
     blocks = dict[str, list[Line]]()
     for name, row in board.rows.items():
-        blocks[name] = _row(row, board, now, width, name_width)
+        blocks[name] = _row(row, board, unix_time, width, name_width)
     chosen = set(blocks)
     if height is not None:
         chosen = _chosen(board, blocks, height - len(lines))
@@ -79,7 +79,7 @@ def in_lines(board: Board) -> str:
     return "\n".join(text for text, _ in table(board, time.time(), width))
 
 
-def summary(board: Board, now: float, limit: Limit | None = None) -> str:
+def summary(board: Board, unix_time: float, limit: Limit | None = None) -> str:
     """Return the number of runs in each state, and what they took together."""
     limit = limit or Limit()
     number = len(board.rows)
@@ -100,7 +100,7 @@ def summary(board: Board, now: float, limit: Limit | None = None) -> str:
     begun = [row for row in board.rows.values() if row.began is not None]
     if begun:
         first = min(row.began or 0.0 for row in begun)
-        last = max(row.ended or now for row in begun)
+        last = max(row.ended or unix_time for row in begun)
         parts.append(duration(last - first))
     return " · ".join(parts)
 
@@ -154,7 +154,9 @@ def _about(cost: Cost) -> str:
     return "~" if cost.estimated else ""
 
 
-def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> list[Line]:
+def _row(
+    row: Row, board: Board, unix_time: float, width: int, name_width: int
+) -> list[Line]:
     sign, tone = _SIGNS[row.state]
     progress = f"{row.tally.over}/{row.tally.total}" if row.tally.total else ""
     columns = [
@@ -167,7 +169,7 @@ def _row(row: Row, board: Board, now: float, width: int, name_width: int) -> lis
     if _has_money(board):
         columns.append(f"{money(row.cost):>8}")
     has_begun = row.began is not None or row.earlier
-    time_taken = duration(row.seconds(now)) if has_begun else ""
+    time_taken = duration(row.seconds(unix_time)) if has_begun else ""
     columns.append(f"{time_taken:>6}")
     text, words = " ".join(columns), doing(row)
     if not words:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from cdd_agent.fleet.answers import AnswerLine
 from cdd_agent.fleet.conversation import RunConversation, reason_of_end
 from cdd_agent.fleet.job import Ending
-from cdd_agent.fleet.order import RunOrder, Tell
+from cdd_agent.fleet.order import OnRunEvent, RunOrder
 from cdd_agent.llm.purse import Purse
 from cdd_agent.process.child import Child
 
@@ -22,11 +22,11 @@ class ThisMachine(Struct, frozen=True):
     accepted: tuple[str, ...] = ()
     """The digests of the settings that the user has accepted for these runs."""
 
-    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+    async def carry_out(self, order: RunOrder, on_event: OnRunEvent) -> Ending:
         def send(answer: AnswerLine) -> None:
             child.send(answer.line)
 
-        conversation = RunConversation(self.purse, self.accepted, tell, send)
+        conversation = RunConversation(self.purse, self.accepted, on_event, send)
         child = Child(conversation.receive)
         try:
             end = await child.run(order.arguments, order.project)

@@ -14,7 +14,7 @@ from cdd_agent.engine.old_records import take_over
 from cdd_agent.errors import CddError
 from cdd_agent.fleet.board import Row, RunState
 from cdd_agent.fleet.job import TicketJob
-from cdd_agent.fleet.local_runs import record_of
+from cdd_agent.fleet.local_runs import find_run
 from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import MissingWork
 from cdd_agent.tickets.store import Ticket
@@ -38,16 +38,18 @@ async def _find_missing_work(
     root: Path, prefix: str, job: TicketJob, ticket: Ticket
 ) -> tuple[MissingWork, ...]:
     """Raises `CddError`."""
-    found = record_of(root, prefix, job, ticket)
-    if found is None:
+    run = find_run(root, prefix, job, ticket)
+    if run is None:
         return ()
-    record, there = found
+    record = run.record
     plan = ticket.read_plan()
-    state = load_state(there, plan)
+    state = load_state(run.ticket, plan)
     if state is None:
         return ()
     record.prepare()
     with locked(record.folder, record.slug):
-        ledger = Ledger(record, no_part(record.root, [there.shown(there.folder)]))
+        ledger = Ledger(
+            record, no_part(record.root, [run.ticket.shown(run.ticket.folder)])
+        )
         await take_over(ledger, state)
         return await find_missing_work(plan, state, record, ledger)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import CddError
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 CONFIG = (
@@ -38,6 +39,8 @@ to that git's repository.
 
 class GitUnusable(CddError):
     """There is no git, no repository, or git failed."""
+
+    refusal = Refusal.GIT_UNUSABLE
 
 
 class NoGit(GitUnusable):

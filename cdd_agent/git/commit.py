@@ -491,7 +491,7 @@ def _parents(path: str) -> Iterator[str]:
 
 def _in_submodule(error: CommitRefused, folder: str) -> CommitRefused:
     text = f"The submodule {sanitize_for_display(folder)}: {error.message}"
-    return CommitRefused(text, hint=error.hint)
+    return type(error)(text, hint=error.hint)
 
 
 def _check_path(text: str) -> str:

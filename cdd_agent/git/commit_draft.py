@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from cdd_agent.files.spelling import has_entry
 from cdd_agent.git.commit_git import (
+    CommitFailed,
     CommitGit,
-    CommitRefused,
     check_result,
     lacks_name,
     quote_error,
@@ -107,7 +107,7 @@ class CommitDraft(Struct, frozen=True):
             return (await self._ask(*words)).strip()
         result = await self.git.run(*words, "-S", index=self._index)
         if result.return_code and not result.timed_out and not lacks_name(result):
-            raise CommitRefused(
+            raise CommitFailed(
                 f"The commit could not be signed: {quote_error(result)}", hint=_SIGNING
             )
         check_result("commit-tree", result)
@@ -142,12 +142,12 @@ class CommitDraft(Struct, frozen=True):
         try:
             await git.write_index(entries)
             await self._move_branch(name, subject)
-        except CommitRefused as error:
-            with contextlib.suppress(CommitRefused):
+        except CommitFailed as error:
+            with contextlib.suppress(CommitFailed):
                 await git.write_index(back)
                 await git.ask("update-ref", "-d", _PENDING)
             if await git.head() != self.base:
-                raise CommitRefused(
+                raise CommitFailed(
                     "The branch moved while the commit was being made; nothing was"
                     " committed.",
                     hint=(

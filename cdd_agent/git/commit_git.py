@@ -16,6 +16,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
 from cdd_agent.git.diff import Change, read_raw
 from cdd_agent.process.run import CommandResult
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 SECONDS = 120.0
@@ -61,6 +62,12 @@ _NO_NAME = re.compile(
 
 class CommitRefused(CddError):
     """No commit was made: branch and files are unchanged."""
+
+    refusal = Refusal.NOT_COMMITTED
+
+
+class CommitFailed(CommitRefused):
+    """Git or the disk failed. A later try may succeed."""
 
 
 class CommitGit(Struct, frozen=True):
@@ -137,7 +144,7 @@ class CommitGit(Struct, frozen=True):
     async def ask(
         self, *words: str, given: Iterable[str] = (), index: Path | None = None
     ) -> str:
-        """Return git's output. Raises `CommitRefused` if git fails."""
+        """Return git's output. Raises `CommitFailed` if git fails."""
         result = await self.run(*words, given=given, index=index)
         check_result(words[0], result)
         return result.stdout
@@ -190,38 +197,38 @@ class CommitGit(Struct, frozen=True):
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a private folder, and remove it at the end. Raises `CommitRefused`."""
+    """Make a private folder, and remove it at the end. Raises `CommitFailed`."""
     try:
         with tempfile.TemporaryDirectory(
             prefix="cdd-commit-", ignore_cleanup_errors=True
         ) as folder:
             yield Path(folder).resolve()
     except OSError as error:
-        raise CommitRefused(
+        raise CommitFailed(
             f"The commit could not be prepared: {error.strerror or error}"
         ) from error
 
 
 def check_result(command: str, result: CommandResult) -> None:
-    """Raise `CommitRefused` if git failed, with what the user can do about it."""
+    """Raise `CommitFailed` if git failed, with what the user can do about it."""
     if result.return_code == 0:
         return
     if result.return_code == 127:
-        raise CommitRefused(
+        raise CommitFailed(
             "git was not found.",
             hint=f"Install git, or add it to the PATH. {OR_OFF}",
         )
     if result.timed_out:
-        raise CommitRefused(f"git {command} took longer than {SECONDS:.0f} s.")
+        raise CommitFailed(f"git {command} took longer than {SECONDS:.0f} s.")
     if locked := _LOCKED.search(result.stderr):
         hint = (
             "Wait for the other git process. If none is running, remove"
             f" {sanitize_for_display(locked[1])}"
         )
-        raise CommitRefused("The repository is locked.", hint=hint)
+        raise CommitFailed("The repository is locked.", hint=hint)
     if lacks_name(result):
-        raise CommitRefused("git does not know who you are.", hint=_NAME_HINT)
-    raise CommitRefused(f"git {command} failed: {quote_error(result)}")
+        raise CommitFailed("git does not know who you are.", hint=_NAME_HINT)
+    raise CommitFailed(f"git {command} failed: {quote_error(result)}")
 
 
 def lacks_name(result: CommandResult) -> bool:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import NotRead, NotWritten, put_file
 from cdd_agent.files.regular_files import open_file
+from cdd_agent.refusals.kinds import Refusal
 
 _CHUNK = 1 << 20
 _LARGEST_IN_MEMORY = 8 << 20
@@ -27,6 +28,8 @@ _ID_LENGTHS = {"sha1": 40, "sha256": 64}
 
 class ContentGone(CddError):
     """A saved content of a file is missing."""
+
+    refusal = Refusal.CANNOT_UNDO
 
     def __init__(self, content_id: str) -> None:
         super().__init__(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import waited_for
 
 LARGEST_MERGED = 8 << 20
@@ -29,9 +30,9 @@ def merge_texts(current: bytes, base: bytes, other: bytes) -> bytes | None:
         with tempfile.TemporaryDirectory(prefix="cdd-merge-") as name:
             return _merge_files(Path(name), versions)
     except OSError as error:
-        raise BadInput(f"Files cannot be merged: {error.strerror or error}") from (
-            error
-        )
+        raise BadInput(
+            f"Files cannot be merged: {error.strerror or error}", refusal=Refusal.DISK
+        ) from (error)
 
 
 def _merge_files(folder: Path, versions: tuple[bytes, bytes, bytes]) -> bytes | None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
+from cdd_agent.refusals.kinds import Refusal
 
 OUT = "refs/travel/out"
 """The reference that is at the last one, in the private repository."""
@@ -88,7 +89,8 @@ async def new_commit(
         return marks.read_text().split()[1]
     except OSError as error:
         raise BadInput(
-            f"{message_file} could not be written: {error.strerror or error}"
+            f"{message_file} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
     finally:
         for path in (message_file, marks):

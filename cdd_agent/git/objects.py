@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import NotWritten
 from cdd_agent.git.command import Git
 
 _ANSWER = re.compile(r"([0-9a-f]{40,64}) (blob|tree|commit|tag) ([0-9]+)")
@@ -33,9 +33,7 @@ async def find_objects(
     try:
         asked.write_text("".join(f"{name}\n" for name in names))
     except OSError as error:
-        raise BadInput(
-            f"{asked} could not be written: {error.strerror or error}"
-        ) from error
+        raise NotWritten(asked, error) from error
     await git("cat-file", "--batch-check", stdin=asked, stdout=answers)
     found = list[GitObject | None]()
     for line in answers.read_text(errors="replace").split("\n")[:-1]:

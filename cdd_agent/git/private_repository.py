@@ -10,6 +10,7 @@ from pathlib import Path
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import Repository
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import to_its_end
 
 _BRANCHES_AND_TAGS = ("refs/heads", "refs/tags")
@@ -59,5 +60,6 @@ def _borrow_objects(place: Path, repository: Repository) -> None:
             (folder / name).write_bytes(content)
     except OSError as error:
         raise BadInput(
-            f"{folder} could not be written: {error.strerror or error}"
+            f"{folder} could not be written: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error

@@ -23,6 +23,7 @@ from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
 from cdd_agent.process.run import CommandResult
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import sanitize_for_display
 
@@ -64,6 +65,8 @@ _SECONDS = 1800.0
 class PushRefused(GitUnusable):
     """The remote refused the push. Nothing was changed there."""
 
+    refusal = Refusal.PUSH_REFUSED
+
 
 class Address(Struct, frozen=True):
     """The address of a remote."""
@@ -93,14 +96,19 @@ async def address_of(repository: Repository | None, name: str) -> Address:
         top, fetch = repository.top, remotes.urls[name]
         push = remotes.push_urls.get(name, fetch)
         if any(not url or url.startswith("-") for url in (fetch, push)):
-            raise BadInput(f"The remote {name!r} has no usable address")
+            raise BadInput(
+                f"The remote {name!r} has no usable address",
+                refusal=Refusal.PUSH_REFUSED,
+            )
     elif _is_address(name):
         fetch = push = name
     else:
         hint = "Add a remote with `git remote add`, or give an address."
         if remotes.urls:
             hint = f"Remotes: {', '.join(remotes.urls)}."
-        raise BadInput(f"Unknown remote {name!r}", hint=hint)
+        raise BadInput(
+            f"Unknown remote {name!r}", hint=hint, refusal=Refusal.PUSH_REFUSED
+        )
 
     def resolve(url: str) -> str:
         before, colon, _ = url.partition(":")
@@ -176,7 +184,8 @@ class Remote(Struct, frozen=True):
                 place.write_bytes(shallow)
         except OSError as error:
             raise BadInput(
-                f"{remote._folder} could not be written: {error.strerror or error}"
+                f"{remote._folder} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         return remote
 
@@ -266,7 +275,8 @@ class Remote(Struct, frozen=True):
                     _move(path, target)
         except OSError as error:
             raise BadInput(
-                f"{store} could not be written: {error.strerror or error}"
+                f"{store} could not be written: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
 
     async def clear(self) -> None:

@@ -29,6 +29,7 @@ from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.spelling import has_entry
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, Change, TreeEntry
 from cdd_agent.git.merge import merge_texts
+from cdd_agent.refusals.kinds import Refusal
 
 FILE_MODES = (PLAIN, EXECUTABLE)
 """Git's modes of regular files."""
@@ -41,6 +42,8 @@ USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
 
 class CheckpointGone(CddError):
     """A content of a checkpoint is no longer in git's store."""
+
+    refusal = Refusal.CANNOT_UNDO
 
     def __init__(self) -> None:
         super().__init__(
@@ -349,7 +352,8 @@ def _restore_permissions(place: Path, before: TreeEntry, after: TreeEntry) -> _F
         place.chmod(_permissions(place, before))
     except OSError as error:
         raise BadInput(
-            f"{place} cannot be changed: {error.strerror or error}"
+            f"{place} cannot be changed: {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
     return _Fate.RESTORED
 
@@ -455,7 +459,9 @@ def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
     except PermissionError:
         return UNKNOWN
     except OSError as error:
-        raise BadInput(f"{place} cannot be read: {error.strerror or error}") from error
+        raise BadInput(
+            f"{place} cannot be read: {error.strerror or error}", refusal=Refusal.DISK
+        ) from error
 
 
 def _describe(place: Path, status: os.stat_result, like: TreeEntry) -> TreeEntry:

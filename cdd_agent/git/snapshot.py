@@ -50,6 +50,7 @@ from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import USUAL_PERMISSIONS
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
 
@@ -492,7 +493,9 @@ class Snapshots(Struct):
             path.write_bytes(os.fsencode("".join(parts)))
         except OSError as error:
             raise BadInput(
-                f"{path} could not be written: {error.strerror or error}", hint=HINT
+                f"{path} could not be written: {error.strerror or error}",
+                hint=HINT,
+                refusal=Refusal.DISK,
             ) from error
         return path
 
@@ -632,6 +635,7 @@ class Snapshots(Struct):
             raise BadInput(
                 f"{self.index} could not be removed: {error.strerror or error}",
                 hint=HINT,
+                refusal=Refusal.DISK,
             ) from error
 
     async def remove_locks(self, prefix: str) -> None:
@@ -694,7 +698,9 @@ def _fresh_index(folder: Path) -> Path:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(
-            f"{fresh} could not be written: {error.strerror or error}", hint=HINT
+            f"{fresh} could not be written: {error.strerror or error}",
+            hint=HINT,
+            refusal=Refusal.DISK,
         ) from error
     return fresh
 
@@ -712,7 +718,9 @@ def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
                 (target / place / ".gitignore").write_bytes(content)
     except OSError as error:
         raise BadInput(
-            f"{target} could not be written: {error.strerror or error}", hint=HINT
+            f"{target} could not be written: {error.strerror or error}",
+            hint=HINT,
+            refusal=Refusal.DISK,
         ) from error
 
 

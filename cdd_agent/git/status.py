@@ -21,6 +21,7 @@ from cdd_agent.files.line_list import LineList
 from cdd_agent.files.read import locate
 from cdd_agent.git.command import CONFIG, GitUnusable, NoRepository, refusal
 from cdd_agent.process.run import CommandResult
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ async def git_diff(
         if commit.isprintable() and not commit.startswith("-"):
             name = await _commit(git, commit)
         if not name:
-            raise BadInput(f"{commit!r} is not a commit of this repository")
+            raise BadInput(
+                f"{commit!r} is not a commit of this repository",
+                refusal=Refusal.GIT_UNUSABLE,
+            )
         run, which = git.show, ["--format=", "--first-parent", "-m", "--no-notes", name]
     specs = ["--", _spec(root, path)]
     names = await run(*which, *_PATCH, "--no-renames", "--name-only", "-z", *specs)

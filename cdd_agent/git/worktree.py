@@ -15,6 +15,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _USERS_VARIABLES = (
@@ -32,6 +33,8 @@ _NAMED = 20
 
 class Conflict(CddError):
     """git cannot merge two branches. Nothing was changed."""
+
+    refusal = Refusal.BRANCH_CONFLICT
 
     def __init__(self, branch: str, files: Sequence[str]) -> None:
         shown = "\n".join(f"  {sanitize_for_display(name)}" for name in files[:_NAMED])

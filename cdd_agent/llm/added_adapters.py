@@ -19,6 +19,7 @@ from cdd_agent.llm.port import (
     Price,
     Request,
 )
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.extensions import Extensions, require_type
 
 _Value = TypeVar("_Value")
@@ -58,6 +59,7 @@ class AddedAdapter:
             raise BadInput(
                 f"The model adapter {self._full_name} failed for {model}: {error}",
                 hint="Update or uninstall its package, or use another model.",
+                refusal=Refusal.EXTENSION_FAILED,
             ) from error
 
 

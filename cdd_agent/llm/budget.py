@@ -29,6 +29,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.token_estimates import estimate_prompt, text_bytes, tokens_of
 from cdd_agent.llm.usage_check import believable_usage, believable_usd
 from cdd_agent.llm.wrapper import ModelWrapper
+from cdd_agent.refusals.kinds import Refusal
 
 CEILING = 8_192
 """Tokens to reserve for a reply. Models can write more (often 64,000), which would stop
@@ -195,6 +196,7 @@ class Budgeted(ModelWrapper):
                 "`budget.usd` cannot be checked, because the price of"
                 f" {model.name} is unknown",
                 hint="Set `budget.tokens` instead.",
+                refusal=Refusal.UNKNOWN_PRICE,
             )
 
     @property

@@ -43,6 +43,7 @@ from cdd_agent.llm.port import (
 from cdd_agent.llm.providers import PROVIDERS, Speaks, endpoint_of
 from cdd_agent.llm.server_keys import key_of_server
 from cdd_agent.llm.timeouts import CONNECT_TIMEOUT, silence_timeout
+from cdd_agent.refusals.kinds import Refusal
 
 _HOSTS_OF_CLAUDE = frozenset(
     {"anthropic", "azure_ai", "bedrock", "openrouter", "vertex_ai"}
@@ -282,6 +283,7 @@ def expect_provider(name: str, api_base: str | None) -> None:
             hint="Remove `model_adapter: litellm` to call OpenAI's models"
             " directly. For another host, use `openai/responses/NAME` with"
             " its `api_base`.",
+            refusal=Refusal.NO_MODEL,
         )
     if has_provider(name):
         return
@@ -290,7 +292,9 @@ def expect_provider(name: str, api_base: str | None) -> None:
         litellm.get_llm_provider(name, api_base=api_base)
     except litellm.exceptions.BadRequestError as error:
         refusal = explain_failure(Failure.from_exception(error), name, api_base)
-        raise BadInput(refusal.message.rstrip("."), hint=refusal.hint) from error
+        raise BadInput(
+            refusal.message.rstrip("."), hint=refusal.hint, refusal=Refusal.NO_MODEL
+        ) from error
 
 
 def _takes_cache_marks(name: str) -> bool:

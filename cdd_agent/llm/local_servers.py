@@ -23,6 +23,7 @@ from cdd_agent.llm.fetched_json import json_headers
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.quoting import quoted
 from cdd_agent.llm.web_page import is_web_page
+from cdd_agent.refusals.kinds import Refusal
 
 USUAL_PORTS: Mapping[str, int] = {
     "Ollama": 11434,
@@ -41,6 +42,8 @@ _WRONG_KEY = re.compile(
 
 class NoModelList(ModelError):
     """A server answers anything but the list of its models."""
+
+    refusal = Refusal.MODEL_UNREACHABLE
 
     def __init__(
         self, message: str, *, is_refusal: bool = False, refuses_key: bool = False

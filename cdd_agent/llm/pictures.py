@@ -18,6 +18,7 @@ from cdd_agent.errors import BadInput, CddError
 from cdd_agent.files.read import read_bytes
 from cdd_agent.llm.picture_size import read_size
 from cdd_agent.llm.port import Message, Model, Picture, Request
+from cdd_agent.refusals.kinds import Refusal
 
 LARGEST = 5 * 2**20 * 3 // 4
 """Bytes of a file. Base64 needs a third more."""
@@ -34,6 +35,8 @@ _HEAD = 16
 
 class PictureUnusable(BadInput):
     """A picture, or a file named like one, that no model takes."""
+
+    refusal = Refusal.PICTURE_UNUSABLE
 
 
 def media_type(data: bytes) -> str | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cdd_agent.cost import Cost
 from cdd_agent.errors import CddError, ExitCode
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.partly_shown import PartlyShown
 
 
@@ -289,12 +290,16 @@ class Model(Protocol):
 class ModelError(CddError):
     """The model gave no usable answer."""
 
+    refusal = Refusal.MODEL_FAILED
+
     is_transient: ClassVar[bool] = False
     """True if the same call may succeed a little later."""
 
 
 class AuthenticationFailed(ModelError):
     """The key is missing, wrong, or not allowed to use this model (401, 403)."""
+
+    refusal = Refusal.MODEL_KEY
 
     exit_code: ClassVar[ExitCode] = ExitCode.BAD_INPUT
 
@@ -304,23 +309,33 @@ class ModelNotFound(ModelError):
     address is not a URL.
     """
 
+    refusal = Refusal.MODEL_NOT_FOUND
+
     exit_code: ClassVar[ExitCode] = ExitCode.BAD_INPUT
 
 
 class RequestRejected(ModelError):
     """The provider refused the content of the request (other 4xx)."""
 
+    refusal = Refusal.MODEL_REQUEST
+
 
 class ContextTooLong(RequestRejected):
     """The request does not fit into the model's window."""
+
+    refusal = Refusal.WINDOW_TOO_SMALL
 
 
 class PicturesRefused(RequestRejected):
     """The model takes no pictures."""
 
+    refusal = Refusal.PICTURES_REFUSED
+
 
 class RateLimited(ModelError):
     """The provider asks to come back later (429, 503, 529)."""
+
+    refusal = Refusal.RATE_LIMITED
 
     exit_code: ClassVar[ExitCode] = ExitCode.COME_BACK_LATER
     is_transient: ClassVar[bool] = True
@@ -338,11 +353,15 @@ class QuotaUsedUp(RateLimited):
     of no use.
     """
 
+    refusal = Refusal.RATE_LIMITED
+
     is_transient: ClassVar[bool] = False
 
 
 class ConnectionFailed(ModelError):
     """The endpoint could not be reached, or the connection broke or timed out."""
+
+    refusal = Refusal.MODEL_UNREACHABLE
 
     is_transient: ClassVar[bool] = True
 
@@ -357,6 +376,8 @@ class NotReachable(ConnectionFailed):
 
 class BadAnswer(ModelError):
     """The endpoint sent an error (500), or something that is not a reply."""
+
+    refusal = Refusal.MODEL_FAILED
 
     is_transient: ClassVar[bool] = True
 

@@ -17,6 +17,7 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.server_keys import key_of_server
 from cdd_agent.network.keys import Key, clean_key, is_sendable, key_header
 from cdd_agent.network.web_address import web_address
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.model_names import provider_of
 from cdd_agent.values.partly_shown import PartlyShown
 
@@ -271,7 +272,8 @@ def _chosen_address(provider: Provider, variables: Mapping[str, str]) -> str | N
                 return web_address(value)
             except ValueError as error:
                 raise BadInput(
-                    f"The environment variable {variable} is not an address: {error}"
+                    f"The environment variable {variable} is not an address: {error}",
+                    refusal=Refusal.ENVIRONMENT_UNUSABLE,
                 ) from error
     return None
 

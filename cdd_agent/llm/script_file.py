@@ -35,6 +35,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.guarded_yaml import decode, read_mapping
 from cdd_agent.values.typed_values import RuleBroken, WrongValue, read
 
@@ -63,9 +64,7 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
 _IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
-_HINT = (
-    "All keys are in docs/reference/scripted-model.md. To record again, add --record."
-)
+_HINT = "All keys are in docs/reference/models.md. To record again, add --record."
 
 
 class Script(Struct, frozen=True):
@@ -85,7 +84,9 @@ def read_script(path: Path) -> Script:
         reason = f"cannot be read: {error.strerror or error}"
         if isinstance(error, FileNotFoundError):
             reason = "does not exist"
-        raise BadInput(f"{path} {reason}.", hint=hint) from error
+        raise BadInput(
+            f"{path} {reason}.", hint=hint, refusal=Refusal.NOT_YAML
+        ) from error
     faults: list[str] = []
     if _IS_LINES.match(data):
         pace, entries = 0.0, _read_lines(data)
@@ -101,7 +102,7 @@ def read_script(path: Path) -> Script:
         shown = faults[:_MAX_FAULTS]
         if len(faults) > _MAX_FAULTS:
             shown.append(f"… and {len(faults) - _MAX_FAULTS} more.")
-        raise BadInput("\n".join(shown), hint=_HINT)
+        raise BadInput("\n".join(shown), hint=_HINT, refusal=Refusal.NOT_YAML)
     return Script(tuple(replies), pace)
 
 

@@ -24,11 +24,14 @@ from cdd_agent.llm.request_comparison import (
 )
 from cdd_agent.llm.script_file import read_script
 from cdd_agent.llm.scripted_reply import ScriptedReply
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 
 
 class NoReplyLeft(BadAnswer):
     """A script has no reply for a request. Asking again would not change that."""
+
+    refusal = Refusal.SCRIPT_ENDED
 
     is_transient = False
 

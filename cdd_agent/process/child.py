@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.refusals.kinds import Refusal
 
 LONGEST_LINE = 32 * 1024 * 1024
 """Bytes."""
@@ -34,6 +35,8 @@ _KEPT = 4_000
 
 class BadChild(CddError):
     """A child broke the protocol of lines, and was stopped."""
+
+    refusal = Refusal.PROCESS_FAILED
 
 
 class ChildEnd(Struct, frozen=True):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 _USUAL = ("notepad",) if os.name == "nt" else ("sensible-editor", "nano", "vi")
 _PLUS_LINE = (
@@ -49,17 +50,20 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
                 )
             except ValueError as error:
                 raise BadInput(
-                    f"${name} cannot be read: {error}", hint=NAME_ONE
+                    f"${name} cannot be read: {error}",
+                    hint=NAME_ONE,
+                    refusal=Refusal.DISK,
                 ) from error
             if shutil.which(argv[0]) is None:
                 raise BadInput(
                     f"${name} names {argv[0]!r}, which is not installed",
                     hint=NAME_ONE,
+                    refusal=Refusal.NO_EDITOR,
                 )
             return argv
     program = next((name for name in _USUAL if shutil.which(name)), None)
     if program is None:
-        raise BadInput("No editor found", hint=NAME_ONE)
+        raise BadInput("No editor program", hint=NAME_ONE, refusal=Refusal.NO_EDITOR)
     return [program]
 
 
@@ -103,4 +107,6 @@ def read_back(places: Mapping[str, Path]) -> dict[str, bytes]:
     try:
         return {name: place.read_bytes() for name, place in places.items()}
     except OSError as error:
-        raise BadInput(f"The edited text cannot be read: {error}") from error
+        raise BadInput(
+            f"The edited text cannot be read: {error}", refusal=Refusal.DISK
+        ) from error

@@ -17,6 +17,7 @@ import psutil
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove
+from cdd_agent.refusals.kinds import Refusal
 
 GRACE = 2.0
 """Seconds between asking a process to end and ending it."""
@@ -77,6 +78,7 @@ def end_noted(folder: Path) -> int:
                 "A command of the killed run is still running and cannot be ended:"
                 f" process {numbers}",
                 hint="End that process, then try again.",
+                refusal=Refusal.IN_USE,
             )
         remove(note)
     return ended

@@ -36,6 +36,7 @@ from cdd_agent.process.run import (
     shell_argv,
 )
 from cdd_agent.process.work_clock import WorkClock
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Commands
 from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
@@ -72,6 +73,8 @@ class CommandRefused(BadInput):
     """A command that does not run. `program` is the one that is not allowed, if that is
     the reason. `allowed` are the programs that may run, if the text is the reason.
     """
+
+    refusal = Refusal.COMMAND_REFUSED
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.project_files import ProjectFiles
+from cdd_agent.refusals.kinds import Refusal
 
 ENVIRONMENTS = (".venv", "venv")
 """Names of Python environments."""
@@ -81,7 +82,8 @@ def link_installed(top: Path, tree: Path, listed: ProjectFiles) -> list[str]:
             _Installed(top, tree).link(top / path, link)
         except OSError as error:
             raise BadInput(
-                f"{link} cannot be created: {error.strerror or error}"
+                f"{link} cannot be created: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         linked.append(path)
     return linked

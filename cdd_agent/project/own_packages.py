@@ -16,6 +16,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.process.environments import own_python
 from cdd_agent.process.programs import find_program
 from cdd_agent.process.run import run_command
+from cdd_agent.refusals.kinds import Refusal
 
 _WHERE_FROM = """\
 import importlib.util, os, sys
@@ -92,6 +93,7 @@ async def own_packages(
                 " your own tree (`--jobs 1`, without `--worktree`), or uninstall the"
                 " package."
             ),
+            refusal=Refusal.CHECK_UNUSABLE,
         )
     return own
 

@@ -30,6 +30,7 @@ from cdd_agent.files.regular_files import open_file
 from cdd_agent.files.text import HEAD, Origin, decode_file, lines_of
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.process.run import WHOLE, CommandResult, run_command
+from cdd_agent.refusals.kinds import Refusal
 
 _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
@@ -49,6 +50,8 @@ _LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
 
 class SearchFailed(CddError):
     """A search that failed without an answer."""
+
+    refusal = Refusal.BAD_PATTERN
 
 
 def list_files(root: Path, under: str = ".", limit: int = _FILES) -> LineList:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput, NotApproved
 from cdd_agent.files.paths import PathRefused, confine, expect_no_link_out, find_root
 from cdd_agent.process.policy import TrustedChecks
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import PROJECT_FILE, Config
 from cdd_agent.settings.reading import TRUST, SettingsFile, SettingsLayers
 from cdd_agent.settings.writing import with_setting
@@ -103,6 +104,8 @@ Decide = Callable[[TrustQuestion], TrustAnswer | AcceptThese]
 class NotTrusted(NotApproved):
     """Settings of the project need the user's trust, and there is no user to ask."""
 
+    refusal = Refusal.NOT_TRUSTED
+
 
 def leave_out(question: TrustQuestion) -> TrustAnswer:
     """Decide for a read-only command: it does without the settings."""
@@ -130,9 +133,11 @@ def open_project(
     """
     try:
         if not folder.is_dir():
-            raise BadInput(f"{folder} is not a folder")
+            raise BadInput(f"{folder} is not a folder", refusal=Refusal.OUTSIDE_PROJECT)
     except OSError as error:  # a name that is too long, a folder that is closed
-        raise BadInput(f"{folder} cannot be used: {error.strerror or error}") from error
+        raise BadInput(
+            f"{folder} cannot be used: {error.strerror or error}", refusal=Refusal.DISK
+        ) from error
     root = folder.resolve() if exactly else find_root(folder)
     settings_folder = root / ".cdd"
     expect_no_link_out(
@@ -229,6 +234,7 @@ def _read_settings(root: Path) -> SettingsFile:
         raise BadInput(
             f"{root / PROJECT_FILE} is a link that leads outside the project",
             hint="Replace the link by the file itself.",
+            refusal=Refusal.OUTSIDE_PROJECT,
         ) from refusal
     return SettingsFile.read(root / PROJECT_FILE)
 
@@ -246,7 +252,9 @@ def _open_tickets(root: Path, config: Config) -> TicketStore:
         confine(root, config.tickets_dir)
     except PathRefused as refusal:
         raise BadInput(
-            f"tickets_dir: {refusal.message}", hint="Name a folder inside the project."
+            f"tickets_dir: {refusal.message}",
+            hint="Name a folder inside the project.",
+            refusal=Refusal.SETTINGS_INVALID,
         ) from refusal
     return TicketStore(root, config.tickets_dir)
 

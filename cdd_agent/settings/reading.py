@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import (
     Commands,
     Config,
@@ -33,7 +34,7 @@ USER_CONFIG = "CDD_USER_CONFIG"
 TRUST = "CDD_TRUST"
 """The variable by which a script accepts all settings of a project."""
 _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
-_FROM_ENVIRONMENT = (
+FROM_ENVIRONMENT = (
     "model",
     "api_base",
     "model_adapter",
@@ -55,7 +56,7 @@ VARIABLES = (
     USER_CONFIG,
     TRUST,
     *_UNSAFE_SWITCHES,
-    *(f"CDD_{name.upper()}" for name in _FROM_ENVIRONMENT),
+    *(f"CDD_{name.upper()}" for name in FROM_ENVIRONMENT),
 )
 _OTHER_VARIABLES = (
     "CDD_COMMAND",
@@ -142,7 +143,7 @@ class SettingsLayers(PartlyShown, frozen=True):
         environment = os.environ if environment is None else environment
         user_settings = existing_user_file()
         variables = {}
-        for name in _FROM_ENVIRONMENT:
+        for name in FROM_ENVIRONMENT:
             value = environment.get(f"CDD_{name.upper()}")
             if value:
                 variables[name] = value.strip()
@@ -266,7 +267,7 @@ def find_variable(name: str, environment: Mapping[str, str] = os.environ) -> str
     variables: Sequence[str] = ()
     if name == "commands.mode":
         variables = _UNSAFE_SWITCHES
-    elif name in _FROM_ENVIRONMENT:
+    elif name in FROM_ENVIRONMENT:
         variables = [f"CDD_{name.upper()}"]
     return next((one for one in variables if environment.get(one)), None)
 
@@ -332,7 +333,11 @@ def check_settings(
         else:
             valid[key] = setting
     if faults:
-        raise BadInput("\n".join(dict.fromkeys(faults)), hint=hint)
+        raise BadInput(
+            "\n".join(dict.fromkeys(faults)),
+            hint=hint,
+            refusal=Refusal.SETTINGS_INVALID,
+        )
     return valid
 
 

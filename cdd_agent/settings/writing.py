@@ -9,6 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config, Models, ModelSettings, Role, with_values
 from cdd_agent.settings.models import with_settings
 from cdd_agent.settings.reading import check_settings
@@ -91,6 +92,7 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
             f"{source} is not in block style (`key: value` lines), so it was not"
             " changed",
             hint=f"Add these lines yourself:\n{lines}",
+            refusal=Refusal.SETTINGS_INVALID,
         )
     return changed
 
@@ -127,6 +129,7 @@ def without_setting(text: str, source: str, name: str) -> str:
             f"{source} is not in block style (`key: value` lines), so it was not"
             " changed",
             hint=f"Remove `{name}` from line {span.start + 1} yourself.",
+            refusal=Refusal.SETTINGS_INVALID,
         )
     return changed
 

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.writable_text import UNWRITABLE
 
 _MAX_NESTING = 100
@@ -106,7 +107,8 @@ def parse_markdown(text: str) -> Document:
     for index, token in enumerate(tokens):
         if token.level >= _MAX_NESTING - 2:
             raise BadInput(
-                "The Markdown has lists or quotes nested too deeply to be read."
+                "The Markdown has lists or quotes nested too deeply to be read.",
+                refusal=Refusal.PLAN_INVALID,
             )
         if token.map is None:
             continue

@@ -14,6 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import astuple, force_setattr, replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.criteria import CriterionRef, normal_refs
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
@@ -324,6 +325,8 @@ class PlanInvalid(BadInput):
     """A plan that cannot run. The message has a line `plan.md:LINE: reason` for each
     problem.
     """
+
+    refusal = Refusal.PLAN_INVALID
 
 
 class NoSuchStep(BadInput):

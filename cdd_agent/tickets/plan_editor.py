@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.line_edits import LineEdit, apply_edits
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_labels import Field
@@ -22,6 +23,8 @@ from cdd_agent.tickets.plan_writer import (
 
 class PlanTextLost(BadInput):
     """A change of a plan that would lose text of the user."""
+
+    refusal = Refusal.PLAN_NOT_EDITABLE
 
     def __init__(self) -> None:
         super().__init__(
@@ -99,6 +102,7 @@ def replace_step_section(text: str, number: int, section: str) -> str:
                 f"It begins with the heading `### Step {label}: …`, and no other"
                 " heading in it begins with `Step`."
             ),
+            refusal=Refusal.PLAN_NOT_EDITABLE,
         )
     if _without_step(before, number) != _without_step(after, number):
         raise BadInput(
@@ -107,6 +111,7 @@ def replace_step_section(text: str, number: int, section: str) -> str:
                 "Look for a code block that is not closed, and for a heading of another"
                 " section."
             ),
+            refusal=Refusal.PLAN_NOT_EDITABLE,
         )
     return result
 
@@ -123,6 +128,7 @@ def _check_order(current: ImplementationPlan, wanted: ImplementationPlan) -> Non
             raise BadInput(
                 f"Step {label} appears twice in the plan",
                 hint="Change plan.md by hand, or `regenerate` it.",
+                refusal=Refusal.PLAN_NOT_EDITABLE,
             )
     staying = [step.label for step in wanted.steps if step.label in labels]
     if staying != [label for label in labels if label in staying]:
@@ -132,6 +138,7 @@ def _check_order(current: ImplementationPlan, wanted: ImplementationPlan) -> Non
                 "Their order comes from `**Dependencies:**`. Move sections of plan.md"
                 " by hand."
             ),
+            refusal=Refusal.PLAN_NOT_EDITABLE,
         )
 
 
@@ -232,7 +239,11 @@ def _only_step(parsed: ParsedPlan, number: int) -> ParsedStep:
     ]
     if len(steps) != 1:
         reason = f"appears {len(steps)} times" if steps else "is no longer"
-        raise BadInput(f"Step {number} {reason} in the plan", hint="Check plan.md.")
+        raise BadInput(
+            f"Step {number} {reason} in the plan",
+            hint="Check plan.md.",
+            refusal=Refusal.PLAN_NOT_EDITABLE,
+        )
     return steps[0]
 
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 
 _MAX_LENGTH = 100
 _MAX_BYTES = 180
@@ -46,11 +47,13 @@ def to_kebab(name: str) -> str:
         raise BadInput(
             f"{shorten(name)} has no letters or digits.",
             hint="Use letters or digits, such as user-auth.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     if len(words) > _MAX_LENGTH or len(words.encode()) > _MAX_BYTES:
         raise BadInput(
             f"{shorten(name)} is too long for a name; {_MAX_LENGTH} letters are the"
-            f" limit, and {_MAX_BYTES} bytes."
+            f" limit, and {_MAX_BYTES} bytes.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     return words
 
@@ -81,6 +84,7 @@ def to_file_stem(name: str) -> str:
         raise BadInput(
             f"{shorten(name)} is a reserved name on Windows.",
             hint="Add a word, such as con-guide.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     return words
 
@@ -102,6 +106,8 @@ def is_change_name(typed: str) -> bool:
 
 class SeveralTickets(BadInput):
     """Several tickets match what was typed."""
+
+    refusal = Refusal.TICKET_UNUSABLE
 
     def __init__(self, reference: str, slugs: Sequence[str]) -> None:
         super().__init__(

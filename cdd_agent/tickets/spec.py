@@ -11,6 +11,7 @@ import yaml
 from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.plan import normalise
 from cdd_agent.tickets.writable_text import one_line, plain_text
@@ -39,6 +40,8 @@ DEFAULT_PRIORITY = "medium"
 
 class SpecEmpty(BadInput):
     """A file that is empty or has only comments."""
+
+    refusal = Refusal.SPEC_UNUSABLE
 
 
 class TicketType(StrEnum):
@@ -195,7 +198,10 @@ def _read_unknown_keys(
     for key, entry in entries.items():
         name = str(entry.key.value) if entry.key else str(key)
         if name in unknown:
-            raise BadInput(f"{entry.at(source)}: the key {name} appears twice.")
+            raise BadInput(
+                f"{entry.at(source)}: the key {name} appears twice.",
+                refusal=Refusal.SPEC_UNUSABLE,
+            )
         unknown[name] = entry.tree
     return unknown
 
@@ -217,6 +223,7 @@ def _pop_line(
             f"{entry.at(source)}: {name} must be text, not"
             f" {describe_kind(entry.node)}.",
             hint=advice[0].upper() + advice[1:],
+            refusal=Refusal.SPEC_UNUSABLE,
         )
     return _pop_text(entries, name)
 
@@ -228,7 +235,11 @@ def _pop_type(entries: dict[object, YamlEntry], source: str, slug: str) -> Ticke
         return TicketType.from_slug(slug)
     if entry and word not in set(TicketType):
         allowed = f"Allowed: {', '.join(TicketType)}."
-        raise BadInput(f"{entry.at(source)}: unknown type {word[:40]!r}.", hint=allowed)
+        raise BadInput(
+            f"{entry.at(source)}: unknown type {word[:40]!r}.",
+            hint=allowed,
+            refusal=Refusal.SPEC_UNUSABLE,
+        )
     return TicketType(word)
 
 

@@ -15,6 +15,7 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.line_edits import LineEdit, apply_edits
 from cdd_agent.tickets.spec import FIELDS, TicketSpec, criterion_text, dump_yaml
 from cdd_agent.values.guarded_yaml import YamlEntry, compose_exactly, read_mapping
@@ -26,6 +27,8 @@ class SpecNotWritable(BadInput):
     """A spec.yaml that cannot be changed without damage to the rest of it. The file is
     unchanged.
     """
+
+    refusal = Refusal.SPEC_UNUSABLE
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes, write_atomic
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.spec import SpecEmpty, TicketSpec, TicketType
 from cdd_agent.tickets.spec_editor import edit_spec
 from cdd_agent.tickets.store import Ticket
@@ -16,6 +17,8 @@ MAX_BYTES = 200_000
 
 class SpecTooLarge(BadInput):
     """A spec that is too long to be sent to a model in every turn."""
+
+    refusal = Refusal.SPEC_UNUSABLE
 
     def __init__(self, shown: str, size: int) -> None:
         super().__init__(
@@ -31,6 +34,8 @@ class SpecTooLarge(BadInput):
 
 class SpecChanged(BadInput):
     """The file has changed since it was read. Nothing was written."""
+
+    refusal = Refusal.SPEC_CHANGED
 
 
 class SpecOnDisk(Struct, frozen=True):
@@ -109,4 +114,5 @@ class SpecFile(Struct, frozen=True):
             raise BadInput(
                 f"{self.shown} is not UTF-8 text (byte {error.start}).",
                 hint="Save it as UTF-8.",
+                refusal=Refusal.WRONG_ENCODING,
             ) from error

@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr, replace
 from cdd_agent.cost import NO_COST, Cost
 from cdd_agent.errors import BadInput
 from cdd_agent.files.json_file import from_json
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 from cdd_agent.tickets.status import (
     Evidence,
@@ -56,9 +57,13 @@ _OPTIONAL_KEYS = (
 class StateUnreadable(BadInput):
     """The file is torn, not a state, or the state of another ticket."""
 
+    refusal = Refusal.STATE_UNREADABLE
+
 
 class StateIsNewer(BadInput):
     """The file is of a newer version of the program. It is never renamed."""
+
+    refusal = Refusal.WRITTEN_BY_NEWER
 
 
 class Files(Struct, frozen=True):
@@ -132,6 +137,10 @@ class StepExecution(Struct, frozen=True):
     record_number: int = field(default=0, name="recorded_as")
     """Number of the step in the run's record if it differs. It stays when steps are
     renumbered.
+    """
+    refusal: str = ""
+    """The id of the kind of failure, as `cdd help` explains it. The file has the key
+    only if there is one.
     """
 
     def __post_init__(self) -> None:
@@ -394,6 +403,7 @@ class ExecutionState(Struct, frozen=True):
             self.step(number),
             status=StepStatus.COMPLETED,
             error=None,
+            refusal="",
             verification=verification,
             commit=commit,
             evidence=evidence,
@@ -409,12 +419,14 @@ class ExecutionState(Struct, frozen=True):
         files: Files = NO_FILES,
         insufficient: Verification | None = None,
         evidence: Evidence | None = None,
+        refusal: str = "",
     ) -> Self:
         """`files` are those that the failed attempt left for the user to inspect."""
         step = replace(
             self.step(number),
             status=StepStatus.FAILED,
             error=error,
+            refusal=refusal,
             insufficient=insufficient,
             evidence=evidence,
         )
@@ -555,7 +567,7 @@ class ExecutionState(Struct, frozen=True):
             for key in ("id", "serves", "spec_version", "submodule_commits"):
                 if step[key] is None:
                     del step[key]
-            for key in ("is_for_all", "open_attempt"):
+            for key in ("is_for_all", "open_attempt", "refusal"):
                 if not step[key]:
                     del step[key]
         values["status"] = self.status.value

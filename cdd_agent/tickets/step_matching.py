@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import digest
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import ImplementationPlan, PlanStep
 
 _START_OVER = (
@@ -137,7 +138,11 @@ def _find_edited(
             if step.number == number and is_free:
                 edited[number] = step
     if ambiguous:
-        raise BadInput("\n".join([f"{_RENUMBERED}:", *ambiguous]), hint=_RESTORE)
+        raise BadInput(
+            "\n".join([f"{_RENUMBERED}:", *ambiguous]),
+            hint=_RESTORE,
+            refusal=Refusal.PLAN_CHANGED,
+        )
     return edited
 
 
@@ -157,6 +162,7 @@ def _check_replaced(
         raise BadInput(
             f"The saved state belongs to another plan: {'; '.join(replaced)}",
             hint=_START_OVER,
+            refusal=Refusal.PLAN_CHANGED,
         )
 
 
@@ -170,7 +176,11 @@ def _check_renumbered(
         if begun[number].title is None:
             changes.append(f"step {number} has no known title")
     if changes:
-        raise BadInput(f"{_RENUMBERED}: {'; '.join(changes)}", hint=_RESTORE)
+        raise BadInput(
+            f"{_RENUMBERED}: {'; '.join(changes)}",
+            hint=_RESTORE,
+            refusal=Refusal.PLAN_CHANGED,
+        )
 
 
 def _check_edited(
@@ -186,11 +196,13 @@ def _check_edited(
     is_same = any(begun[number].is_same(step) for number, step in edited.items())
     if edited and not has_matches and not is_same:
         raise BadInput(
-            f"The saved state belongs to another plan: {changes}", hint=_START_OVER
+            f"The saved state belongs to another plan: {changes}",
+            hint=_START_OVER,
+            refusal=Refusal.PLAN_CHANGED,
         )
     if len({begun[number].title is None for number in edited}) == 2:
         why = "Titles in plan.md have changed, and the state lacks some former titles"
-        raise BadInput(f"{why}: {changes}", hint=_RESTORE)
+        raise BadInput(f"{why}: {changes}", hint=_RESTORE, refusal=Refusal.PLAN_CHANGED)
 
 
 def _describe_edits(

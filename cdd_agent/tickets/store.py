@@ -17,6 +17,7 @@ from cdd_agent.files.atomic import create_exclusive, digest
 from cdd_agent.files.json_file import from_json
 from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.files.regular_files import read_beginning, read_small
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.completion import find_matches
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -178,6 +179,7 @@ class Ticket(Struct, frozen=True):
                 f"{self.slug} is the name of {len(places)} tickets:"
                 f" {', '.join(places)}.",
                 hint="Rename all but one: a run is known by the name of its ticket.",
+                refusal=Refusal.TICKET_UNUSABLE,
             )
 
     def find_spec(self) -> Path:
@@ -189,6 +191,7 @@ class Ticket(Struct, frozen=True):
             raise BadInput(
                 f"{self.shown(self.folder)} has both {' and '.join(exact)}.",
                 hint="Keep one of them.",
+                refusal=Refusal.TICKET_UNUSABLE,
             )
         if exact:
             return self.folder / exact[0]
@@ -198,6 +201,7 @@ class Ticket(Struct, frozen=True):
                     f"{self.shown(self.folder)} has no {_SPECS[0]}. Did you mean"
                     f" {name}?",
                     hint=f"Rename it to {name.casefold()}.",
+                    refusal=Refusal.TICKET_UNUSABLE,
                 )
         return self.folder / _SPECS[0]
 
@@ -211,12 +215,14 @@ class Ticket(Struct, frozen=True):
         """
         if not path.resolve().is_relative_to(self.root.resolve()):
             raise BadInput(
-                f"{self.shown(path)} leads outside the project, so it is not written"
+                f"{self.shown(path)} leads outside the project, so it is not written",
+                refusal=Refusal.OUTSIDE_PROJECT,
             )
         if path.is_file() and not path.stat().st_mode & 0o222:
             raise BadInput(
                 f"{self.shown(path)} is read-only, so it is not written",
                 hint="Make it writable first.",
+                refusal=Refusal.DISK,
             )
 
     def read_spec(self) -> TicketSpec:
@@ -298,26 +304,38 @@ class Ticket(Struct, frozen=True):
         hint = f"Make a plan: `/plan {self.slug}`."
         text = self._read(self.plan_path, hint=hint)
         if not text.strip():
-            raise BadInput(f"{self.shown(self.plan_path)} is empty.", hint=hint)
+            raise BadInput(
+                f"{self.shown(self.plan_path)} is empty.",
+                hint=hint,
+                refusal=Refusal.UNREADABLE_FILE,
+            )
         return text
 
     def _read(self, path: Path, *, hint: str) -> str:
         shown = self.shown(path)
         try:
             if path.stat().st_size > _MAX_BYTES:
-                raise BadInput(f"{shown} is larger than {_MAX_BYTES} bytes.")
+                raise BadInput(
+                    f"{shown} is larger than {_MAX_BYTES} bytes.",
+                    refusal=Refusal.UNREADABLE_FILE,
+                )
             return path.read_bytes().decode("utf-8-sig")
         except FileNotFoundError as error:
             raise BadInput(
-                f"The ticket {self.slug} has no {path.name}.", hint=hint
+                f"The ticket {self.slug} has no {path.name}.",
+                hint=hint,
+                refusal=Refusal.UNREADABLE_FILE,
             ) from error
         except UnicodeDecodeError as error:
             raise BadInput(
                 f"{shown} is not UTF-8 text (byte {error.start}).",
                 hint="Save it as UTF-8.",
+                refusal=Refusal.WRONG_ENCODING,
             ) from error
         except OSError as error:
-            raise BadInput(f"{shown} cannot be read: {error.strerror}.") from error
+            raise BadInput(
+                f"{shown} cannot be read: {error.strerror}.", refusal=Refusal.DISK
+            ) from error
 
 
 class TicketStore:
@@ -433,7 +451,11 @@ class TicketStore:
         for ticket in tickets:
             if comparable(ticket.former_slug) == comparable(reference):
                 hint = f"It was renamed to {ticket.slug}."
-        return BadInput(f"There is no ticket {shorten(reference)}.", hint=hint)
+        return BadInput(
+            f"There is no ticket {shorten(reference)}.",
+            hint=hint,
+            refusal=Refusal.TICKET_UNUSABLE,
+        )
 
     def new_ticket(self, slug: str) -> Ticket:
         """Return the ticket of a slug whose folder does not exist yet."""
@@ -456,7 +478,9 @@ class TicketStore:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise BadInput(f"{top} cannot be listed: {error.strerror}.") from error
+            raise BadInput(
+                f"{top} cannot be listed: {error.strerror}.", refusal=Refusal.DISK
+            ) from error
         groups = [(top, names, 1)]
         looked_into = 0
         while groups:
@@ -489,12 +513,14 @@ class TicketStore:
                     f"Allowed: {', '.join(TicketType)}, and `documentation guide NAME`"
                     " for a page."
                 ),
+                refusal=Refusal.TICKET_UNUSABLE,
             )
         words = to_kebab(slug or name).removeprefix(f"{kind}-")
         if words == kind:
             raise BadInput(
                 f"{shorten(slug or name)} is only a type.",
                 hint=f"Add what it is about, such as {kind}-user-auth.",
+                refusal=Refusal.TICKET_UNUSABLE,
             )
         ticket = self.new_ticket(f"{kind}-{words}")
         for existing in self.list():
@@ -532,6 +558,7 @@ class TicketStore:
             raise BadInput(
                 f"{shorten(reference)} is outside the project.",
                 hint="Name the ticket's slug, or its folder here.",
+                refusal=Refusal.OUTSIDE_PROJECT,
             )
         is_file = path.name.casefold() in {*_NAMES, _STATE}
         folder = path.parent if is_file else path
@@ -551,6 +578,7 @@ class TicketStore:
                 raise BadInput(
                     f"{shorten(reference)} has the same slug as {shown}.",
                     hint="Rename one.",
+                    refusal=Refusal.TICKET_UNUSABLE,
                 )
         return self._ticket(folder)
 
@@ -562,10 +590,15 @@ def _has_words(words: str, slug: str) -> bool:
 def _check_reference(reference: str) -> str:
     if not reference:
         raise BadInput(
-            "Which ticket?", hint="Type its slug, a part of the slug, or its folder."
+            "Which ticket?",
+            hint="Type its slug, a part of the slug, or its folder.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     if len(reference) > _MAX_REFERENCE or re.search("[\0\ud800-\udfff]", reference):
-        raise BadInput(f"{shorten(reference)} cannot be the name of a ticket.")
+        raise BadInput(
+            f"{shorten(reference)} cannot be the name of a ticket.",
+            refusal=Refusal.TICKET_UNUSABLE,
+        )
     return reference
 
 
@@ -647,4 +680,5 @@ def _already_exists(ticket: Ticket) -> BadInput:
     return BadInput(
         f"The ticket {ticket.slug} already exists.",
         hint=f"It is in {ticket.shown(ticket.folder)}.",
+        refusal=Refusal.TICKET_UNUSABLE,
     )

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import create_exclusive, read_bytes
 from cdd_agent.files.paths import confine
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.slugs import shorten, to_file_stem
 from cdd_agent.tickets.spec import TicketSpec, TicketType
@@ -48,6 +49,7 @@ def spec_template(root: Path, kind: TicketType, title: str = "") -> str:
         raise BadInput(
             f"{entry.at(source)}: the template of a {kind} has the type {spec.type}.",
             hint=f"Write `type: {kind}`.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     if not title:
         return text
@@ -66,6 +68,7 @@ def create_page(root: Path, kind: str, name: str) -> Path:
         raise BadInput(
             f"Unknown kind of documentation: {shorten(kind)}.",
             hint=f"Allowed: {', '.join(PageKind)}.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     page = PageKind(kind.lower())
     name = name.strip()
@@ -83,6 +86,7 @@ def create_page(root: Path, kind: str, name: str) -> Path:
         raise BadInput(
             f"{path} already exists.",
             hint="Choose another name, or change that page.",
+            refusal=Refusal.TICKET_UNUSABLE,
         ) from error
     return root / path
 
@@ -112,5 +116,6 @@ def _read_template(root: Path, name: str) -> str:
         raise BadInput(
             f"{source} is a broken link.",
             hint="Fix it, or remove it to use the bundled one.",
+            refusal=Refusal.TICKET_UNUSABLE,
         )
     return decode(data, source)

@@ -1,5 +1,5 @@
 """Tools: functions that a model can call, described by the types of their arguments.
-See docs/tool_interface_design.md.
+See docs/reference/replies.md.
 
 The read-only tools are in `read_only.py`, those that change something or ask the user
 in `acting.py`.

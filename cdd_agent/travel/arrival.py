@@ -11,8 +11,7 @@ from typing import Self
 from msgspec import Struct
 
 from cdd_agent.engine.record import RunRecord
-from cdd_agent.errors import BadInput
-from cdd_agent.files.atomic import remove, write_atomic
+from cdd_agent.files.atomic import NotWritten, remove, write_atomic
 from cdd_agent.files.json_file import set_aside
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.manifest import (
@@ -76,9 +75,7 @@ class Arrival(Struct, frozen=True):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 (source / name).replace(place)
         except OSError as error:
-            raise BadInput(
-                f"{record.folder} could not be written: {error.strerror or error}"
-            ) from error
+            raise NotWritten(record.folder, error) from error
 
     def install_ticket(self, ticket: Ticket) -> None:
         """Write the ticket's files, the state last. Raises `BadInput`."""

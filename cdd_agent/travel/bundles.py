@@ -18,6 +18,7 @@ from cdd_agent.git.checkpoint import Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.command import Git
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import OUT
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.manifest import PROJECT, Manifest
@@ -106,6 +107,7 @@ class RunHere(Struct, frozen=True):
                 "These files changed at the same time and were not touched:"
                 f" {named(restored.kept)}",
                 hint="Run the same command again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
         manifest = arrival.manifest
         await self.keep_objects({**manifest.references, **(references or {})})

@@ -22,6 +22,7 @@ from cdd_agent.files.json_file import JsonFile, stamp
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.repository import repository_of
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import FOUND, RunHere
@@ -34,13 +35,13 @@ class CameBack(JsonFile, frozen=True):
     """The result of a run that its worktree does not have yet."""
 
     attempt: int = 0
-    """The number of the last machine that took the run."""
+    """The number of the last worker that began."""
     tip: str | None = None
-    """The commit with the run; None: its own tree has the latest."""
+    """The commit with the run; None if its tree has the latest version."""
     project: str | None = None
-    """The tree of the files that its own tree had when it was sent."""
+    """The tree object of the files at the time when the run was sent."""
     arriving: bool = False
-    """It is being put into the tree."""
+    """True while the result is being installed."""
 
     @classmethod
     def of(cls, record: Path) -> CameBack:
@@ -54,7 +55,7 @@ class CameBack(JsonFile, frozen=True):
 
 
 def reference_of(own: OwnTree) -> str:
-    """Keeps what came back."""
+    """Return the name of git's reference to the result."""
     return f"refs/cdd/cluster/{own.record.slug}"
 
 
@@ -66,7 +67,7 @@ async def opened(own: OwnTree, bundle: Path) -> RunReference:
 
 
 async def in_its_own_tree(own: OwnTree, leave_out: Sequence[str]) -> RunHere:
-    """The run as its own tree has it. Raises `CddError`."""
+    """Open the run in its own tree. Raises `CddError`."""
     record = RunRecord.of(own.root, own.ticket.slug, own.record.redactor)
     record.prepare()
     checkpoints = await Checkpoints.open(
@@ -91,41 +92,57 @@ async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
 
 
 async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> None:
-    """The same, by who has the run's locks. To do it again is harmless: what it finds
-    then is kept at `refs/cdd/…/travel/found-TIME`.
+    """Install the result; the caller has the run's locks. A repetition is harmless: the
+    files that it finds are kept at `refs/cdd/…/travel/found-TIME`.
     """
     folder = own.record.folder
-    known = CameBack.of(folder)
-    if known.tip is None:
+    result = CameBack.of(folder)
+    if result.tip is None:
         return
-    arrival = await Arrival.read(reference, known.tip, here.record.folder / "arriving")
+    arrival = await Arrival.read(reference, result.tip, here.record.folder / "arriving")
     try:
-        head, git = arrival.manifest.head or "", Git(own.place, noted_in=folder)
-        if known.arriving:  # by a git that has been ended since, or whose power was cut
-            lock = await git("rev-parse", "--git-path", "index.lock")
-            remove(own.place / lock.stdout.rstrip("\n"))
-        base = str(await own.trees.commit_of(f"refs/heads/{own.branch}"))
-        is_ahead = (
-            await git("merge-base", "--is-ancestor", base, head, codes=(0, 1, 128))
-        ).return_code == 0
-        # If an earlier attempt was killed, files are mixed and may be edited: what is
-        # there stays in a checkpoint.
-        found = await here.checkpoints.take(
-            f"{FOUND}-{stamp()}" if known.arriving else FOUND
-        )
-        if not known.arriving and (not is_ahead or found.id != known.project):
-            raise BadInput(
-                f"{own.place} was changed while a worker carried out the run",
-                hint=(
-                    f"The worker's result is kept at {reference_of(own)}. Move your"
-                    " changes to another folder, then try again."
-                ),
-            )
-        replace(known, arriving=True).keep(folder)
-        await git("reset", "--quiet", "--hard", head)
+        if result.arriving:
+            await _prepare_to_repeat(own, here)
+        else:
+            await _expect_unchanged(own, here, arrival.manifest.head or "", result)
+        replace(result, arriving=True).keep(folder)
+        git = Git(own.place, noted_in=folder)
+        await git("reset", "--quiet", "--hard", arrival.manifest.head or "")
         await here.put_in_place(arrival)
         await in_thread(sync_all, name="sync")
     finally:
         arrival.discard()
-    CameBack(attempt=known.attempt).keep(folder)
+    CameBack(attempt=result.attempt).keep(folder)
     await own.trees.git("update-ref", "-d", reference_of(own))
+
+
+async def _prepare_to_repeat(own: OwnTree, here: RunHere) -> None:
+    """Keep the files that a killed attempt left, which the user may have edited, in a
+    checkpoint. Delete the lock of its git.
+    """
+    git = Git(own.place, noted_in=own.record.folder)
+    lock = await git("rev-parse", "--git-path", "index.lock")
+    remove(own.place / lock.stdout.rstrip("\n"))
+    await here.checkpoints.take(f"{FOUND}-{stamp()}")
+
+
+async def _expect_unchanged(
+    own: OwnTree, here: RunHere, head: str, result: CameBack
+) -> None:
+    """Raise `BadInput` if the tree was changed since it was sent. `head` is the commit
+    of the result.
+    """
+    git = Git(own.place, noted_in=own.record.folder)
+    base = str(await own.trees.commit_of(f"refs/heads/{own.branch}"))
+    words = ("merge-base", "--is-ancestor", base, head)
+    is_ahead = (await git(*words, codes=(0, 1, 128))).return_code == 0
+    current = await here.checkpoints.take(FOUND)
+    if not is_ahead or current.id != result.project:
+        raise BadInput(
+            f"{own.place} was changed while a worker carried out the run",
+            hint=(
+                f"The worker's result is kept at {reference_of(own)}. Move your"
+                " changes to another folder, then try again."
+            ),
+            refusal=Refusal.TREE_DIFFERS,
+        )

@@ -1,15 +1,15 @@
-"""Bringing a run's work over from its own tree: merged, checked, and only then counted
-as landed.
+"""Landing a run's work from its own tree: merged, checked, and only then in the user's
+branch.
 
-All of it is tried in a third tree first. The person's branch and files move last, in
-one step of git's own, to a commit whose checks have passed; so a conflict or a failed
-check changes nothing. Killed later, it is finished by the next one.
+A third tree tries all of it first. The user's branch and files move last, in one step
+of git, to a commit whose checks have passed. So a conflict or a failed check changes
+nothing. A killed landing is finished by the next one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.question_events import CommandProposed
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import (
+    NotWritten,
     read_bytes,
     remove_leftovers,
     sync_folder,
@@ -36,6 +37,7 @@ from cdd_agent.files.json_file import set_aside
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.index import quote_path
 from cdd_agent.process.policy import CommandRefused, CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.outcome_words import tally_in_words
 from cdd_agent.tickets.plan import ImplementationPlan
@@ -56,7 +58,7 @@ _STAYS = ("lock", "holder.json", STORE)
 
 
 class Landing(Struct, frozen=True):
-    """Prepare the landing of a run whose steps are done."""
+    """The landing of one run."""
 
     own: OwnTree
     record: RunRecord
@@ -67,7 +69,7 @@ class Landing(Struct, frozen=True):
     limit: float
     """Seconds for a check."""
     leave_out: tuple[str, ...]
-    """Of checkpoints."""
+    """Files that are in no checkpoint."""
     emit: Emit
 
     async def land(self, *, rebase: bool) -> None:
@@ -75,38 +77,40 @@ class Landing(Struct, frozen=True):
         leaves the branch unchanged if that fails.
         """
         own = self.own
-        if load_own_tree(own.record.folder) is None:
-            if own.ticket.state_path.exists():
-                hint = f"See it with `cdd status {own.ticket.slug}`."
-                raise BadInput(
-                    f"{own.ticket.slug} has nothing to land: it ran in your working"
-                    " tree",
-                    hint=hint,
-                )
-            hint = f"Run it in one with `cdd exec {own.ticket.slug} --worktree`."
-            raise BadInput(f"{own.ticket.slug} has no worktree", hint=hint)
-        with (
-            locked(own.record.folder, own.ticket.slug, self.emit),
-            (
-                locked(self.record.folder, own.ticket.slug, self.emit)
-                if own.place.exists()
-                else nullcontext()
-            ),
-        ):
+        self._expect_tree()
+        with ExitStack() as locks:
+            locks.enter_context(locked(own.record.folder, own.ticket.slug, self.emit))
+            if own.place.exists():
+                inner = locked(self.record.folder, own.ticket.slug, self.emit)
+                locks.enter_context(inner)
             remove_leftovers(own.ticket.folder)
             await self._land(rebase=rebase)
+
+    def _expect_tree(self) -> None:
+        own = self.own
+        if load_own_tree(own.record.folder) is not None:
+            return
+        slug = own.ticket.slug
+        if own.ticket.state_path.exists():
+            raise BadInput(
+                f"{slug} has nothing to land: it ran in your working tree",
+                hint=f"See it with `cdd status {slug}`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
+            )
+        raise BadInput(
+            f"{slug} has no worktree",
+            hint=f"Run it in one with `cdd exec {slug} --worktree`.",
+            refusal=Refusal.NOTHING_TO_MOVE,
+        )
 
     async def _land(self, *, rebase: bool) -> None:
         own, trees = self.own, self.own.trees
         made = load_own_tree(own.record.folder)
+        assert made is not None, "`land` has seen it"
         tip = await trees.commit_of(f"refs/heads/{own.branch}")
-        landing = (
-            made.landing
-            if made is not None and tip in (None, made.landing_of)
-            else None
-        )
-        if landing is not None and await trees.has_landed(landing):
-            await self._finish(landing)
+        result = made.landing if tip in (None, made.landing_of) else None
+        if result is not None and await trees.has_landed(result):
+            await self._finish(result)
             return
         plan = own.ticket.read_plan()
         state = load_state(own.ticket_in_it, plan)
@@ -114,27 +118,11 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 f"{own.ticket.slug} has unfinished steps",
                 hint=f"Resume it with `cdd exec {own.ticket.slug} --worktree`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
-        if left := [
-            path
-            for path in await trees.changed(own.place, untracked=False)
-            if self._is_work(path)
-        ]:
-            hint = f"Commit it in {own.place}, then try again."
-            message = f"Not committed in the run's worktree: {named(left)}"
-            raise BadInput(message, hint=hint)
-        if inner := await trees.unpublished_submodules(own.place, own.branch):
-            folder = quote_path(inner[0])
-            source = quote_path(str(own.place / inner[0]))
-            command = f"git -C {folder} fetch {source} HEAD"
-            hint = f"Fetch them with `{command}`, then try again."
-            raise BadInput(
-                f"Commits of submodules exist only in the run's worktree:"
-                f" {named(inner)}",
-                hint=hint,
-            )
+        await self._expect_all_committed(state)
         base = await trees.commit_of("HEAD")
-        assert base is not None, "seen in `OwnTree.of`"
+        assert base is not None, "`OwnTree.open` has seen it"
         place = own.record.folder / "landing"
         try:
             await trees.add(place, base)
@@ -149,11 +137,33 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 "Your branch moved during the landing",
                 hint="Nothing was changed. Try again.",
+                refusal=Refusal.TREE_DIFFERS,
             )
-        assert made is not None, "seen by whoever asks for it"
         replace(made, landing=result, landing_of=tip).keep(own.record.folder)
         await trees.forward(result)
         await self._finish(result)
+
+    async def _expect_all_committed(self, state: ExecutionState) -> None:
+        """Raise `BadInput` for work that is not in commits of the user's repository."""
+        own, trees = self.own, self.own.trees
+        uncommitted = await self._uncommitted_work(state)
+        if uncommitted:
+            raise BadInput(
+                f"Not committed in the run's worktree: {named(uncommitted)}",
+                hint=f"Commit it in {own.place}, then try again.",
+                refusal=Refusal.BRANCH_CONFLICT,
+            )
+        submodules = await trees.unpublished_submodules(own.place, own.branch)
+        if submodules:
+            folder = quote_path(submodules[0])
+            source = quote_path(str(own.place / submodules[0]))
+            command = f"git -C {folder} fetch {source} HEAD"
+            raise BadInput(
+                "Commits of submodules exist only in the run's worktree:"
+                f" {named(submodules)}",
+                hint=f"Fetch them with `{command}`, then try again.",
+                refusal=Refusal.NOTHING_TO_MOVE,
+            )
 
     async def _finish(self, result: str) -> None:
         """Finish after the user's branch has moved."""
@@ -168,19 +178,30 @@ class Landing(Struct, frozen=True):
         tone = Tone.GOOD if tally.is_done else Tone.WARNING
         self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
 
+    async def _uncommitted_work(self, state: ExecutionState) -> list[str]:
+        """Return the files of the tree that landing would lose: changed ones, and new
+        ones of the steps. Other new files may be what checks left.
+        """
+        own = self.own
+        changed = await own.trees.changed(own.place, untracked=False)
+        files = [path for path in changed if self._is_work(path)]
+        of_steps = set()
+        for step in state.step_executions.values():
+            for path in (*step.files.created, *step.files.modified):
+                of_steps.add(own.place / own.prefix / path)
+        for path in await own.trees.changed(own.place, untracked=True):
+            if own.place / path in of_steps:
+                files.append(path)
+        return files
+
     def _is_work(self, path: str) -> bool:
         """True if a file in the run's tree belongs to the user and not to cdd."""
         own = self.own
         place, source = own.place / path, own.trees.top / path
         if place.is_symlink() and place.readlink() == source:
             return False
-        ours = [
-            folder.relative_to(own.place).as_posix()
-            for folder in (own.ticket_in_it.folder, own.root / ".cdd")
-        ]
-        return not any(
-            path == folder or path.startswith(f"{folder}/") for folder in ours
-        )
+        folders = (own.ticket_in_it.folder, own.root / ".cdd")
+        return not any(place.is_relative_to(folder) for folder in folders)
 
     async def _check(
         self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState
@@ -188,34 +209,15 @@ class Landing(Struct, frozen=True):
         """Run the project's check and those of the steps on the result. Raises
         `StepFailed`.
         """
-        before = KnownTests(self.record).so_far(state)
-        checks = dict[str, Check]()
-        for check in project_checks(self.test_command, commands):
-            checks[check.shown] = check
-        for step in plan.steps:
-            known = state.step(step.number)
-            was_checked = accepts("checked", known.outcome)
-            if was_checked and step.checks is not None:
-                for check in checks_for(step, self.test_command, commands):
-                    checks.setdefault(check.shown, check)
+        known_tests = KnownTests(self.record).so_far(state)
+        checks = self._list_checks(commands, plan, state)
         if not checks:
-            self.emit(
-                Notice(
-                    "No check ran on the result: the project has none.",
-                    Tone.WARNING,
-                )
-            )
-        for shown, check in checks.items():
-            if commands.must_ask(check.command):
-                self.emit(CommandProposed(shown, check.command.objection))
-                try:
-                    await commands.ask(check.command)
-                except CommandRefused as refusal:
-                    raise NotApproved(
-                        f"`{shown}` was not approved. Nothing was changed"
-                    ) from refusal
+            text = "No check ran on the result: the project has none."
+            self.emit(Notice(text, Tone.WARNING))
+        for check in checks:
+            await self._approve(check, commands)
             run = await run_check(check, commands, self.limit, self.record.folder)
-            result = judge_check(check, run, before, Work())
+            result = judge_check(check, run, known_tests, Work())
             if result.has_failed:
                 output = self.record.redactor.redact(run.output)
                 self.emit(Notice(useful_end(output)))
@@ -225,11 +227,38 @@ class Landing(Struct, frozen=True):
                         "Nothing was changed. Your branch may have moved on since the"
                         " run began."
                     ),
+                    refusal=Refusal.TESTS_FAILED,
                 )
             tone = Tone.WARNING
             if result.verification is Verification.PASSED:
                 tone = Tone.GOOD
             self.emit(Notice(f"On the result: {result.reason}.", tone))
+
+    def _list_checks(
+        self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState
+    ) -> list[Check]:
+        """Return the checks of the project and of the checked steps, each once."""
+        checks = dict[str, Check]()
+        for check in project_checks(self.test_command, commands):
+            checks[check.shown] = check
+        for step in plan.steps:
+            outcome = state.step(step.number).outcome
+            if step.checks is None or not accepts("checked", outcome):
+                continue
+            for check in checks_for(step, self.test_command, commands):
+                checks.setdefault(check.shown, check)
+        return list(checks.values())
+
+    async def _approve(self, check: Check, commands: CommandRunner) -> None:
+        if not commands.must_ask(check.command):
+            return
+        self.emit(CommandProposed(check.shown, check.command.objection))
+        try:
+            await commands.ask(check.command)
+        except CommandRefused as refusal:
+            raise NotApproved(
+                f"`{check.shown}` was not approved. Nothing was changed"
+            ) from refusal
 
     async def _bring_record(self) -> None:
         """Move the run's record, checkpoints and state to the user's tree. A repetition
@@ -254,12 +283,11 @@ class Landing(Struct, frozen=True):
         own = self.own
         if (own.place / ".git").exists():
             untracked = await own.trees.changed(own.place, untracked=True)
-            if left := [path for path in untracked if self._is_work(path)]:
+            uncommitted = [path for path in untracked if self._is_work(path)]
+            if uncommitted:
                 aside = set_aside(own.place)
-                text = (
-                    "Uncommitted files were moved to"
-                    f" {aside.relative_to(own.record.root).as_posix()}: {named(left)}"
-                )
+                folder = aside.relative_to(own.record.root).as_posix()
+                text = f"Uncommitted files were moved to {folder}: {named(uncommitted)}"
                 self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
         await own.trees.remove(own.place)
         await own.trees.delete_branch(own.branch)
@@ -276,6 +304,4 @@ def _move(source: Path, target: Path) -> None:
                 path.replace(place)
         sync_folder(target)
     except OSError as error:
-        raise BadInput(
-            f"{target} could not be written: {error.strerror or error}"
-        ) from error
+        raise NotWritten(target, error) from error

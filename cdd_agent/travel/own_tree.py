@@ -25,6 +25,8 @@ from cdd_agent.git.repository import repository_of
 from cdd_agent.git.worktree import Trees
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment, add_files, load_tree_needs
+from cdd_agent.refusals.kinds import Refusal
+from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
 
@@ -40,18 +42,19 @@ class OwnTree(Struct, frozen=True):
     """The project's folder in the repository; empty where it is the top."""
 
     @classmethod
-    async def of(cls, record: RunRecord, ticket: Ticket) -> OwnTree:
-        """Raises `BadInput` where there is no repository, or none with a commit."""
+    async def open(cls, record: RunRecord, ticket: Ticket) -> OwnTree:
+        """Raises `BadInput` if there is no repository with a commit."""
         repository = await repository_of(record.root)
         if repository is None or await repository.head() is None:
             raise BadInput(
                 "A worktree needs a git repository with a commit",
                 hint="Run `git init` and commit your files.",
+                refusal=Refusal.GIT_UNUSABLE,
             )
         prefix = record.root.relative_to(repository.top).as_posix()
-        return cls(
-            record, ticket, Trees.of(repository.top), "" if prefix == "." else prefix
-        )
+        if prefix == ".":
+            prefix = ""
+        return cls(record, ticket, Trees.of(repository.top), prefix)
 
     @property
     def place(self) -> Path:
@@ -59,7 +62,7 @@ class OwnTree(Struct, frozen=True):
 
     @property
     def root(self) -> Path:
-        """The project in it."""
+        """The project's folder in the tree."""
         return self.place / self.prefix
 
     @property
@@ -68,7 +71,7 @@ class OwnTree(Struct, frozen=True):
 
     @property
     def is_variant(self) -> bool:
-        """The run is one of several of its ticket, beside the ticket's own."""
+        """True if the run is an additional one of its ticket."""
         return self.record.folder != self.ticket.record
 
     @property
@@ -91,36 +94,36 @@ class OwnTree(Struct, frozen=True):
         """
         made = load_own_tree(self.record.folder)
         if made is None or not made.is_made or not self.place.exists():
-            await self._make_afresh(made, emit, base)
+            self._expect_no_other_run(made)
+            await self._create(made, emit, base)
         await self.equip(self.place)
-        # the user's spec and plan count
+        self._copy_ticket()
+
+    def _copy_ticket(self) -> None:
+        """Copy the user's spec and plan, which are edited in the user's tree, and
+        settings that are not in the commit.
+        """
         old_spec = self.ticket_in_it.spec_path
         if old_spec.name != self.ticket.spec_path.name:
             remove(old_spec)
-        for path in (
-            self.ticket.spec_path,
-            self.ticket.plan_path,
-        ):
+        for path in (self.ticket.spec_path, self.ticket.plan_path):
             content = read_bytes(path)
             place = self.ticket_in_it.folder / path.name
             if content is not None and read_bytes(place) != content:
                 write_atomic(place, content)
-        settings = Path(".cdd", "config.yaml")
-        content = read_bytes(self.record.root / settings)
-        if content is not None and not (self.root / settings).exists():
-            write_atomic(self.root / settings, content)
+        settings = read_bytes(self.record.root / PROJECT_FILE)
+        if settings is not None and not (self.root / PROJECT_FILE).exists():
+            write_atomic(self.root / PROJECT_FILE, settings)
 
-    async def _make_afresh(
-        self, made: OwnTreeMade | None, emit: Emit, base: str | None
-    ) -> None:
-        if not self.is_variant and (
-            self.ticket.state_path.exists() or self.record.state.exists()
-        ):
-            raise BadInput(
-                f"A run of {self.ticket.slug} has begun in your working tree",
-                hint="Resume it there, without `--worktree`.",
-            )
+    def _expect_no_other_run(self, made: OwnTreeMade | None) -> None:
+        """Raise `BadInput` if a new tree would lose or repeat a run."""
         if not self.is_variant:
+            if self.ticket.state_path.exists() or self.record.state.exists():
+                raise BadInput(
+                    f"A run of {self.ticket.slug} has begun in your working tree",
+                    hint="Resume it there, without `--worktree`.",
+                    refusal=Refusal.RUN_ELSEWHERE,
+                )
             expect_no_tree_of_former_name(self.ticket)
         if made is not None and made.is_made:
             raise BadInput(
@@ -129,22 +132,28 @@ class OwnTree(Struct, frozen=True):
                     f"Its commits are on {self.branch}. To start over, delete"
                     f" {self.record.folder / 'tree.json'} and that branch."
                 ),
+                refusal=Refusal.RUN_ELSEWHERE,
             )
-        there, head = (
-            await self.trees.commit_of(f"refs/heads/{self.branch}"),
-            await self.trees.commit_of(base or "HEAD"),
-        )
-        if head is None:
-            raise BadInput(f"There is no commit {base}")
-        if there is not None and (made is None or there != made.base):
-            raise BadInput(
-                f"There is a branch {self.branch} already", hint="Rename or delete it."
-            )
-        if there is not None:  # of one that was killed before it was ready
+
+    async def _create(
+        self, made: OwnTreeMade | None, emit: Emit, base: str | None
+    ) -> None:
+        """Create the tree and its branch. `made` is from a start that was killed."""
+        tip = await self.trees.commit_of(f"refs/heads/{self.branch}")
+        start = await self.trees.commit_of(base or "HEAD")
+        if start is None:
+            raise BadInput(f"There is no commit {base}", refusal=Refusal.RUN_ELSEWHERE)
+        if tip is not None:
+            if made is None or tip != made.base:
+                raise BadInput(
+                    f"There is a branch {self.branch} already",
+                    hint="Rename or delete it.",
+                    refusal=Refusal.RUN_ELSEWHERE,
+                )
             await self.trees.delete_branch(self.branch)
-        making = OwnTreeMade(branch=self.branch, base=head, prefix=self.prefix)
+        making = OwnTreeMade(branch=self.branch, base=start, prefix=self.prefix)
         making.keep(self.record.folder)
-        await self.trees.add(self.place, head, self.branch)
+        await self.trees.add(self.place, start, self.branch)
         if self.is_variant:  # the state that the user committed belongs to another run
             remove(self.ticket_in_it.state_path)
         replace(making, is_made=True).keep(self.record.folder)
@@ -179,9 +188,7 @@ class OwnTree(Struct, frozen=True):
         if found.names:
             text = (
                 f"{', '.join(found.names)} is installed from your working tree"
-                " (editable)."
-                " In the run's tree PYTHONPATH "
+                " (editable). In the run's tree PYTHONPATH puts its own first."
             )
-            text += "puts its own first."
             emit(Notice(text, Tone.WARNING, kind=NoticeKind.EDITABLE_INSTALL))
         return found.env(root)

@@ -11,7 +11,6 @@ again, such as replies, are sent unchanged or not at all.
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,10 +27,11 @@ from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import as_json
-from cdd_agent.git.checkpoint import Checkpoint, Checkpoints, name_in_json
+from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import CommitEntry, new_commit
 from cdd_agent.git.objects import find_objects
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.store import Ticket
@@ -117,7 +117,7 @@ class Packing(Struct):
             head=self.head,
             checkpoints=trees,
             project=sent[PROJECT].id,
-            notes=tuple(sent[name] for name in trees if not _is_old(sent[name])),
+            notes=tuple(sent[name] for name in trees),
             left_out=tuple(sorted(map(name_in_json, self.left_out))),
             stayed=tuple(sorted(map(name_in_json, self.stayed))),
         )
@@ -129,12 +129,13 @@ class Packing(Struct):
         return PackedRun(manifest, tuple(entries), self.left_out, self.stayed)
 
     async def _select_checkpoints(self, project: Checkpoint) -> dict[str, Checkpoint]:
-        """Return the checkpoints as they are sent, by name."""
-        sent = {
-            one.name: one
-            for one in await self.checkpoints.all()
-            if not one.name.startswith("travel/")
-        }
+        """Return the checkpoints as they are sent, by name. Those in the form of
+        version 0.1 stay: the ledgers have what they are needed for.
+        """
+        sent = dict[str, Checkpoint]()
+        for one in await self.checkpoints.all():
+            if one.form == FORM and not one.name.startswith("travel/"):
+                sent[one.name] = one
         sent[PROJECT] = project
         search = SecretSearch(
             self.checkpoints.snapshots, self.record.redactor, self.head
@@ -153,16 +154,9 @@ class Packing(Struct):
         git = self.checkpoints.snapshots.git
         folder = self.checkpoints.snapshots.folder
         entries = list[CommitEntry]()
-        unseen = dict[str, list[str]]()
         for name, one in checkpoints.items():
-            known = (await self.checkpoints.own_part(one)).unseen
-            unseen[name] = sorted({*known, *paths})
-            inside = f"{name}/files" if _is_old(one) else name
             entries.append(CommitEntry(name, one.id))
-            entries += [CommitEntry(f"{inside}/{path}", None) for path in paths]
-            if _is_old(one):
-                listed = "".join(f"{path}\0" for path in unseen[name])
-                entries.append(CommitEntry(f"{name}/unseen", os.fsencode(listed)))
+            entries += [CommitEntry(f"{name}/{path}", None) for path in paths]
         commit = await new_commit(
             git, folder, "Without secrets", datetime.now(UTC), [], entries, afresh=True
         )
@@ -173,10 +167,8 @@ class Packing(Struct):
         for (name, one), tree in zip(checkpoints.items(), trees, strict=True):
             # git drops a folder in which no file remains
             tree_id = tree.id if tree else EMPTY_TREE[len(commit)]
-            smaller[name] = replace(one, id=tree_id)
-            if not _is_old(one):
-                names = tuple(map(name_in_json, unseen[name]))
-                smaller[name] = replace(smaller[name], unseen=names)
+            unseen = sorted({*one.unseen, *map(name_in_json, paths)})
+            smaller[name] = replace(one, id=tree_id, unseen=tuple(unseen))
         return smaller
 
     def _pack_ticket(self) -> Iterator[CommitEntry]:
@@ -193,6 +185,7 @@ class Packing(Struct):
                     " sent",
                     hint="Remove the secret. In the ticket, write the name of the"
                     " variable that holds it.",
+                    refusal=Refusal.SECRET_NOT_SENT,
                 )
             yield CommitEntry(f"ticket/{name}", content)
 
@@ -275,11 +268,6 @@ class Packing(Struct):
                     text = re.sub(re.escape(name) + r"/(?=[\w.])", "", text)
                 text = re.sub(re.escape(name) + r"(?![\w.-])", short, text)
         return text.encode()
-
-
-def _is_old(checkpoint: Checkpoint) -> bool:
-    """True for the form of version 0.1, whose tree has the entry `files`."""
-    return checkpoint.files != checkpoint.id
 
 
 def _ignored_changes(entries: Iterable[LedgerEntry]) -> dict[int, set[str]]:

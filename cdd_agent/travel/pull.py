@@ -24,6 +24,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change, read_raw
 from cdd_agent.git.objects import find_objects
 from cdd_agent.git.restore import held
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.arrival import Arrival
 from cdd_agent.travel.bundles import FOUND
@@ -53,6 +54,7 @@ async def pull(
             raise BadInput(
                 f"{shown} has no run of {slug}",
                 hint=f"Push it there first: `cdd push {slug}`.",
+                refusal=Refusal.NOTHING_TO_MOVE,
             )
         if await _has_content(connection, tip):
             here = await _take_back(connection, tip, force=force)
@@ -239,6 +241,7 @@ async def _expect_no_edits(
             "These files differ from the run and from its commit:"
             f" {named(sorted(edited))}",
             hint=_how_to_clear(manifest, connection.reference.head),
+            refusal=Refusal.TREE_DIFFERS,
         )
 
 
@@ -274,6 +277,7 @@ async def _expect_same_ticket(connection: Connection, arrival: Arrival) -> None:
         raise BadInput(
             f"{ticket.shown(place)} differs from the run's version",
             hint="Move your file to another folder, then pull again.",
+            refusal=Refusal.TREE_DIFFERS,
         )
 
 

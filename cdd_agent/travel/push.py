@@ -15,6 +15,7 @@ from cdd_agent.engine.whereabouts import Phase
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.git.diff import read_raw
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.state import StateUnreadable
 from cdd_agent.tickets.state_file import read_state
 from cdd_agent.travel.bundles import RunHere
@@ -34,7 +35,8 @@ async def push(
     slug = run.ticket.slug
     if not run.ticket.spec_path.exists() and not run.ticket.plan_path.exists():
         raise BadInput(
-            f"{slug} has neither a spec nor a plan, so there is nothing to push"
+            f"{slug} has neither a spec nor a plan, so there is nothing to push",
+            refusal=Refusal.NOTHING_TO_MOVE,
         )
     async with run.connect(remote) as connection:
         known, claim = connection.known, connection.claim

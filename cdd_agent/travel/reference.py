@@ -19,6 +19,7 @@ from cdd_agent.git.objects import find_objects
 from cdd_agent.git.remote import Remote, address_of
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.snapshot import CONFIG
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.travel.lease import Lease
 from cdd_agent.travel.manifest import LARGEST_LEASE, LEASE
 
@@ -28,6 +29,8 @@ MOST_BYTES = 2_000_000_000
 
 class NotARun(BadInput):
     """The remote has no valid run under this name."""
+
+    refusal = Refusal.RUN_INCOMPLETE
 
     def __init__(self, why: str) -> None:
         super().__init__(

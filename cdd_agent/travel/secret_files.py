@@ -1,4 +1,4 @@
-"""Which files of a run's checkpoints may hold secrets and are not sent."""
+"""Finding the files of checkpoints that may hold secrets and are not sent."""
 
 from __future__ import annotations
 
@@ -87,13 +87,12 @@ class SecretSearch(Struct, frozen=True):
         run is listed once.
         """
         git, folder = self.snapshots.git, self.snapshots.folder
-        prefix = self.snapshots.prefix.removesuffix("/")
-        names = [f"{self.head}:{prefix}"] if self.head else []
-        names += dict.fromkeys(one.files for one in checkpoints)
-        found = await find_objects(git, folder, names)
-        trees = [tree.id for tree in found if tree is not None]
-        if not self.head or found[0] is None:
-            trees.insert(0, EMPTY_TREE[len(checkpoints[0].id)])
+        base = EMPTY_TREE[len(checkpoints[0].id)]
+        if self.head:
+            prefix = self.snapshots.prefix.removesuffix("/")
+            (committed,) = await find_objects(git, folder, [f"{self.head}:{prefix}"])
+            base = committed.id if committed else base
+        trees = [base, *dict.fromkeys(one.id for one in checkpoints)]
         pairs = itertools.pairwise(trees)
         asked = self.snapshots.input(f"{old} {new}\n" for old, new in pairs)
         listed = folder / "listed"

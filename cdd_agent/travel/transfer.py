@@ -1,4 +1,4 @@
-"""What a push and a pull have in common: the locked run here, and its reference in a
+"""The common part of a push and a pull: the locked run here, and its reference in a
 remote.
 """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cdd_agent.errors import BadInput
+from cdd_agent.files.atomic import NotWritten
 from cdd_agent.files.json_file import from_json
 from cdd_agent.git.objects import find_objects
 from cdd_agent.travel.manifest import (
@@ -44,9 +44,7 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
         _write_files(batch, folder, list(contents))
         batch.unlink()
     except OSError as error:
-        raise BadInput(
-            f"{folder} could not be written: {error.strerror or error}"
-        ) from error
+        raise NotWritten(folder, error) from error
     place = folder / MANIFEST
     if not place.exists():
         raise NotARun(f"it has no {MANIFEST}")
@@ -105,6 +103,11 @@ def _read_manifest(data: bytes, slug: str) -> Manifest:
             one.part("")  # reads all names
     except ValueError as error:
         raise NotARun(f"{MANIFEST}: {error}") from error
+    _check_names(manifest, slug)
+    return manifest
+
+
+def _check_names(manifest: Manifest, slug: str) -> None:
     if manifest.slug != slug:
         raise NotARun(f"it is the run of {manifest.slug[:100]!r}")
     for one in manifest.notes:
@@ -113,7 +116,6 @@ def _read_manifest(data: bytes, slug: str) -> Manifest:
     for name in manifest.checkpoints:
         if not _CHECKPOINT.fullmatch(name) or name.startswith("travel/"):
             raise NotARun(f"{name[:100]!r} is not the name of a checkpoint")
-    return manifest
 
 
 async def _expect_trees(reference: RunReference, tip: str, manifest: Manifest) -> None:

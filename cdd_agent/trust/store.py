@@ -10,6 +10,7 @@ from msgspec import Struct
 from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.shared_json import change_json
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import state_folder
 from cdd_agent.trust.rules import ProjectSetting
 
@@ -50,12 +51,14 @@ class TrustStore(Struct, frozen=True):
             raise BadInput(
                 "Your answer cannot be stored: there is no home folder",
                 hint="To accept the settings for one run, add `--trust`.",
+                refusal=Refusal.NOT_TRUSTED,
             )
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(
-                f"{self.file.parent} cannot be created: {error.strerror or error}"
+                f"{self.file.parent} cannot be created: {error.strerror or error}",
+                refusal=Refusal.DISK,
             ) from error
         with change_json(self.file) as saved:
             if self._is_damaged():
@@ -97,4 +100,5 @@ class TrustStore(Struct, frozen=True):
             raise BadInput(
                 f"{self.file} is damaged, so no project is trusted",
                 hint="Replace it with `cdd trust --give`, or by your next answer.",
+                refusal=Refusal.NOT_TRUSTED,
             ) from error

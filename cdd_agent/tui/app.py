@@ -14,6 +14,7 @@ from cdd_agent.events.shell_events import ExitRequested, ScreenAsked, SessionsLi
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.events.ticket_events import CriteriaShown
 from cdd_agent.process.signals import handle_signals
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tui.answering import KeyClock
 from cdd_agent.tui.attention import Calling
 from cdd_agent.tui.bindings import SHELL_BINDINGS
@@ -175,7 +176,10 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             return
         # without a session nothing can continue
         except Exception as error:  # noqa: BLE001
-            self.exit(CddError(self.faults.write(error)), return_code=ExitCode.FAILED)
+            self.exit(
+                CddError(self.faults.write(error), refusal=Refusal.PROCESS_FAILED),
+                return_code=ExitCode.FAILED,
+            )
             return
         self.home.session = session
         config = session.project.config

@@ -15,6 +15,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events.stream import beside_the_turn
 from cdd_agent.faces.faults import FaultLog
 from cdd_agent.frontend import REST
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tui.asking import Asking
 from cdd_agent.tui.attention import Attention, TerminalKind
 from cdd_agent.tui.faults import Guarded, GuardedWidget
@@ -131,7 +132,10 @@ class ShellBase(Guarded, App[CddError]):
             return
         text = self.faults.write(error)
         if self.session is None:
-            self.exit(CddError(text), return_code=ExitCode.FAILED)
+            self.exit(
+                CddError(text, refusal=Refusal.PROCESS_FAILED),
+                return_code=ExitCode.FAILED,
+            )
             return
         try:
             self.home.end_welcome()

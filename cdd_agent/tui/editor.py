@@ -13,6 +13,7 @@ from textual.app import SuspendNotSupported
 from cdd_agent.errors import BadInput
 from cdd_agent.process.editor import NAME_ONE, at_line, copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ async def edit_text(app: App[Any], text: str) -> str:
     try:
         return edited.decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise BadInput(f"The edited text is not UTF-8: {error}") from error
+        raise BadInput(
+            f"The edited text is not UTF-8: {error}", refusal=Refusal.WRONG_ENCODING
+        ) from error
 
 
 async def edit_texts(app: App[Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -74,12 +77,19 @@ async def open_in_editor(
                 # raised here, it would leave the app suspended
                 failed = error.strerror or str(error)
     except SuspendNotSupported as error:
-        raise BadInput("This terminal cannot run an editor") from error
+        raise BadInput(
+            "This terminal cannot run an editor", refusal=Refusal.NO_EDITOR
+        ) from error
     if failed:
-        raise BadInput(f"Could not start {argv[0]}: {failed}", hint=NAME_ONE)
+        raise BadInput(
+            f"Could not start {argv[0]}: {failed}",
+            hint=NAME_ONE,
+            refusal=Refusal.NO_EDITOR,
+        )
     if code:
         raise BadInput(
-            f"{argv[0]} ended with exit code {code}; its changes are ignored"
+            f"{argv[0]} ended with exit code {code}; its changes are ignored",
+            refusal=Refusal.NO_EDITOR,
         )
 
 

@@ -160,8 +160,8 @@ class Turns(ShellBase):
 
     def _show_error(self, error: CddError) -> None:
         self.show(Notice(error.message, Tone.ERROR))
-        if error.hint:
-            self.show(Notice(error.hint))
+        if error.remedy:
+            self.show(Notice(error.remedy))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """After a successful turn, send the next queued line. If the turn failed or was

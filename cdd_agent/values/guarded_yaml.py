@@ -15,6 +15,7 @@ import yaml
 from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.yaml_remedies import find_remedy, list_advice, separate_key
 
 # The loader in C is not in every build of PyYAML.
@@ -115,7 +116,9 @@ def read_file(path: Path) -> str | None:
         return None
     except OSError as error:
         reason = error.strerror or error
-        raise BadInput(f"{path} could not be read: {reason}") from error
+        raise BadInput(
+            f"{path} could not be read: {reason}", refusal=Refusal.DISK
+        ) from error
     return decode(data, str(path))
 
 
@@ -129,6 +132,7 @@ def decode(data: bytes, source: str) -> str:
         raise BadInput(
             f"{source} is not UTF-8 text: {error.reason} at byte {error.start}.",
             hint="Save it as UTF-8.",
+            refusal=Refusal.WRONG_ENCODING,
         ) from error
 
 
@@ -140,7 +144,9 @@ def read_node(text: str, source: str) -> yaml.Node | None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise BadInput(f"{source}: not valid text: {error.reason}.") from error
+        raise BadInput(
+            f"{source}: not valid text: {error.reason}.", refusal=Refusal.NOT_YAML
+        ) from error
     if size > MAX_BYTES:
         raise _too_large(source)
     try:
@@ -153,11 +159,14 @@ def read_node(text: str, source: str) -> yaml.Node | None:
         raise BadInput(
             f"{_locate_error(error, source)}: not YAML: {_reason(error)}.",
             hint=remedy or "Fix the YAML there.",
+            refusal=Refusal.NOT_YAML,
         ) from error
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         hint = "Is it a text file?"
-        raise BadInput(f"{source}: not YAML: {reason}.", hint=hint) from error
+        raise BadInput(
+            f"{source}: not YAML: {reason}.", hint=hint, refusal=Refusal.NOT_YAML
+        ) from error
     return None if node is None or _is_null(node) else node
 
 
@@ -196,6 +205,7 @@ def compose_exactly(text: str, source: str) -> Any:
     raise BadInput(
         f"{source}: cannot find the lines of its values.",
         hint="Write it as plain `key: value` lines.",
+        refusal=Refusal.NOT_YAML,
     )
 
 
@@ -219,6 +229,7 @@ def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
         f"{locate(node, source)}: {kind} is a mapping of keys; this is"
         f" {describe_kind(node)}.",
         hint=hint,
+        refusal=Refusal.NOT_YAML,
     )
 
 
@@ -229,13 +240,18 @@ def read_entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
         GuardedLoader("").flatten_mapping(node)
     except yaml.MarkedYAMLError as error:
         place = _locate_error(error, source)
-        raise BadInput(f"{place}: {_reason(error)}.") from error
+        raise BadInput(
+            f"{place}: {_reason(error)}.", refusal=Refusal.NOT_YAML
+        ) from error
     entries: dict[object, YamlEntry] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         entry = YamlEntry(read_tree(value_node), line, value_node, key_node)
         if not isinstance(key_node, yaml.ScalarNode):
-            raise BadInput(f"{entry.at(source)}: a list or mapping cannot be a key.")
+            raise BadInput(
+                f"{entry.at(source)}: a list or mapping cannot be a key.",
+                refusal=Refusal.NOT_YAML,
+            )
         entries[_construct(key_node, source)] = entry
     return entries
 
@@ -304,7 +320,7 @@ class _Counter(Struct):
     def _refuse(self, event: yaml.Event, reason: str) -> None:
         mark = event.start_mark
         place = f"{self.source}:{mark.line + 1}" if mark else self.source
-        raise BadInput(f"{place}: {reason}.")
+        raise BadInput(f"{place}: {reason}.", refusal=Refusal.NOT_YAML)
 
 
 def _construct(node: yaml.Node, source: str) -> object:
@@ -316,7 +332,9 @@ def _construct(node: yaml.Node, source: str) -> object:
         return loader.construct_document(node)
     except DoubleKey as error:
         place = _locate_error(error, source)
-        raise BadInput(f"{place}: {_reason(error)}.") from error
+        raise BadInput(
+            f"{place}: {_reason(error)}.", refusal=Refusal.NOT_YAML
+        ) from error
     # PyYAML lets through the errors of int(), date() and the like
     except (
         yaml.YAMLError,
@@ -332,6 +350,7 @@ def _construct(node: yaml.Node, source: str) -> object:
         raise BadInput(
             f"{locate(node, source)}: a value cannot be read: {reason}.",
             hint="Put it in quotes.",
+            refusal=Refusal.NOT_YAML,
         ) from error
     finally:
         loader.dispose()
@@ -343,7 +362,8 @@ def _is_null(node: yaml.Node) -> bool:
 
 def _too_large(source: str) -> BadInput:
     return BadInput(
-        f"{source}: more than {MAX_BYTES:,} bytes, which is too much for YAML."
+        f"{source}: more than {MAX_BYTES:,} bytes, which is too much for YAML.",
+        refusal=Refusal.NOT_YAML,
     )
 
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import BadInput
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult, OnOutput, OutputChunk, ignore_output
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
@@ -315,7 +316,8 @@ def _new_folder(parent: Path) -> Iterator[Path]:
     except OSError as error:
         raise BadInput(
             f"Could not create a folder for a check's report in {parent}:"
-            f" {error.strerror or error}"
+            f" {error.strerror or error}",
+            refusal=Refusal.DISK,
         ) from error
     with made as folder:
         yield Path(folder)

@@ -19,6 +19,7 @@ from cdd_agent.process.policy import (
     needs_shell,
     split,
 )
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Commands, runs_others
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
@@ -109,7 +110,9 @@ def _judge(text: str, judge: Callable[..., JudgedCommand], root: Path) -> Check:
     except (CommandRefused, PathRefused) as refusal:
         hint = refusal.hint or "Write `none` if the step needs no check."
         raise BadInput(
-            f"The check `{text}` cannot be run: {refusal.message}", hint=hint
+            f"The check `{text}` cannot be run: {refusal.message}",
+            hint=hint,
+            refusal=Refusal.CHECK_UNUSABLE,
         ) from refusal
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from cdd_agent.events.question_events import LostTest
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification import rule_words as words
 from cdd_agent.verification.facts import CheckFacts, StepFacts
@@ -40,6 +41,8 @@ class CheckRule(Struct, frozen=True):
     seen: str
     verdict: str
     find: Callable[[CheckFacts], RuleResult | None]
+    refusal: Refusal | None = None
+    """The kind of the failure; None if the rule fails no step."""
 
 
 class StepRule(Struct, frozen=True):
@@ -48,6 +51,8 @@ class StepRule(Struct, frozen=True):
     seen: str
     verdict: str
     find: Callable[[StepFacts], RuleResult | None]
+    refusal: Refusal | None = None
+    """The kind of the failure; None if the rule fails no step."""
 
 
 # --- Rules about the changes ----------------------------------------------------------
@@ -396,16 +401,19 @@ CHANGE_RULES: Sequence[StepRule] = (
         "a file that the plan declares as `(new)` does not exist",
         "failed",
         find_missing_file,
+        Refusal.NEW_FILE_MISSING,
     ),
     StepRule(
         "a test is removed, skipped or weaker, and `Removes tests` does not name it",
         "failed; the shell asks",
         find_lost_tests,
+        Refusal.TESTS_REMOVED,
     ),
     StepRule(
         "settings of the tests changed in a file that the step does not name",
         "failed",
         find_changed_harness,
+        Refusal.TEST_SETTINGS_CHANGED,
     ),
 )
 CHECK_RULES: Sequence[CheckRule] = (
@@ -413,17 +421,20 @@ CHECK_RULES: Sequence[CheckRule] = (
         "a test that the step is about fails, and `May fail` does not name it",
         "failed; `baseline` if it failed before for the same reason of the environment",
         find_due_failure,
+        Refusal.TESTS_FAILED,
     ),
     CheckRule(
         "another test fails that did not fail before",
         "failed",
         find_new_failure,
+        Refusal.TESTS_FAILED,
     ),
     CheckRule(
         "the check's program cannot start, a program that it starts is not installed"
         " as before, or the check watches files",
         "the run stops; the model is not asked again",
         find_unusable_check,
+        Refusal.CHECK_UNUSABLE,
     ),
     CheckRule(
         "an exit code other than 0, tests as before, and the output states the same"
@@ -436,6 +447,7 @@ CHECK_RULES: Sequence[CheckRule] = (
         " exit code",
         "failed",
         find_failed_exit,
+        Refusal.CHECK_FAILED,
     ),
 )
 RESULT_RULES: Sequence[StepRule] = (
@@ -443,6 +455,7 @@ RESULT_RULES: Sequence[StepRule] = (
         "nothing changed and no check ran, or the only action was refused",
         "failed, unless the step has `Verify: none` and declares no files",
         find_nothing_done,
+        Refusal.NOTHING_DONE,
     ),
     StepRule("no check ran", "`none`", find_no_check),
     StepRule(

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.events.question_events import LostTest
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Evidence, Verification
 from cdd_agent.verification.before import Before
@@ -40,7 +41,9 @@ class CheckResult(Struct, frozen=True):
 
     facts: CheckFacts
     finding: RuleResult | None
-    """The first rule about a check that matched; None if it passed."""
+    """The finding of the first rule about a check that matched; None if it passed."""
+    refusal: Refusal | None = None
+    """The kind of the failure."""
 
     @property
     def check(self) -> Check:
@@ -93,6 +96,8 @@ class Verdict(Struct, frozen=True):
     """
     is_unusable: bool = False
     """True if no change of the code could make a check pass."""
+    refusal: Refusal | None = None
+    """The kind of the failure; None if the step passed."""
 
     @property
     def runs(self) -> tuple[SuiteRun, ...]:
@@ -144,7 +149,7 @@ def judge_check(check: Check, run: CheckRun, before: Before, work: Work) -> Chec
     for rule in CHECK_RULES:
         finding = rule.find(facts)
         if finding is not None:
-            return CheckResult(facts, finding)
+            return CheckResult(facts, finding, rule.refusal)
     return CheckResult(facts, None)
 
 
@@ -160,7 +165,7 @@ def judge(
     """
     checks = tuple(replace(each.facts, work=work) for each in results)
     step = StepFacts(checks, before, work, why_unchecked)
-    finding = _find(results, step)
+    finding, refusal = _find(results, step)
     reason = finding.reason
     if not_run and finding.verification is None:
         commands = ", ".join(f"`{check.shown}`" for check in not_run)
@@ -169,7 +174,7 @@ def judge(
     if finding.lost and work.permissions.removes is None:
         allowed = frozenset(item.test for item in finding.lost)
         with_leave = replace(step, work=_with_leave(work, allowed))
-        if _find(results, with_leave).verification is not None:
+        if _find(results, with_leave)[0].verification is not None:
             needs_leave = finding.lost
     return Verdict(
         finding.verification,
@@ -182,21 +187,24 @@ def judge(
         evidence=_evidence(step, reason),
         needs_leave=needs_leave,
         is_unusable=finding.is_unusable,
+        refusal=refusal if finding.verification is None else None,
     )
 
 
-def _find(results: Sequence[CheckResult], step: StepFacts) -> RuleResult:
+def _find(
+    results: Sequence[CheckResult], step: StepFacts
+) -> tuple[RuleResult, Refusal | None]:
     for rule in CHANGE_RULES:
         finding = rule.find(step)
         if finding is not None:
-            return finding
+            return finding, rule.refusal
     for result in results:
         if result.finding is not None and result.has_failed:
-            return result.finding
+            return result.finding, result.refusal
     for rule in RESULT_RULES:
         finding = rule.find(step)
         if finding is not None:
-            return finding
+            return finding, rule.refusal
     raise AssertionError("the last rule matches every step")
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.network.certificates import trust_hint
 from cdd_agent.network.unusable_variable import UnusableVariable
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Judge, Resolve, is_public, system_resolve
@@ -58,6 +59,8 @@ class Page(Struct, frozen=True):
 
 class PageUnreadable(CddError):
     """A page does not exist, may not be read, or is not text."""
+
+    refusal = Refusal.WEB_PAGE
 
 
 class PageReader(Struct, frozen=True):

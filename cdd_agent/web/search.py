@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.values.typed_values import Checked, Written, check_argument
 from cdd_agent.web.plain_text import one_line
@@ -53,6 +54,8 @@ class SERPReport(Checked, frozen=True):
 
 class WebSearchError(CddError):
     """A search failed. A search without results is no error."""
+
+    refusal = Refusal.WEB_PAGE
 
     def __init__(
         self, original_exception: Exception, message: str = "", *, hint: str = ""

@@ -24,6 +24,7 @@ from cdd_agent.llm.retrying import Clock, Retrying, WaitingForProvider
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.model_names import provider_of
 from cdd_agent.settings.models import fallbacks_of
@@ -34,6 +35,8 @@ _SCRIPT, _REPLAY = "script:", "replay:"
 
 class NoModel(BadInput):
     """No model is configured."""
+
+    refusal = Refusal.NO_MODEL
 
     def __init__(self) -> None:
         super().__init__(
@@ -192,5 +195,6 @@ def direct_endpoint(config: Config) -> Endpoint | None:
                 " openai/responses/NAME; `model_adapter: auto` leaves the others to"
                 " litellm."
             ),
+            refusal=Refusal.NO_MODEL,
         )
     return endpoint

@@ -25,6 +25,7 @@ from cdd_agent.events.verify_events import VerifyFinished
 from cdd_agent.frontend import Frontend
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.process.policy import CommandRunner
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.models import of_role
@@ -57,6 +58,7 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
             f"{ticket.slug} was renamed from {former}, and other copies know its run"
             " by that name",
             hint=f"Rename its folder back to {former} to push or pull it.",
+            refusal=Refusal.RUN_ELSEWHERE,
         )
     return Travel.open(
         project.root, ticket, redactor, emit, list_own_paths(project, config)
@@ -74,7 +76,7 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
         record = RunRecord.of(project.root, name, redactor)
     else:
         record = RunRecord.of_ticket(ticket, redactor)
-    own_tree = await OwnTree.of(record, ticket)
+    own_tree = await OwnTree.open(record, ticket)
     if (record.folder / CAME_BACK).exists():
         await put_what_came_back(
             own_tree,

@@ -14,6 +14,8 @@ from cdd_agent.commands.declaration import Command, ValueKind
 
 _IN_SHELL = " in the shell"
 _IN_TERMINAL = " in a terminal"
+_HELP = "help"
+"""Both faces have it, although it is no command of the terminal."""
 _SPAN = re.compile(
     r"`(?P<mark>cdd |/)(?P<name>[a-z]+)(?P<rest>(?: [^`\n]*)?)`"
     rf"(?P<where>{_IN_SHELL}|{_IN_TERMINAL})?"
@@ -38,6 +40,8 @@ def _in_shell(span: re.Match[str]) -> str:
     name, words = span["name"], span["rest"].split()
     if span["mark"] == "/":
         return span[0].removesuffix(_IN_SHELL)
+    if name == _HELP and not span["where"]:
+        return f"`/{name}{span['rest']}`"
     if span["where"] or name not in terminal_commands():
         return span[0]
     command = CATALOGUE[name]
@@ -57,6 +61,8 @@ def _in_terminal(span: re.Match[str]) -> str:
         return span[0].removesuffix(_IN_TERMINAL)
     if span["where"] or name not in CATALOGUE:
         return span[0]
+    if name == _HELP:
+        return f"`cdd {name}{span['rest']}`"
     is_pin = any(word[0] in "+-" and not word.startswith("--") for word in words)
     if name not in terminal_commands() or is_pin:
         return f"{span[0]}{_IN_SHELL}"

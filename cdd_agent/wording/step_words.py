@@ -20,6 +20,7 @@ from cdd_agent.events.step_events import (
     TestsStarted,
 )
 from cdd_agent.events.step_summary import StepFinished
+from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.outcome_words import OUTCOME_WORDS, evidence_in_words
 from cdd_agent.tickets.status import StepOutcome, StepStatus, Verification
 from cdd_agent.wording.registry import Lines, words_of
@@ -177,9 +178,14 @@ def describe_step_finished(event: StepFinished) -> Lines:
             return [(text, Tone.WARNING)]
         case StepStatus.FAILED:
             text = f"Step {event.label} of {event.total} failed: {clause(event.error)}"
-            return [(text, Tone.ERROR)]
+            return [(text, Tone.ERROR), *_explanation(event.refusal)]
         case _:
             return [(f"Step {event.label} is pending {where}", Tone.QUIET)]
+
+
+def _explanation(refusal_id: str) -> Lines:
+    refusal = Refusal.find(refusal_id)
+    return [(refusal.reference, Tone.QUIET)] if refusal else []
 
 
 def _completed(event: StepFinished, where: str) -> tuple[str, Tone]:

@@ -221,12 +221,6 @@ def commands_in_help(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return re.findall(r"^  (\w+) ", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_the_page_of_commands_names_every_command() -> None:
-    page = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
-    text = page.read_text(encoding="utf-8")
-    assert [command for command in COMMANDS if f"`cdd {command}" not in text] == []
-
-
 def test_a_command_is_declared_with_the_address_of_its_function(
     sandbox: Sandbox,
     capsys: pytest.CaptureFixture[str],

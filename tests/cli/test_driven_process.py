@@ -1,4 +1,4 @@
-"""`cdd exec --driven` as a process, driven as docs/reference/driving.md shows."""
+"""`cdd exec --driven` as a process, driven as docs/reference/events.md shows."""
 
 import json
 import re
@@ -57,7 +57,7 @@ class Run:
 
 
 def test_the_example_of_the_docs_drives_a_run(sandbox: Sandbox) -> None:
-    text = (REFERENCE / "driving.md").read_text()
+    text = (REFERENCE / "events.md").read_text()
     example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert example is not None
     (sandbox.root / ".cdd").mkdir()

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import sleep
@@ -17,6 +17,7 @@ import pytest
 from cdd_agent.cli.main import main
 from cdd_agent.tui.quiet_enter import QUIET
 from tests.support.forked import ran
+from tests.support.held_replies import VARIABLE
 from tests.support.screens import Screen
 from tests.support.terminals import CDD, Terminal
 
@@ -59,8 +60,9 @@ class Shell:
     screen.
     """
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, hold: Path) -> None:
         self._terminal = terminal
+        self._hold = hold
         self._screen = Screen(terminal, *SIZE)
         self._before = ""
         self._wait_for("❯")
@@ -80,8 +82,12 @@ class Shell:
         self._terminal.type(line)
         self._wait_for(*told)
 
-    def wait_until(self, come: Callable[[], bool]) -> None:
-        self._terminal.until(come)
+    def begin_reply(self, line: str, words: str) -> None:
+        """Send a line, and return once the model's reply has shown these words. The
+        reply then waits until the shell is stopped.
+        """
+        self._hold.write_text(words, encoding="utf-8")
+        self.begin(line, words)
 
     def leave(self) -> None:
         """With Ctrl+D, whoever is active."""
@@ -99,20 +105,33 @@ class Shell:
         """Stop the reply, and wait until the shell is at rest."""
         os.write(self._terminal.master, b"\x1b")
         self._terminal.until(self._is_at_rest)
+        self._hold.unlink()
 
     def kill(self) -> None:
         os.kill(self._terminal.pid, 9)
         self._terminal.until(self._terminal.has_ended)
         assert self._terminal.code == -9
+        self._hold.unlink()
 
     def _wait_for(self, *told: str) -> None:
+        """Wait until all of this is new on the screen.
+
+        A line that equals a suggestion of less than half a second ago is not sent: the
+        shell asks for another Enter.
+        """
+        has_pressed_again = False
+
+        def is_told() -> bool:
+            nonlocal has_pressed_again
+            text = self._screen.text
+            if "Too soon, ignored" in text and not has_pressed_again:
+                sleep(2 * QUIET)
+                self._terminal.type("")
+                has_pressed_again = True
+            return all(text.count(words) > self._before.count(words) for words in told)
+
         try:
-            self._terminal.until(
-                lambda: all(
-                    self._screen.text.count(words) > self._before.count(words)
-                    for words in told
-                )
-            )
+            self._terminal.until(is_told)
         except AssertionError as error:
             raise AssertionError(f"{told} in:\n{self._screen.text}") from error
 
@@ -137,18 +156,21 @@ def root(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def shell_in(root: Path, pace: int = 0, *options: str) -> Iterator[Shell]:
-    """The real program. `pace`: how many characters a second the model writes; 0: all
-    at once.
-    """
-    script = root.with_name(f"pace-{pace}.yaml")
-    script.write_text(
-        re.sub(r"^pace: \d+", f"pace: {pace}", SCRIPT.read_text(), flags=re.MULTILINE)
+def shell_in(root: Path, *options: str) -> Iterator[Shell]:
+    """The real program. The model writes at once, except for held replies."""
+    script = root.with_name("at-once.yaml")
+    text = SCRIPT.read_text(encoding="utf-8")
+    script.write_text(re.sub(r"^pace: \d+", "pace: 0", text, flags=re.MULTILINE))
+    hold = root.with_name("hold")
+    terminal = Terminal(
+        root,
+        CDD,
+        *("--model", f"script:{script}", *options),
+        size=SIZE,
+        env={VARIABLE: str(hold)},
     )
-    model = ("--model", f"script:{script}", *options)
-    terminal = Terminal(root, CDD, *model, size=SIZE)
     try:
-        yield Shell(terminal)
+        yield Shell(terminal, hold)
     finally:
         terminal.end()
 
@@ -191,9 +213,9 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("close", "to resume")
         shell.say("/resume", "Resuming", "How is the time counted?")
         shell.leave()
-    with shell_in(root, pace=10) as shell:
+    with shell_in(root) as shell:
         shell.say("/resume", "How is the time counted?")
-        shell.begin(COUNT, "Then a text")
+        shell.begin_reply(COUNT, "Then a text")
         shell.kill()  # in the middle of a reply of Socrates
     with shell_in(root) as shell:
         shell.say("/resume", "has no answer yet")
@@ -214,9 +236,9 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.say("close", "planning session is saved")
         shell.say("/resume", "1. May the command line be")
         shell.leave()
-    with shell_in(root, pace=10) as shell:
+    with shell_in(root) as shell:
         shell.say("/resume", "1. May the command line be")
-        shell.begin(ONE_MODULE, "One module it is")
+        shell.begin_reply(ONE_MODULE, "One module it is")
         shell.kill()  # in the middle of a reply of the Planner
     with shell_in(root) as shell:
         shell.say("/resume", "planning session was interrupted")
@@ -243,9 +265,9 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
 
         shell.say(f"/exec {SLUG}", "Next: step 1")
         shell.leave()
-    with shell_in(root, pace=10) as shell:
+    with shell_in(root) as shell:
         shell.say("/resume", "Next: step 1")
-        shell.begin("continue", "Now the code")
+        shell.begin_reply("continue", "Now the code")
         assert (root / "test_minutes.py").exists()
         shell.kill()  # in the middle of a step, which has written a file
     with shell_in(root) as shell:
@@ -288,22 +310,18 @@ INTERRUPTED = [
 """Lines, the words of the reply at which it is interrupted, and what is told at the
 end. Lines without a reply have no such words.
 """
-READS_ALONG = 100
-"""Characters a second, so that a reply can be interrupted. The emulated terminal of a
-test needs up to a second to show a large screen.
-"""
 
 
 @pytest.mark.pty
 def test_each_reply_is_given_again_after_escape_and_continue(root: Path) -> None:
-    with shell_in(root, READS_ALONG) as shell:
+    with shell_in(root) as shell:
         shell.say("/init", "Created AGENTS.md")
         shell.say("/new feature reading-time", "in your editor, then run")
         for line, interrupted_at, end in INTERRUPTED:
             if not interrupted_at:
                 shell.say(line, end)
                 continue
-            shell.begin(line, interrupted_at)
+            shell.begin_reply(line, interrupted_at)
             shell.escape()
             shell.say("continue", end)
         shell.leave()
@@ -314,16 +332,16 @@ def test_each_reply_is_given_again_after_escape_and_continue(root: Path) -> None
 @pytest.mark.pty
 def test_each_reply_is_given_again_after_a_kill_and_continue(root: Path) -> None:
     with ExitStack() as shells:
-        shell = shells.enter_context(shell_in(root, READS_ALONG))
+        shell = shells.enter_context(shell_in(root))
         shell.say("/init", "Created AGENTS.md")
         shell.say("/new feature reading-time", "in your editor, then run")
         for line, interrupted_at, end in INTERRUPTED:
             if not interrupted_at:
                 shell.say(line, end)
                 continue
-            shell.begin(line, interrupted_at)
+            shell.begin_reply(line, interrupted_at)
             shell.kill()
-            shell = shells.enter_context(shell_in(root, READS_ALONG))
+            shell = shells.enter_context(shell_in(root))
             shell.resume()
             shell.say("continue", end)
         shell.leave()
@@ -336,14 +354,14 @@ def test_a_record_with_stopped_replies_plays_in_another_folder(
     root: Path, tmp_path: Path
 ) -> None:
     record = tmp_path / "run.jsonl"
-    with shell_in(root, READS_ALONG, "--record", str(record)) as shell:
+    with shell_in(root, "--record", str(record)) as shell:
         shell.say("/init", "Created AGENTS.md")
         shell.say("/new feature reading-time", "in your editor, then run")
         for line, reply, end in INTERRUPTED:
             if reply not in ("Then a text", "Now the code"):
                 shell.say(line, end)
                 continue
-            shell.begin(line, reply)
+            shell.begin_reply(line, reply)
             shell.escape()
             shell.say("continue", end)
         shell.leave()
@@ -353,7 +371,7 @@ def test_a_record_with_stopped_replies_plays_in_another_folder(
     elsewhere.mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet"], cwd=elsewhere, check=True)
     (elsewhere / ".gitignore").write_text("__pycache__/\n")
-    with shell_in(elsewhere, READS_ALONG, "--model", f"replay:{record}") as shell:
+    with shell_in(elsewhere, "--model", f"replay:{record}") as shell:
         shell.say("/init", "Created AGENTS.md")
         shell.say("/new feature reading-time", "in your editor, then run")
         for line, _, end in INTERRUPTED:

@@ -13,7 +13,6 @@ from cdd_agent.commands.catalogue import CATALOGUE, in_groups, terminal_commands
 from cdd_agent.commands.completing import complete
 from cdd_agent.commands.declaration import Front, Group, load_address
 from cdd_agent.commands.help import command_help, commands_help
-from cdd_agent.commands.reference import render_reference
 from cdd_agent.commands.registry import commands, handle
 from cdd_agent.errors import BadInput
 from cdd_agent.events.shell_events import ScreenAsked
@@ -51,22 +50,6 @@ def test_a_function_takes_the_values_that_its_command_declares() -> None:
         if sorted(names) != sorted(declared):
             wrong[command.name] = (names, declared)
     assert wrong == {}
-
-
-def test_the_reference_documents_every_command_argument_flag_and_exit_code() -> None:
-    sections = render_reference().split("\n### ")
-    assert [section.partition("\n")[0] for section in sections[1:]] == list(CATALOGUE)
-    for section, command in zip(sections[1:], CATALOGUE.values(), strict=True):
-        assert command.summary in section
-        for parameter in command.parameters:
-            assert parameter.note in section
-            assert all(
-                name in section for name in parameter.names.split() if "-" in name
-            )
-        codes = command.terminal.exit_codes if command.terminal else ()
-        assert all(f"| {code} | {meaning} |" in section for code, meaning in codes)
-        rows = [line for line in section.splitlines() if line.startswith("|")]
-        assert {line.count("|") for line in rows} <= {3, 4}
 
 
 def test_a_summary_is_a_short_imperative() -> None:

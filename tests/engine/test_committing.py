@@ -16,7 +16,7 @@ from cdd_agent.errors import CddError, ExitCode
 from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.step_events import StepCommitted, StepsUndone, TestsFinished
 from cdd_agent.events.stream import Event
-from cdd_agent.git.commit_git import CommitRefused
+from cdd_agent.git.commit_git import CommitFailed, CommitRefused
 from tests.engine.tool_steps import (
     FORMAT,
     calls,
@@ -126,19 +126,33 @@ async def test_where_nothing_can_be_committed_no_model_is_asked(
     assert repository.model.requests == []
 
 
-async def test_a_commit_that_is_refused_ends_the_run_and_not_the_step(
+LOCKS_ONCE = (
+    "import pathlib; git = pathlib.Path('.git'); (git / 'was-locked').exists() or"
+    " (git / 'index.lock').touch(); (git / 'was-locked').touch()"
+)
+
+
+async def test_a_commit_that_git_cannot_make_leaves_the_step_pending(
     repository: Sandbox,
 ) -> None:
-    lock = "import pathlib; pathlib.Path('.git/index.lock').touch()"
-    repository.write(Step("a.txt", f'python -c "{lock}"'), TWO[1])
+    """The next start makes the commit, and asks no model for the step."""
+    repository.write(Step("a.txt", f'python -c "{LOCKS_ONCE}"'), TWO[1])
     engine = repository.replies(*REPLIES).engine()
     await collect(engine.recover())
     events = await collect(engine.run_all())
     engine.close()
-    assert engine.stopped_by is not None
+    assert isinstance(engine.stopped_by, CommitFailed)
     assert engine.stopped_by.message in notice(events, NoticeKind.NOT_COMMITTED)
     assert engine.stopped_by.exit_code is ExitCode.FAILED
-    assert repository.statuses() == ["completed", "pending"]
+    assert repository.statuses() == ["pending", "pending"]
+    assert not (repository.root / "a.txt").exists()
+
+    (repository.root / ".git/index.lock").unlink()
+    events = await run_all(repository.replies(REPLIES[1]))
+
+    assert noticed(events) == [NoticeKind.SAVED_WORK]
+    assert subjects(repository) == ["Make b.txt", "Make a.txt", "start"]
+    assert repository.statuses() == ["completed", "completed"]
 
 
 MAKES = (

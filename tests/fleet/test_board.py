@@ -56,7 +56,7 @@ def test_a_run_that_goes_on_begins_with_what_was_done_and_spent() -> None:
     row = told(OPENED)
     assert (row.tally.over, row.tally.total) == (1, 2)
     assert (row.cost, row.worked) == (Cost(100, 0.5), 3.0)
-    assert row.seconds(now=4.0) == 7.0
+    assert row.seconds(unix_time=4.0) == 7.0
 
 
 def test_calls_count_when_they_are_made_and_once() -> None:
@@ -93,7 +93,7 @@ def test_a_wait_is_shown_until_the_reply_goes_on() -> None:
 def test_an_ending_is_a_state(ending: Ending, state: RunState) -> None:
     row = told(OPENED, STARTED).after_end(ending, 9.0)
     assert row.state is state
-    assert row.seconds(now=100.0) == 12.0
+    assert row.seconds(unix_time=100.0) == 12.0
 
 
 @each_row(

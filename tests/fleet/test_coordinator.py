@@ -13,7 +13,7 @@ from cdd_agent.events.stream import to_json
 from cdd_agent.fleet.board import Board, Row, RunState
 from cdd_agent.fleet.coordinator import Coordinator
 from cdd_agent.fleet.job import Ending, TicketJob
-from cdd_agent.fleet.order import RunOrder, Tell
+from cdd_agent.fleet.order import OnRunEvent, RunOrder
 from cdd_agent.llm.port import Usage
 from tests.support.tables import each_row
 
@@ -34,7 +34,7 @@ class Stage:
     began: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
 
-    async def carry_out(self, order: RunOrder, tell: Tell) -> Ending:
+    async def carry_out(self, order: RunOrder, tell: OnRunEvent) -> Ending:
         job = order.job
         self.began.append(job.slug)
         self.present.add(job.slug)

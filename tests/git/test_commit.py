@@ -18,7 +18,7 @@ from cdd_agent.git.commit import (
     expect_ready,
     settle_commits,
 )
-from cdd_agent.git.commit_git import CommitRefused
+from cdd_agent.git.commit_git import CommitFailed, CommitRefused
 from cdd_agent.git.commit_message import CommitMessage
 from tests.git import repositories
 from tests.git.repositories import make_repository
@@ -559,7 +559,7 @@ async def test_a_branch_that_moves_meanwhile_is_not_overwritten(
     (project / "folder/c.txt").unlink()
     entries = index(project)
 
-    with pytest.raises(CommitRefused, match="moved") as caught:
+    with pytest.raises(CommitFailed, match="moved") as caught:
         await commit(project, ["a.txt", "new.txt", "folder/c.txt"], MESSAGE)
 
     assert caught.value.hint
@@ -615,7 +615,7 @@ async def test_a_lock_that_is_there_is_named(project: Path) -> None:
     before = everything(project)
     for lock in ("index.lock", "refs/heads/main.lock", "HEAD.lock"):
         (project / ".git" / lock).touch()
-        with pytest.raises(CommitRefused, match="The repository is locked") as caught:
+        with pytest.raises(CommitFailed, match="The repository is locked") as caught:
             await commit(project, ["a.txt"], MESSAGE)
         assert caught.value.hint.endswith(lock)
         (project / ".git" / lock).unlink()

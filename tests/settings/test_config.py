@@ -8,7 +8,6 @@ from operator import attrgetter
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, to_builtins
@@ -19,9 +18,9 @@ from rich.pretty import pretty_repr
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.direct.protocol import Call
 from cdd_agent.llm.options import ModelOptions
-from cdd_agent.settings.config import Commands, Config, Models, OwnRequest, runs_others
+from cdd_agent.settings.config import Commands, Config, OwnRequest, runs_others
 from cdd_agent.settings.models import of_role
-from cdd_agent.settings.reading import VARIABLES, user_file
+from cdd_agent.settings.reading import user_file
 from cdd_agent.settings.writing import changed_text, with_setting
 from cdd_agent.values.guarded_yaml import read_mapping
 from cdd_agent.values.typed_values import read
@@ -62,31 +61,6 @@ def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, ALL), {}) == Config(
         model="anthropic/claude-sonnet-4-5"
     )
-
-
-SETTINGS_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
-
-
-def _documented() -> list[tuple[str, str]]:
-    """Return each key of docs/reference/settings.md with its default."""
-    page = SETTINGS_PAGE.read_text(encoding="utf-8")
-    return re.findall(r"^\| `(\w+)` \| (.+?) \| .+ \|$", page, re.MULTILINE)
-
-
-def test_the_page_has_every_setting_once_and_no_other() -> None:
-    documented = [key for key, _ in _documented()]
-    assert len(documented) == len(set(documented))
-    assert set(documented) == set(Config.__struct_fields__)
-
-
-@each_row(("key", "default"), _documented())
-def test_the_page_has_the_defaults(key: str, default: str) -> None:
-    value = getattr(Config(), key)
-    if default.startswith("`") or default.isdecimal():
-        documented = yaml.safe_load(default.strip("`"))
-        assert getattr(with_setting(Config(), key, documented), key) == value
-    else:  # in words
-        assert value in (None, (), Models(), OwnRequest())
 
 
 @each_row("text", ["", "# nothing\n", "---\n", "\ufeffmodel: x\n"])
@@ -607,22 +581,6 @@ def test_every_variable_that_is_read_anywhere_is_known(tmp_path: Path) -> None:
     names = dict.fromkeys(re.findall(r'"(CDD_[A-Z_]+)"', code), "1")
     assert len(names) > 4
     assert load_config(tmp_path, {}, names).commands.mode == "unsafe"
-
-
-def test_the_page_lists_every_setting_and_which_have_a_variable(
-    tmp_path: Path,
-) -> None:
-    text = SETTINGS_PAGE.read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `([a-z_]+)", text, re.MULTILINE)
-    assert {name.partition(".")[0] for name in listed} >= set(Config.__struct_fields__)
-    with_variable = re.findall(
-        r"`(\w+)`", text.partition("there is one for")[2].partition(". One that")[0]
-    )
-    assert {f"CDD_{name.upper()}" for name in with_variable} == {
-        name
-        for name in VARIABLES
-        if name.removeprefix("CDD_").lower() in Config.__struct_fields__
-    }
 
 
 def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:

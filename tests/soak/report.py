@@ -9,9 +9,10 @@ from tests.soak.shell import Sample
 
 MEMORY_LIMIT = 64 * 1024
 """Bytes of resident memory by which the shell may grow with each ticket."""
-COUNT_LIMIT = 0.02
-"""Threads or file descriptors by which the shell may grow with each ticket: one in 50
-tickets. A leak of one in each ticket is 50 times as fast.
+COUNT_LIMIT = 3
+"""Threads or file descriptors by which the shell may grow in the whole soak. The pool
+of threads that looks up addresses grows until it has as many as it may. A leak of one
+in each ticket is ten times as fast in a soak of 30 tickets.
 """
 RECORD_LIMIT = 1.3
 """The factor by which the records of the last quarter may exceed those of the first."""
@@ -23,28 +24,28 @@ _FEWEST = 8
 
 @dataclass(frozen=True)
 class Trend:
-    """A figure at rest over the tickets of the shell."""
+    """A figure of the shell at rest, over its tickets."""
 
     name: str
     first: float
     last: float
-    per_ticket: float
-    """The slope of a linear fit."""
+    growth: float
+    """The growth from the first ticket to the last by a linear fit."""
     limit: float
     unit: str = ""
     divisor: int = 1
 
     @property
     def is_flat(self) -> bool:
-        return self.per_ticket <= self.limit
+        return self.growth <= self.limit
 
     def __str__(self) -> str:
         verdict = "flat" if self.is_flat else "GROWS"
         return (
-            f"  {self.name:<18} {self.first / self.divisor:8.1f} ->"
-            f" {self.last / self.divisor:8.1f} {self.unit:<4}"
-            f" {self.per_ticket / self.divisor:+.4f} a ticket"
-            f" (limit {self.limit / self.divisor:.4f}): {verdict}"
+            f"  {self.name:<16} {self.first / self.divisor:6.1f} ->"
+            f" {self.last / self.divisor:6.1f} {self.unit:<3}"
+            f" fit {self.growth / self.divisor:+.2f}"
+            f" (limit {self.limit / self.divisor:.2f}): {verdict}"
         )
 
 
@@ -58,8 +59,9 @@ def fit_trends(samples: Sequence[Sample]) -> list[Trend]:
     threads = [sample.threads for sample in steady]
     files = [sample.files for sample in steady]
     children = [sample.children for sample in steady]
+    memory_limit = MEMORY_LIMIT * (tickets[-1] - tickets[0])
     return [
-        _fit("memory", tickets, memory, MEMORY_LIMIT, "MiB", 1024 * 1024),
+        _fit("memory", tickets, memory, memory_limit, "MiB", 1024 * 1024),
         _fit("threads", tickets, threads, COUNT_LIMIT),
         _fit("file descriptors", tickets, files, COUNT_LIMIT),
         _fit("child processes", tickets, children, COUNT_LIMIT),
@@ -75,7 +77,8 @@ def _fit(
     divisor: int = 1,
 ) -> Trend:
     slope = statistics.linear_regression(tickets, values).slope
-    return Trend(name, values[0], values[-1], slope, limit, unit, divisor)
+    growth = slope * (tickets[-1] - tickets[0])
+    return Trend(name, values[0], values[-1], growth, limit, unit, divisor)
 
 
 @dataclass(frozen=True)

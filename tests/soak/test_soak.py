@@ -60,7 +60,8 @@ def samples(
         ({}, []),
         ({"memory": 20_000}, []),
         ({"memory": 200_000}, ["memory"]),
-        ({"threads": 0.1}, ["threads"]),
+        ({"threads": 0.05}, []),
+        ({"threads": 0.5}, ["threads"]),
         ({"files": 1.0}, ["file descriptors"]),
     ],
 )

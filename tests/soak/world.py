@@ -56,8 +56,6 @@ class World:
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    tree_lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while a command changes what all tickets of the tree share."""
 
     @property
     def is_over(self) -> bool:

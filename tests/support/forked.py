@@ -168,9 +168,11 @@ def _be_cdd(
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from cdd_agent.cli.main import main
+    from tests.support.held_replies import hold_replies
     from tests.support.patience import be_patient
 
     be_patient()
+    hold_replies()
     code = main()
     try:
         sys.stdout.flush()

@@ -34,6 +34,7 @@ PROCESSES.set_forkserver_preload(
             "cdd_agent.agents.base",
             "cdd_agent.engine.step_check",
             "cdd_agent.changes.build",
+            "tests.support.held_replies",
             "tests.support.patience",
         ),
         *(

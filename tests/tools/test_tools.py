@@ -1,6 +1,5 @@
 """Tools as a model meets them: definitions, instructions, calls right and wrong."""
 
-import inspect
 import json
 import os
 import re
@@ -28,14 +27,13 @@ from cdd_agent.settings.config import Commands
 from cdd_agent.tools.acting import ExecuteCommandTool, acting_tools
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.tools.base import Tool, format_answer, parse_answer
-from cdd_agent.tools.read_only import ReadFileTool, read_only_tools
+from cdd_agent.tools.read_only import read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
 from tests.support.encoded_files import ENCODED
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
 from tests.support.tables import each_row
 
-DOCS = Path(__file__).parents[2] / "docs" / "tool_interface_design.md"
 READ_ONLY = [
     "read_file",
     "list_files",
@@ -653,20 +651,3 @@ async def test_any_arguments_get_an_answer(
 ) -> None:
     answer = await all_tools(root, run_command)[name].execute(**arguments)
     assert json.dumps(answer, ensure_ascii=False).encode()
-
-
-def test_the_documentation_shows_the_current_tool() -> None:
-    text = DOCS.read_text()
-    headings = re.findall(r"^## (\d+)\. (.*)$", text, re.MULTILINE)
-    assert [number for number, _ in headings] == [str(n) for n in range(1, 11)]
-    assert [title for _, title in headings][-3:] == [
-        "Example: `ReadFileTool`",
-        "Example: `ExecuteCommandTool`",
-        "Conclusion",
-    ]
-    sections = re.split(r"^## .*$", text, flags=re.MULTILINE)
-    for number, tool in ((8, ReadFileTool), (9, ExecuteCommandTool)):
-        for part in (tool.arguments, tool):
-            assert inspect.getsource(part).strip() in sections[number]
-    (schema,) = re.findall(r"```json\n(.*?)```", sections[9], re.DOTALL)
-    assert json.loads(schema) == command_tool(CommandRunner(Path())).parameters_schema

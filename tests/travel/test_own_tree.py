@@ -304,6 +304,23 @@ def test_files_that_nobody_committed_are_kept_aside(done: Sandbox) -> None:
     assert (aside / "notes.txt").read_text() == "by hand\n"
 
 
+def test_a_new_file_of_a_step_lands_only_with_a_commit(
+    done: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree, before = tree_of(done), head(done)
+    git(tree, "reset", "--quiet", "HEAD^")
+    assert "?? b.txt" in git(tree, "status", "--porcelain")
+
+    assert cdd(done, "land", SLUG) == 2
+    assert "b.txt" in capsys.readouterr().err
+    assert head(done) == before
+
+    git(tree, "add", "b.txt")
+    git(tree, "commit", "--quiet", "--message=By hand")
+    assert cdd(done, "land", SLUG) == 0
+    assert done.text("b.txt") == "good\n"
+
+
 def test_a_commit_of_a_submodule_that_only_the_tree_has_does_not_land(
     done: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

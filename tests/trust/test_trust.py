@@ -364,10 +364,3 @@ def _at(config: Config, name: str) -> Any:
     for key in name.split("."):
         value = getattr(value, key)
     return value
-
-
-def test_the_docs_name_every_setting_that_needs_trust() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "trust.md").read_text()
-    for name, rule in SETTINGS.items():
-        if isinstance(rule, NeedsTrust):
-            assert f"`{name}`" in text, name

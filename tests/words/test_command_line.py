@@ -76,7 +76,7 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: The ticket bug-login already exists.",
-                "✗ It is in tickets/bug-login.",
+                "✗ It is in tickets/bug-login. See `cdd help ticket-unusable`.",
             ],
         ),
         (
@@ -84,7 +84,7 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: There is no ticket type 'epic'.",
-                "✗ Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page.",
+                "✗ Allowed: feature, bug, enhancement, spike, refactor, and `documentation guide NAME` for a page. See `cdd help ticket-unusable`.",
             ],
         ),
         ("list", 0, ["bug-login  empty"]),
@@ -105,18 +105,24 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: The ticket bug-login has no plan.md.",
-                "✗ Make a plan: `cdd plan bug-login`.",
+                "✗ Make a plan: `cdd plan bug-login`. See `cdd help unreadable-file`.",
             ],
         ),
         (
             "exec nothing",
             2,
-            ["✗ cdd: There is no ticket 'nothing'.", "✗ List the tickets: `cdd list`."],
+            [
+                "✗ cdd: There is no ticket 'nothing'.",
+                "✗ List the tickets: `cdd list`. See `cdd help ticket-unusable`.",
+            ],
         ),
         (
             "exec lgoin",
             2,
-            ["✗ cdd: There is no ticket 'lgoin'.", "✗ Did you mean bug-login?"],
+            [
+                "✗ cdd: There is no ticket 'lgoin'.",
+                "✗ Did you mean bug-login? See `cdd help ticket-unusable`.",
+            ],
         ),
         (
             "plan bug-l",
@@ -125,7 +131,7 @@ def test_from_an_empty_folder_to_a_ticket(
                 "✗ cdd: tickets/bug-login/spec.yaml is not complete, so it cannot be planned yet. Missing:",
                 "✗ - description: what is wanted, and why",
                 "✗ - acceptance_criteria: at least one thing to check when the work is done",
-                "✗ Let Socrates ask: `cdd socrates bug-login`. Or fill it in by hand.",
+                "✗ Let Socrates ask: `cdd socrates bug-login`. Or fill it in by hand. See `cdd help spec-unusable`.",
             ],
         ),
     ):
@@ -151,7 +157,7 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
 
     assert said(f"status {SLUG}") == [
         f"✗ cdd: There is no ticket '{SLUG}'.",
-        "✗ It was renamed to feature-speech.",
+        "✗ It was renamed to feature-speech. See `cdd help ticket-unusable`.",
     ]
     assert said("status feature-speech")[0] == done[0]
     assert said("exec feature-speech")[0] == (
@@ -177,7 +183,7 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
         (
             "✗ Rename the ticket's folder back to feature-speech or to another"
             " name. To continue the run of feature-speech here, move"
-            " .cdd/runs/feature-words away."
+            " .cdd/runs/feature-words away. See `cdd help run-elsewhere`."
         ),
     ]
     shutil.copytree(tickets / "feature-copy", tickets / "group/feature-copy")
@@ -186,19 +192,19 @@ def test_tickets_that_are_renamed_copied_or_not_clear(
             "✗ cdd: feature-copy is the name of 2 tickets: tickets/feature-copy,"
             " tickets/group/feature-copy."
         ),
-        "✗ Rename all but one: a run is known by the name of its ticket.",
+        "✗ Rename all but one: a run is known by the name of its ticket. See `cdd help ticket-unusable`.",
     ]
     (tickets / "feature-words/spec.yml").write_text("title: x")
     assert said("status feature-words") == [
         "✗ cdd: tickets/feature-words has both spec.yaml and spec.yml.",
-        "✗ Keep one of them.",
+        "✗ Keep one of them. See `cdd help ticket-unusable`.",
     ]
     for name in ("spec.yaml", "spec.yml"):
         (tickets / "feature-words" / name).unlink()
     (tickets / "feature-words/Spec.yaml").write_text("title: x")
     assert said("status feature-words") == [
         "✗ cdd: tickets/feature-words has no spec.yaml. Did you mean Spec.yaml?",
-        "✗ Rename it to spec.yaml.",
+        "✗ Rename it to spec.yaml. See `cdd help ticket-unusable`.",
     ]
 
 
@@ -379,6 +385,7 @@ def test_settings_that_are_wrong(
             2,
             [
                 "✗ cdd: ROOT/.cdd/config.yaml:1: `test_timeout` is not a number (over 0, at most 86,400)",
+                "✗ See `cdd help settings-invalid`.",
             ],
         ),
     ):

@@ -90,7 +90,7 @@ def test_a_refusal_names_the_flag_and_the_command(
                 "✗ cdd: ROOT has settings that need your trust. Trust them only if you trust its authors.",
                 '✗ .cdd/config.yaml:1: commit: "step"',
                 "✗     cdd makes git commits",
-                "✗ Review them first with `cdd trust`. To accept them, add `--trust` or set CDD_TRUST=1 for one run, or run `cdd trust --give` for all.",
+                "✗ Review them first with `cdd trust`. To accept them, add `--trust` or set CDD_TRUST=1 for one run, or run `cdd trust --give` for all. See `cdd help not-trusted`.",
             ],
         ),
         (

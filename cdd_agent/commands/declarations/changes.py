@@ -113,7 +113,10 @@ CHANGES = (
         "Apply a saved reply of a model",
         (
             argument(
-                "reply", "REPLY", "a file with the reply, or - for standard input"
+                "reply",
+                "REPLY",
+                "a file with the reply, or - for standard input",
+                ValueKind.FILE,
             ),
             option(
                 "--root",
@@ -152,7 +155,9 @@ CHANGES = (
         Group.CHANGES,
         "Carry out a YAML list of actions",
         (
-            argument("plan", "PLAN.yaml", "the file, or - for standard input"),
+            argument(
+                "plan", "PLAN.yaml", "the file, or - for standard input", ValueKind.FILE
+            ),
             option(
                 "--root",
                 "DIR",
@@ -172,7 +177,7 @@ CHANGES = (
             cdd undo   # undo what the actions wrote
             """,
             run="cdd_agent.cli.run:run",
-            notes="""docs/reference/action-plans.md describes the format. In short:
+            notes="""docs/reference/commands.md describes the format. In short:
 - execute: "pytest -q"
 - action: create_file
   file_path: hello.txt

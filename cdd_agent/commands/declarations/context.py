@@ -36,7 +36,8 @@ CONTEXT = (
                 "paths",
                 "PATH|WORDS",
                 "files and folders to show, or words to find code by",
-                times=Times.ANY,
+                ValueKind.FILE,
+                Times.ANY,
                 only=Front.TERMINAL,
             ),
             option(

@@ -2,9 +2,11 @@
 
 from cdd_agent.commands.declaration import (
     Command,
+    Front,
     Group,
     SlashFront,
     TerminalFront,
+    argument,
     described_json,
     switch,
 )
@@ -41,6 +43,33 @@ SETUP = (
         ),
         TerminalFront("cdd init\ncdd init --templates -C ~/src/shop"),
         events="cdd_agent.commands.initialise:initialise_and_say_next",
+    ),
+    Command(
+        "completion",
+        Group.SETUP,
+        "Print a completion script for a shell",
+        (
+            argument(
+                "shell",
+                "SHELL",
+                "bash, zsh or fish; `tickets` prints the tickets, one a line",
+                only=Front.TERMINAL,
+            )._replace(choices=("bash", "zsh", "fish", "tickets")),
+        ),
+        terminal=TerminalFront(
+            """
+            cdd completion bash > ~/.local/share/bash-completion/completions/cdd
+            cdd completion zsh > ~/.zfunc/_cdd   # a folder of your fpath
+            cdd completion fish > ~/.config/fish/completions/cdd.fish
+            # or for this terminal alone
+            source <(cdd completion bash)
+            """,
+            run="cdd_agent.cli.completion_scripts.command:completion",
+            notes=(
+                "The script completes commands, flags, their values, tickets and"
+                " files. Print it again after an update of cdd."
+            ),
+        ),
     ),
     Command(
         "doctor",

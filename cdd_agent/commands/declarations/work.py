@@ -23,6 +23,8 @@ from cdd_agent.commands.declaration import (
     switch,
 )
 
+PLAN_VERBS = ("show", "check")
+"""Words that may be typed before the ticket of `cdd plan`."""
 _TICKET_IN_SHELL = TICKET._replace(only=Front.SHELL)
 _START_OVER = switch(
     "--start-over", "start again from the beginning; the earlier record is kept"
@@ -64,6 +66,7 @@ WORK = (
                 TICKET_NOTE,
                 ValueKind.TICKET,
                 Times.SOME,
+                offers="cdd_agent.commands.declarations.work:PLAN_VERBS",
                 only=Front.TERMINAL,
             ),
             described_json(
@@ -185,7 +188,7 @@ WORK = (
                 "--driven",
                 "like --json, but another program answers the questions on standard"
                 " input; the run stops when the input ends. See"
-                " docs/reference/driving.md",
+                " docs/reference/events.md",
                 only=Front.TERMINAL,
             ),
         ),
@@ -287,7 +290,7 @@ WORK = (
             run="cdd_agent.cli.verify:verify",
             notes=(
                 "The checks run on a copy of your files and change nothing. See"
-                " docs/verify.md and docs/strength.md."
+                " docs/reference/verification.md."
             ),
             exit_codes=(
                 (0, "all completed steps hold, or the strength was measured"),

@@ -10,6 +10,8 @@ from textual.binding import Binding, BindingType
 
 from cdd_agent.commands.help import agents_help, command_help, commands_help
 from cdd_agent.commands.registry import commands
+from cdd_agent.refusals.kinds import Refusal
+from cdd_agent.refusals.page import explain
 from cdd_agent.tui.key_help import all_of_the_shell, on_screens
 from cdd_agent.tui.keys import AT_A_QUESTION, KeyHelp, keys_of
 from cdd_agent.tui.screens.overlay import SCROLLING, Overlay
@@ -32,8 +34,8 @@ QUESTION = "question"
 
 class HelpScreen(Overlay):
     """Help made from the commands, the agents and the bindings. It begins with
-    `situation`: the name of an agent or of a command, or `QUESTION`; for any other word
-    it begins with the keys.
+    `situation`: the name of an agent or of a command, the id of a refusal, or
+    `QUESTION`; for any other word it begins with the keys.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -72,6 +74,9 @@ def sections(situation: str) -> Iterator[tuple[str, str]]:
         yield _SITUATIONS[situation], agents[situation]
     if situation in commands():
         yield f"/{situation}", command_help(commands()[situation])
+    refusal = Refusal.find(situation)
+    if refusal is not None:
+        yield f"Why: {refusal.id}", explain(refusal)
     yield "Keys", _table(all_of_the_shell())
     yield "Commands", commands_help()
     for name, text in agents.items():

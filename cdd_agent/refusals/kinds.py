@@ -1,0 +1,627 @@
+"""The kinds of refusals and failures that a message refers to, each with its reason and
+its remedy. `cdd help ID` and docs/how-to/refused.md show these texts.
+"""
+
+from enum import Enum, StrEnum
+
+from msgspec import Struct
+
+
+class RefusalGroup(StrEnum):
+    """The sections in which the kinds are listed."""
+
+    REPLIES = "Replies of the model"
+    CHECKS = "Checks of a step"
+    TICKETS = "Specs, plans and settings"
+    FILES = "Files"
+    COMMANDS = "Commands and approval"
+    RUNS = "Runs, locks and other machines"
+    GIT = "Git and undo"
+    MODELS = "Models and budgets"
+
+
+class RefusalText(Struct, frozen=True):
+    """The texts about one kind of refusal, as Markdown."""
+
+    group: RefusalGroup
+    message: str
+    """The message, or its part that does not vary."""
+    reason: str
+    remedy: str
+
+
+class Refusal(Enum):
+    """A kind of refusal. Its id is its name in lower case with hyphens."""
+
+    # --- Replies of the model ---------------------------------------------------------
+
+    REPLY_EMPTY = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply was empty.",
+        "The model sent no text and no call. Some servers do this when the context"
+        " window is full or when a filter stops the reply.",
+        "Type `retry`. If it happens again, choose another model or shorten the step.",
+    )
+    REPLY_UNFINISHED = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply is not complete.",
+        "The reply ended in the middle of a file, usually at the model's output limit."
+        " A part of a file is never written.",
+        "Split the step into smaller ones, or choose a model with a larger output.",
+    )
+    REPLY_NO_FILES = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply does not change the files of the step.",
+        "The step declares files, and the reply changes none of them in a form that"
+        " cdd reads.",
+        "Type `retry` with a sentence about what to change. If the step needs no"
+        " change, remove its `Files` or type `skip`.",
+    )
+    REPLY_UNCLEAR = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply could not be read reliably.",
+        "More than one reading of the reply was possible, and cdd does not guess: a"
+        " block without a file name, a code block whose end is unclear, or a diff"
+        " without hunks.",
+        "Type `retry`: the model receives the exact problem. `cdd apply --dry-run`"
+        " shows how a saved reply is read.",
+    )
+    REPLY_CALLS_IN_TEXT = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply has tool calls or commands in its text.",
+        "The model wrote a call as text, where it does not run, instead of calling the"
+        " tool.",
+        "Type `retry`. If the model always does so, set `tool_calls: off`: it then"
+        " sends files and edits as text.",
+    )
+    REPLY_FORBIDDEN = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply changes a file that it may not touch.",
+        "The file belongs to git or to cdd, is hidden from models, is ignored by git"
+        " and too large for undo, or is outside the project.",
+        "Make this change yourself, or correct the path in the plan.",
+    )
+    REPLY_UNSEEN = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply changes a file that it has not seen in full.",
+        "A model may replace or delete only content that it was shown. The next"
+        " attempt shows the file.",
+        "Usually nothing: the model is asked again. To show a file from the start,"
+        " list it under `Files` in the step.",
+    )
+    REPLY_ABSENT = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply changes a file that does not exist.",
+        "The reply edits, renames or deletes a path that is not in the project.",
+        "Correct the path in the plan, or let an earlier step create the file.",
+    )
+    REPLY_NO_MATCH = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply changes lines that are not in the file.",
+        "The lines to replace are neither in the file nor close enough to one place in"
+        " it.",
+        "Usually nothing: the model receives the closest lines and tries again. If all"
+        " attempts fail, split the step or use a stronger model.",
+    )
+    REPLY_SEVERAL_MATCHES = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply changes lines that are in the file more than once.",
+        "The lines to replace occur in several places, so the place is unknown.",
+        "Type `retry` and name the function or class that is meant.",
+    )
+    REPLY_INCOMPLETE = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply leaves out a part of a file.",
+        "A whole file has a comment such as `# ... rest unchanged`, would be emptied,"
+        " or would lose more than half of its lines.",
+        "Type `retry`. If the file should shrink, say so in the step, for example:"
+        " remove most of `big.py`.",
+    )
+    REPLY_INVALID = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply would break the syntax of a file.",
+        "The file could be parsed before and could not be parsed after the change.",
+        "Usually nothing: the model receives the error and tries again.",
+    )
+    REPLY_CONTRADICTORY = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply contradicts itself about a file.",
+        "The reply gives a file twice with different content, or changes and deletes"
+        " it.",
+        "Type `retry`.",
+    )
+    REPLY_NAME_TAKEN = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply gives a file a name that is already taken.",
+        "The new name belongs to another file, or differs from it only in spelling"
+        " that some disks ignore.",
+        "Name the right path in the step, then type `retry`.",
+    )
+    REPLY_CHANGED_SINCE = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply changes a file that has changed since the model saw it.",
+        "You or another program edited the file while the model worked. Your edit is"
+        " not overwritten.",
+        "Type `retry`: the next prompt shows the current content.",
+    )
+    REPLY_ENCODING = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply has characters that the encoding of the file does not"
+        " allow.",
+        "The file is not UTF-8, and the new text has a character that its encoding"
+        " lacks.",
+        "Convert the file to UTF-8, or ask for other characters.",
+    )
+    REPLY_RECORD_DAMAGED = RefusalText(
+        RefusalGroup.REPLIES,
+        "The model's reply cannot be applied again, because its record is damaged.",
+        "Files under `.cdd/runs` that the saved reply needs are missing or damaged.",
+        "Type `retry` to get a new reply.",
+    )
+    CHANGES_REJECTED = RefusalText(
+        RefusalGroup.REPLIES,
+        "You rejected its changes.",
+        "You answered no to all proposed changes.",
+        "Type `retry` with what should be different.",
+    )
+
+    # --- Checks of a step -------------------------------------------------------------
+
+    NEW_FILE_MISSING = RefusalText(
+        RefusalGroup.CHECKS,
+        "… is declared as new, but missing",
+        "The plan marks a file as `(new)`, and it does not exist after the checks.",
+        "Type `retry`, or correct the step's `Files`.",
+    )
+    TESTS_REMOVED = RefusalText(
+        RefusalGroup.CHECKS,
+        "tests are removed / weakened / no longer found / skipped",
+        "A test that existed before the step is gone, skipped or proves less. A step"
+        " may do this only to tests that its `Removes tests` names.",
+        "If that is intended, answer the question of the shell, or add `Removes tests:"
+        " NAME` to the step. Otherwise type `retry`.",
+    )
+    TEST_SETTINGS_CHANGED = RefusalText(
+        RefusalGroup.CHECKS,
+        "the reply changes how tests run, and the step does not name …",
+        "Settings and hooks decide which tests run. Only a step that names such a file"
+        " may change it.",
+        "Add the file to the step's `Files` if the change is intended. Otherwise type"
+        " `retry`.",
+    )
+    TESTS_FAILED = RefusalText(
+        RefusalGroup.CHECKS,
+        "`…` failed (exit code 1): test_…",
+        "Tests failed that passed before, or that this step must fix.",
+        "`cdd diff SLUG --step N` shows the changes, `retry` tries again with your"
+        " words. A test that a later step fixes belongs in `May fail`.",
+    )
+    CHECK_UNUSABLE = RefusalText(
+        RefusalGroup.CHECKS,
+        "`…` cannot run / is not installed / watches files",
+        "No change of the code could make this check pass, so the model is not asked.",
+        "Install what is missing, or correct the step's `Verify` or `test_command`."
+        " Then resume.",
+    )
+    CHECK_FAILED = RefusalText(
+        RefusalGroup.CHECKS,
+        "`…` failed (exit code N) / took too long / ended with exit code 0, but …",
+        "The check ended with an error, reached `test_timeout`, or its exit code"
+        " contradicts its test report.",
+        "Run the command yourself in the project. If it passes there, compare the"
+        " environment; if it is slow, raise `test_timeout`.",
+    )
+    NOTHING_DONE = RefusalText(
+        RefusalGroup.CHECKS,
+        "nothing changed, and no check ran / nothing was done: …",
+        "The reply changed nothing, or its only command was refused, and no check"
+        " shows that the step is done.",
+        "Type `retry` with what is missing, type `skip`, or give the step `Verify:"
+        " none` and no files.",
+    )
+    PROOF_REQUIRED = RefusalText(
+        RefusalGroup.CHECKS,
+        "… does not meet `require: …`",
+        "The run requires a stronger verification than the step has.",
+        "Add a test to the step and run it again: its reply is saved. Or set `require:"
+        " off`.",
+    )
+
+    # --- Specs, plans and settings ----------------------------------------------------
+
+    NOT_YAML = RefusalText(
+        RefusalGroup.TICKETS,
+        "FILE:LINE: not YAML / is a mapping of keys / a value cannot be read",
+        "A YAML file cannot be read as what it should be: broken syntax, a tab, a key"
+        " twice, an unquoted `: `.",
+        "Correct the line that the message names.",
+    )
+    SETTINGS_INVALID = RefusalText(
+        RefusalGroup.TICKETS,
+        "unknown setting / must be …",
+        "A setting has an unknown name or an impossible value. Nothing ran.",
+        "Correct the line that the message names. `/settings` shows all settings with"
+        " their values.",
+    )
+    TICKET_UNUSABLE = RefusalText(
+        RefusalGroup.TICKETS,
+        "There is no ticket … / cannot be the name of a ticket / already exists",
+        "The name matches no ticket or several, cannot be a folder's name everywhere,"
+        " or is taken.",
+        "`cdd list` shows the tickets. A path such as `feature/login` is unambiguous.",
+    )
+    SPEC_UNUSABLE = RefusalText(
+        RefusalGroup.TICKETS,
+        "spec.yaml is empty / is not complete / cannot be edited safely",
+        "The spec has no text, lacks what a plan needs, or is written in a way in"
+        " which cdd cannot change one value without touching others.",
+        "Open it with `/socrates SLUG` or in an editor, and add what the message"
+        " names.",
+    )
+    SPEC_CHANGED = RefusalText(
+        RefusalGroup.TICKETS,
+        "spec.yaml was changed by another program; nothing was written",
+        "The file changed between reading and writing. Your edit is kept.",
+        "Repeat the line: it applies to the current file.",
+    )
+    PLAN_INVALID = RefusalText(
+        RefusalGroup.TICKETS,
+        "plan.md:LINE: …",
+        "The plan cannot run as written: a number twice, a dependency that does not"
+        " exist or forms a cycle, a path outside the project, a check that cannot"
+        " start.",
+        "Correct the lines that the message names. `cdd plan check SLUG` checks"
+        " without running.",
+    )
+    PLAN_CHANGED = RefusalText(
+        RefusalGroup.TICKETS,
+        "The saved state belongs to another plan / has changed since",
+        "Steps that are completed have another text or number in plan.md, or the plan"
+        " changed while a proposal waited. Nothing was overwritten.",
+        "Restore the completed steps in plan.md, undo them first, or start over with"
+        " `cdd exec SLUG --start-over`.",
+    )
+    PLAN_NOT_EDITABLE = RefusalText(
+        RefusalGroup.TICKETS,
+        "… in the plan / would change other parts of the plan",
+        "The change of one step would move or alter other text of plan.md, or the step"
+        " is running or completed.",
+        "Undo the step first, or edit plan.md in an editor.",
+    )
+    NOTHING_TO_PLAN = RefusalText(
+        RefusalGroup.TICKETS,
+        "has no plan yet / There is nothing to plan / no proposed plan",
+        "The command needs a plan or a proposal, and there is none.",
+        "Create one with `cdd plan SLUG`.",
+    )
+    ACTION_PLAN_INVALID = RefusalText(
+        RefusalGroup.TICKETS,
+        "FILE:LINE: unknown action / an action is …",
+        "The list of actions for `cdd run` has a mistake. Nothing ran.",
+        "Correct the line. `cdd help run` shows the format.",
+    )
+    STATE_UNREADABLE = RefusalText(
+        RefusalGroup.TICKETS,
+        "execution-state.json is not readable / … is damaged",
+        "A saved file is torn, incomplete or of another ticket. The project's files"
+        " were not changed.",
+        "Restore the file from a backup or git. A damaged state is renamed, and the"
+        " run starts from the record where possible.",
+    )
+    WRITTEN_BY_NEWER = RefusalText(
+        RefusalGroup.TICKETS,
+        "… was written by a newer version of cdd",
+        "This version does not understand the file and does not rename it.",
+        "Update cdd.",
+    )
+
+    # --- Files ------------------------------------------------------------------------
+
+    OUTSIDE_PROJECT = RefusalText(
+        RefusalGroup.FILES,
+        "… leads outside the project / is absolute / is not a usable path",
+        "cdd reads and writes only paths inside the project, also through links, and"
+        " only names that every system accepts.",
+        "Write the path from the project's root.",
+    )
+    HIDDEN_FILE = RefusalText(
+        RefusalGroup.FILES,
+        "… is hidden from models",
+        "The file looks like a secret, or an ignore file such as `.cddignore` lists"
+        " it. Models never see it.",
+        "If it is no secret, `/context +PATH` in the shell shows it to the models of"
+        " this run.",
+    )
+    UNREADABLE_FILE = RefusalText(
+        RefusalGroup.FILES,
+        "… is not shown: … / could not be read / does not exist",
+        "The file is missing, binary, too large, not text, or you have no permission.",
+        "Correct the path or the permissions, or name a part: `@file.py:10-40`.",
+    )
+    WRONG_ENCODING = RefusalText(
+        RefusalGroup.FILES,
+        "… is not UTF-8 text / has no …",
+        "The text has bytes or characters that the file's encoding does not allow.",
+        "Save the file as UTF-8.",
+    )
+    DISK = RefusalText(
+        RefusalGroup.FILES,
+        "… could not be written / created / read / renamed",
+        "The operating system refused the operation: permissions, a full disk, a"
+        " read-only or missing folder.",
+        "Correct that and repeat. What was saved before is complete.",
+    )
+    BAD_PATTERN = RefusalText(
+        RefusalGroup.FILES,
+        "… is not a usable pattern / is not a regular expression",
+        "A glob or regular expression cannot be compiled, or is too expensive.",
+        "Correct the pattern.",
+    )
+    PICTURE_UNUSABLE = RefusalText(
+        RefusalGroup.FILES,
+        "… is not a png, jpeg, gif or webp picture / is too large",
+        "Models accept few formats, sizes and numbers of pictures.",
+        "Convert or shrink the picture, or send fewer.",
+    )
+
+    # --- Commands and approval --------------------------------------------------------
+
+    NOT_APPROVED = RefusalText(
+        RefusalGroup.COMMANDS,
+        "… was not approved / No answer came",
+        "The next action needs your approval, and you refused or no one could answer."
+        " Exit code 3.",
+        "Resume and answer. Without a terminal, add `--yes`, or list the program under"
+        " `commands.allow`.",
+    )
+    COMMAND_REFUSED = RefusalText(
+        RefusalGroup.COMMANDS,
+        "The command … / `…` is not allowed",
+        "Commands run without a shell. Pipes, `;`, redirections, some programs and"
+        " program folders inside the project are refused or need approval.",
+        "Put the commands into a script of the project and run that, add the program"
+        " to `commands.allow`, or set `commands.mode: ask`.",
+    )
+    ACTION_FAILED = RefusalText(
+        RefusalGroup.COMMANDS,
+        "An action failed: …",
+        "A command, download or file operation of an action ended with an error.",
+        "Correct the cause that the message names and run it again.",
+    )
+    NOT_TRUSTED = RefusalText(
+        RefusalGroup.COMMANDS,
+        "… wants to use settings that need your trust",
+        "The project sets commands, addresses or keys that could harm you, and you"
+        " have not trusted these values yet.",
+        "Read them with `cdd trust`, then give trust with `cdd trust --give`, or for"
+        " one run with `--trust`.",
+    )
+    EXTENSION_FAILED = RefusalText(
+        RefusalGroup.COMMANDS,
+        "The command / adapter … failed",
+        "A package that extends cdd raised an error.",
+        "Report it to the author of that package, or uninstall it.",
+    )
+    WEB_PAGE = RefusalText(
+        RefusalGroup.COMMANDS,
+        "… is not read / could not be read / answers …",
+        "Only public http and https pages with text are read, within limits of time"
+        " and size.",
+        "Open the page yourself and paste what matters.",
+    )
+    NO_EDITOR = RefusalText(
+        RefusalGroup.COMMANDS,
+        "No editor found / … could not be started",
+        "The editor of `$VISUAL` or `$EDITOR` is missing or ended with an error.",
+        "Set `VISUAL` to an installed editor.",
+    )
+
+    # --- Runs, locks and other machines -----------------------------------------------
+
+    IN_USE = RefusalText(
+        RefusalGroup.RUNS,
+        "Another cdd is … / has locked …",
+        "Another process holds the ticket, the tree or a file. Two runs of one ticket"
+        " would overwrite each other.",
+        "Wait for it or stop it. The lock ends with its process.",
+    )
+    LOCK_LOST = RefusalText(
+        RefusalGroup.RUNS,
+        "The lock of the run is gone",
+        "The folder of the run was deleted or replaced while the run was under way.",
+        "Resume with `cdd exec SLUG`.",
+    )
+    RUN_ELSEWHERE = RefusalText(
+        RefusalGroup.RUNS,
+        "… runs elsewhere / was pushed / is held by …",
+        "Only one place may continue a run: another copy of the project, another"
+        " machine or the run's own worktree has it.",
+        "Continue it there, or fetch it with `cdd pull SLUG`. If that machine is lost:"
+        " `cdd pull SLUG --take-over`.",
+    )
+    RUN_INCOMPLETE = RefusalText(
+        RefusalGroup.RUNS,
+        "The received run cannot be used: …",
+        "The run that was received has parts that are missing, damaged, or lead"
+        " outside the project. Nothing was written.",
+        "Push it again with the same version of cdd.",
+    )
+    TREE_DIFFERS = RefusalText(
+        RefusalGroup.RUNS,
+        "These files changed / differ …",
+        "Your files are not what the run expects, and they are not overwritten.",
+        "Commit, stash or move them, then repeat the command.",
+    )
+    NOTHING_TO_MOVE = RefusalText(
+        RefusalGroup.RUNS,
+        "… has nothing to land / no worktree / unfinished steps / no run",
+        "The run is not in a state in which it can be landed, pushed or pulled.",
+        "`cdd board` shows the state of all runs.",
+    )
+    SECRET_NOT_SENT = RefusalText(
+        RefusalGroup.RUNS,
+        "… seem to hold a secret, so they are not sent",
+        "Secrets never leave this machine with a run.",
+        "Move the secret into an environment variable, or ignore the file with git.",
+    )
+    WORKER_UNUSABLE = RefusalText(
+        RefusalGroup.RUNS,
+        "No scheduler answers / No worker can run it / The worker failed",
+        "The cluster could not take or finish the run. Completed steps are kept.",
+        "Correct what the message names and run the command again.",
+    )
+    PROCESS_FAILED = RefusalText(
+        RefusalGroup.RUNS,
+        "The run's process … / Internal error",
+        "A process that cdd started ended, or printed something unexpected.",
+        "Run the command again with `--debug` and report what it prints.",
+    )
+
+    # --- Git and undo -----------------------------------------------------------------
+
+    GIT_UNUSABLE = RefusalText(
+        RefusalGroup.GIT,
+        "git … failed / git was not found / is not in a git repository",
+        "A git command failed, took too long, or there is no repository.",
+        "Run the same command yourself. `cdd doctor` checks git.",
+    )
+    NOT_COMMITTED = RefusalText(
+        RefusalGroup.GIT,
+        "It was not committed: …",
+        "A commit would contain something that was not verified, or git refused it."
+        " The step itself is completed and its files are written.",
+        "Commit by hand, or correct the cause and run again.",
+    )
+    BRANCH_CONFLICT = RefusalText(
+        RefusalGroup.GIT,
+        "… conflicts with …",
+        "The run's branch and your branch changed the same lines. Nothing was changed.",
+        "Merge your branch in the run's worktree, then land again.",
+    )
+    PUSH_REFUSED = RefusalText(
+        RefusalGroup.GIT,
+        "… does not accept refs/cdd/…",
+        "The remote refused the reference, or its address is not usable.",
+        "Use a remote to which you may write, or ask its administrator to allow"
+        " `refs/cdd/*`.",
+    )
+    CANNOT_UNDO = RefusalText(
+        RefusalGroup.GIT,
+        "… cannot be undone / There is no …",
+        "The record of the change is missing, a later change builds on it, or it is"
+        " still under way. Nothing was changed.",
+        "`cdd undo --list` shows what can be undone. Undo the newest change first.",
+    )
+
+    # --- Models and budgets -----------------------------------------------------------
+
+    BUDGET_SPENT = RefusalText(
+        RefusalGroup.MODELS,
+        "The budget is too small to continue",
+        "The next call could cost more than the rest of the budget, so it was not"
+        " made. Exit code 3.",
+        "Raise `budget.usd` or `budget.tokens` and resume.",
+    )
+    UNKNOWN_PRICE = RefusalText(
+        RefusalGroup.MODELS,
+        "`budget.usd` cannot be checked, because the price of … is unknown",
+        "A budget in dollars needs the price of the model.",
+        "Limit `budget.tokens` instead, or choose a model with a known price.",
+    )
+    MODEL_FAILED = RefusalText(
+        RefusalGroup.MODELS,
+        "… failed / sent an empty reply / gave no usable answer",
+        "The server answered, but not with a usable reply.",
+        "Resume: nothing is lost. If it happens again, try another model.",
+    )
+    NO_MODEL = RefusalText(
+        RefusalGroup.MODELS,
+        "No model is configured / There is no model …",
+        "No model is set for this role, or the chosen adapter cannot call it.",
+        "Choose one with `/model` in the shell or with `--model`. `cdd doctor` shows"
+        " what is set up.",
+    )
+    MODEL_KEY = RefusalText(
+        RefusalGroup.MODELS,
+        "No API key for … / The key was rejected",
+        "The provider needs a key, and there is none or it was refused.",
+        "Set the variable that the message names, or enter the key in `/model`.",
+    )
+    MODEL_NOT_FOUND = RefusalText(
+        RefusalGroup.MODELS,
+        "… does not know the model …",
+        "The server has no model of this name.",
+        "`/model` in the shell lists the names that the server offers.",
+    )
+    MODEL_REQUEST = RefusalText(
+        RefusalGroup.MODELS,
+        "… rejected the request",
+        "The provider does not accept something in the request.",
+        "Read the quoted answer. Often a setting such as `temperature` or `effort` is"
+        " not allowed for this model.",
+    )
+    WINDOW_TOO_SMALL = RefusalText(
+        RefusalGroup.MODELS,
+        "… does not fit into the model's window",
+        "The request has more tokens than the model's context window. It is never cut"
+        " without a message.",
+        "Split the step, leave files out (`/context`), or use a model with a larger"
+        " window. For your own server, raise its window.",
+    )
+    RATE_LIMITED = RefusalText(
+        RefusalGroup.MODELS,
+        "… limits the rate of requests / the quota is used up",
+        "The provider asked to wait longer than cdd waits, or the account is used up."
+        " Exit code 75.",
+        "Run the same command later: it resumes. A used-up quota needs credit.",
+    )
+    MODEL_UNREACHABLE = RefusalText(
+        RefusalGroup.MODELS,
+        "… could not be reached / The proxy … / The reply broke off",
+        "No connection to the server, also after retries. Exit code 75 if waiting can"
+        " help.",
+        "Check the address, the proxy and the certificate with `cdd doctor`, then"
+        " resume.",
+    )
+    PICTURES_REFUSED = RefusalText(
+        RefusalGroup.MODELS,
+        "… does not accept pictures",
+        "The model reads only text.",
+        "Leave the picture out, or use a model that accepts pictures.",
+    )
+    SCRIPT_ENDED = RefusalText(
+        RefusalGroup.MODELS,
+        "The script / record has no reply …",
+        "A `script:` model has no reply for this request.",
+        "Add a reply to the script, or record again with `--record`.",
+    )
+    ENVIRONMENT_UNUSABLE = RefusalText(
+        RefusalGroup.MODELS,
+        "… in the environment is no usable … / cannot be read",
+        "An environment variable for a proxy, an address or a certificate has a value"
+        " that cannot work.",
+        "Correct or unset the variable.",
+    )
+
+    @property
+    def id(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def text(self) -> RefusalText:
+        return self.value
+
+    @property
+    def reference(self) -> str:
+        """The command that explains it, for the end of a message."""
+        return f"See `cdd help {self.id}`."
+
+    @classmethod
+    def find(cls, refusal_id: str) -> "Refusal | None":
+        """Return the kind with this id."""
+        return cls.__members__.get(refusal_id.upper().replace("-", "_"))
+
+
+def id_of(refusal: Refusal | None) -> str:
+    """Return the id, or nothing."""
+    return refusal.id if refusal else ""
