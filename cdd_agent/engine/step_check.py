@@ -41,7 +41,11 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.rule_words import NOTHING_DONE
 from cdd_agent.verification.targets import Assignment
-from cdd_agent.verification.testcode.test_files import TestLikelihood, is_data, place_of
+from cdd_agent.verification.testcode.test_files import (
+    LikelihoodOfTests,
+    is_data,
+    place_of,
+)
 from cdd_agent.verification.verdict import (
     CheckResult,
     Verdict,
@@ -279,7 +283,7 @@ async def _compare_tests(
     """
     await transaction.save_diff()
     versions = await transaction.ledger.versions(
-        attempts, lambda path: place_of(path) is not TestLikelihood.NONE
+        attempts, lambda path: place_of(path) is not LikelihoodOfTests.NONE
     )
     changed_paths = {*transaction.changes.touched, *changed_by_commands(attempts)}
     relevant = tuple(

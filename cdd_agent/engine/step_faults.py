@@ -21,7 +21,7 @@ from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.verification.strength.fault import Fault
 from cdd_agent.verification.strength.faults import choose_faults, faults_in
 from cdd_agent.verification.strength.lines import find_changed_lines
-from cdd_agent.verification.testcode.test_files import TestLikelihood, place_of
+from cdd_agent.verification.testcode.test_files import LikelihoodOfTests, place_of
 
 
 class StepFaults(Struct, frozen=True):
@@ -84,7 +84,7 @@ def _is_code(change: NetChange) -> bool:
     path = PurePosixPath(change.path)
     if path.suffix == ".rs":  # tests can be in any file, and have their marks
         return not is_test_file(path)
-    return place_of(change.path) is TestLikelihood.NONE
+    return place_of(change.path) is LikelihoodOfTests.NONE
 
 
 def read_text_of(

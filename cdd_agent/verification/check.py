@@ -10,7 +10,7 @@ from msgspec import Struct
 from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.policy import JudgedCommand, split
 from cdd_agent.process.run import CommandResult
-from cdd_agent.verification.invocation import TestInvocation, invocation
+from cdd_agent.verification.invocation import RunnerInvocation, invocation
 from cdd_agent.verification.outcomes import Statement
 from cdd_agent.verification.scripts import find_started
 from cdd_agent.verification.statements import find_watch_word
@@ -51,7 +51,7 @@ class Check(Struct, frozen=True, dict=True):
         return str(PurePosixPath(self.folder, program))
 
     @cached_property
-    def invocation(self) -> TestInvocation | None:
+    def invocation(self) -> RunnerInvocation | None:
         """The test runner that the command starts; None if cdd knows none."""
         if self.command.in_shell:
             return None

@@ -34,7 +34,7 @@ _RUN_TESTS_UNREAD = (
 """Programs whose tests no runner here reports."""
 
 
-class TestInvocation(Struct, frozen=True):
+class RunnerInvocation(Struct, frozen=True):
     """A command that runs tests."""
 
     runner: TestRunner
@@ -162,14 +162,14 @@ class TestInvocation(Struct, frozen=True):
 
 def invocation(
     argv: Sequence[str], root: Path, folder: str = ""
-) -> TestInvocation | None:
+) -> RunnerInvocation | None:
     """Return how a command runs tests in `root`; None if it starts no runner that cdd
     knows. `folder` leads from the project's root to `root`.
     """
     argv = tuple(argv)
     direct = _find_runner(argv)
     if direct is not None:
-        return TestInvocation(direct, root, argv, folder=folder)
+        return RunnerInvocation(direct, root, argv, folder=folder)
     started = find_started(argv, root)
     if [part.words for part in started] == [argv]:
         return None
@@ -184,7 +184,7 @@ def invocation(
         return None
     first = next(iter(runners.values()))
     obstacle = _find_obstacle(started, parts, tuple(runners), first, root)
-    return TestInvocation(first, root, argv, tuple(parts), obstacle, folder)
+    return RunnerInvocation(first, root, argv, tuple(parts), obstacle, folder)
 
 
 def _find_obstacle(

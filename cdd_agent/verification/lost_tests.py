@@ -18,7 +18,7 @@ from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.declared import Declared, Skipped
 from cdd_agent.verification.testcode.reader import read_tests, read_whole
 from cdd_agent.verification.testcode.test_files import (
-    TestLikelihood,
+    LikelihoodOfTests,
     is_for_tests,
     place_of,
 )
@@ -84,7 +84,7 @@ class Comparison(Struct, frozen=True):
 class _Test(Struct, frozen=True):
     id: TestId
     code: Declared
-    place: TestLikelihood
+    place: LikelihoodOfTests
 
     def can_become(self, other: "_Test") -> bool:
         is_found = self.id.file == other.id.file or other.place >= self.place

@@ -4564,7 +4564,7 @@ MUTATIONS = [
             (
                 "tests have no faults",
                 "step_faults.py",
-                "    return place_of(change.path) is TestLikelihood.NONE",
+                "    return place_of(change.path) is LikelihoodOfTests.NONE",
                 "    return True",
             ),
             (

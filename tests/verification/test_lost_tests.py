@@ -23,7 +23,7 @@ from cdd_agent.verification.lost_tests import (
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.reader import read_tests
-from cdd_agent.verification.testcode.test_files import TestLikelihood, place_of
+from cdd_agent.verification.testcode.test_files import LikelihoodOfTests, place_of
 from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.tables import each_row
 from tests.support.verdicts import judge_unchecked
@@ -1167,42 +1167,42 @@ def test_the_note_of_a_deleted_file_gives_leave(note: str, is_refused: bool) -> 
 @each_row(
     ("path", "place"),
     [
-        ("test_a.py", TestLikelihood.NAMED),
-        ("a/b_test.py", TestLikelihood.NAMED),
-        ("app/tests.py", TestLikelihood.NAMED),
-        ("src/a.test.js", TestLikelihood.NAMED),
-        ("src/a.spec.tsx", TestLikelihood.NAMED),
-        ("a_test.go", TestLikelihood.NAMED),
-        ("spec/a_spec.rb", TestLikelihood.NAMED),
-        ("src/test/java/ATest.java", TestLikelihood.NAMED),
-        ("src/main/TestThing.java", TestLikelihood.NAMED),
-        ("t/basic.t", TestLikelihood.NAMED),
-        ("src/__tests__/a.js", TestLikelihood.WITHIN),
-        ("tests/cli.rs", TestLikelihood.WITHIN),
-        ("src/lib.rs", TestLikelihood.WITHIN),
-        ("tests/data/a.json", TestLikelihood.WITHIN),
-        ("tests/test.db", TestLikelihood.NONE),
-        ("tests/app.sqlite3-wal", TestLikelihood.NONE),
-        ("tests/tmp/out.json", TestLikelihood.NONE),
-        ("tests/output/report.xml", TestLikelihood.NONE),
-        ("tests/output/test_writer.py", TestLikelihood.NAMED),
-        ("tests/expected_output/a.xml", TestLikelihood.WITHIN),
-        ("Shop.Tests/Basket.cs", TestLikelihood.WITHIN),
-        ("testdata/a.golden", TestLikelihood.WITHIN),
-        ("spec/support/x.rb", TestLikelihood.WITHIN),
-        ("spec/openapi.yaml", TestLikelihood.NONE),
-        ("src/contest.py", TestLikelihood.NONE),
-        ("contests/a.py", TestLikelihood.NONE),
-        ("src/latest.js", TestLikelihood.NONE),
-        ("docs/test.md", TestLikelihood.NONE),
-        ("tests/.pytest_cache/x.json", TestLikelihood.NONE),
-        ("tests/__pycache__/test_a.py", TestLikelihood.NONE),
-        ("node_modules/x/test/a.js", TestLikelihood.NONE),
-        ("pytest.ini", TestLikelihood.NONE),
-        ("src/exit.py", TestLikelihood.NONE),
+        ("test_a.py", LikelihoodOfTests.NAMED),
+        ("a/b_test.py", LikelihoodOfTests.NAMED),
+        ("app/tests.py", LikelihoodOfTests.NAMED),
+        ("src/a.test.js", LikelihoodOfTests.NAMED),
+        ("src/a.spec.tsx", LikelihoodOfTests.NAMED),
+        ("a_test.go", LikelihoodOfTests.NAMED),
+        ("spec/a_spec.rb", LikelihoodOfTests.NAMED),
+        ("src/test/java/ATest.java", LikelihoodOfTests.NAMED),
+        ("src/main/TestThing.java", LikelihoodOfTests.NAMED),
+        ("t/basic.t", LikelihoodOfTests.NAMED),
+        ("src/__tests__/a.js", LikelihoodOfTests.WITHIN),
+        ("tests/cli.rs", LikelihoodOfTests.WITHIN),
+        ("src/lib.rs", LikelihoodOfTests.WITHIN),
+        ("tests/data/a.json", LikelihoodOfTests.WITHIN),
+        ("tests/test.db", LikelihoodOfTests.NONE),
+        ("tests/app.sqlite3-wal", LikelihoodOfTests.NONE),
+        ("tests/tmp/out.json", LikelihoodOfTests.NONE),
+        ("tests/output/report.xml", LikelihoodOfTests.NONE),
+        ("tests/output/test_writer.py", LikelihoodOfTests.NAMED),
+        ("tests/expected_output/a.xml", LikelihoodOfTests.WITHIN),
+        ("Shop.Tests/Basket.cs", LikelihoodOfTests.WITHIN),
+        ("testdata/a.golden", LikelihoodOfTests.WITHIN),
+        ("spec/support/x.rb", LikelihoodOfTests.WITHIN),
+        ("spec/openapi.yaml", LikelihoodOfTests.NONE),
+        ("src/contest.py", LikelihoodOfTests.NONE),
+        ("contests/a.py", LikelihoodOfTests.NONE),
+        ("src/latest.js", LikelihoodOfTests.NONE),
+        ("docs/test.md", LikelihoodOfTests.NONE),
+        ("tests/.pytest_cache/x.json", LikelihoodOfTests.NONE),
+        ("tests/__pycache__/test_a.py", LikelihoodOfTests.NONE),
+        ("node_modules/x/test/a.js", LikelihoodOfTests.NONE),
+        ("pytest.ini", LikelihoodOfTests.NONE),
+        ("src/exit.py", LikelihoodOfTests.NONE),
     ],
 )
-def test_what_a_test_file_is(path: str, place: TestLikelihood) -> None:
+def test_what_a_test_file_is(path: str, place: LikelihoodOfTests) -> None:
     assert place_of(path) is place
 
 

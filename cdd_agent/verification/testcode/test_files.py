@@ -46,7 +46,7 @@ files that tests leave behind.
 """
 
 
-class TestLikelihood(IntEnum):
+class LikelihoodOfTests(IntEnum):
     """The likelihood that a path is that of a test file."""
 
     NONE = 0
@@ -59,17 +59,17 @@ class TestLikelihood(IntEnum):
 _TEST_SUFFIXES = (".bats", ".t", ".feature")
 
 
-def place_of(path: str) -> TestLikelihood:
+def place_of(path: str) -> LikelihoodOfTests:
     """Return the likelihood that a path is that of a test file. The names are in
     docs/reference/verification.md.
     """
     *folders, name = PurePosixPath(path).parts
     stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()
     if any(map(_MADE.fullmatch, (*folders, name))):
-        return TestLikelihood.NONE
+        return LikelihoodOfTests.NONE
     is_named = _SPOKEN.search(stem) or _CAMEL.search(stem) or suffix in _TEST_SUFFIXES
     if suffix in CODE and is_named:
-        return TestLikelihood.NAMED
+        return LikelihoodOfTests.NAMED
     may_be_data = suffix in CODE or not any(map(_NO_DATA.fullmatch, (*folders, name)))
     # unit tests in Rust are in the file that they test
     reasons = (
@@ -77,7 +77,7 @@ def place_of(path: str) -> TestLikelihood:
         suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)),
         suffix == ".rs",
     )
-    return TestLikelihood.WITHIN if any(reasons) else TestLikelihood.NONE
+    return LikelihoodOfTests.WITHIN if any(reasons) else LikelihoodOfTests.NONE
 
 
 def is_for_tests(path: str) -> bool:
