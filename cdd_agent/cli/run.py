@@ -62,7 +62,7 @@ def run(
     try:
         action_plan = _read_plan(plan)
     except BadInput as error:
-        words = "\n".join(filter(None, (error.message, error.hint)))
+        words = "\n".join(filter(None, (error.message, error.remedy)))
         result = ActionResult(ParsePlanAction(), ActionStatus.FAILURE, error=words)
         printer.show(
             redactor.redacted(

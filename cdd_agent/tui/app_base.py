@@ -166,7 +166,7 @@ class ShellBase(Guarded, App[CddError]):
 
     def notify_error(self, error: CddError) -> None:
         """Show an error and its hint for a few seconds."""
-        text = f"{error.message}\n{error.hint or ''}".strip()
+        text = f"{error.message}\n{error.remedy}".strip()
         self.notify(text, severity="warning", markup=False)
 
     def say_from_screen(self, line: str | None) -> None:

@@ -134,7 +134,7 @@ class Asking:
         except CddError as error:
             reviewing.cancel_edit()
             self._home.notify(
-                f"{error.message}\n{error.hint or ''}".strip(),
+                f"{error.message}\n{error.remedy}".strip(),
                 severity="warning",
                 markup=False,
             )

@@ -320,12 +320,15 @@ def test_an_empty_ticket_does_not_mean_the_newest_change(
 
 
 @pytest.mark.fork
-@each_row("arguments", [["--version"], ["--help"], ["help", "exec"], ["exce"]])
-@pytest.mark.parametrize("target", ["&-", "/dev/full"])
+@each_row(
+    "arguments",
+    [["--version"], ["--help"], ["help", "exec"], ["exce"], ["status", "-C", "/none"]],
+)
+@pytest.mark.parametrize("target", ["&-", "/dev/full", "/dev/full 2>&1"])
 def test_output_that_cannot_be_written_is_no_traceback(
     arguments: list[str], target: str
 ) -> None:
-    if target == "/dev/full" and not Path(target).exists():
+    if target != "&-" and not Path("/dev/full").exists():
         pytest.skip("only on Linux")
     line = f'"$0" -m cdd_agent {" ".join(arguments)} >{target}'
     ended = subprocess.run(

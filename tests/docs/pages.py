@@ -11,6 +11,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages outside of `docs/`. CHANGELOG.md tells of pages that are gone."""
+_TESTED_ELSEWHERE = {"docs/tutorial.md": "tests/cli/test_tutorial.py types it"}
+"""Pages whose examples another test executes."""
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)(?P<info>.*)$")
 _LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
 _PICTURE = re.compile(
@@ -86,7 +88,8 @@ def read_page(path: Path) -> Page:
     blocks: list[Block] = []
     opened: re.Match[str] | None = None
     content: list[str] = []
-    begin, skip = 0, ""
+    begin = 0
+    skip = elsewhere = _TESTED_ELSEWHERE.get(name, "")
     for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
         fence = _FENCE.match(line)
         if opened is not None:
@@ -97,7 +100,7 @@ def read_page(path: Path) -> Page:
             ):
                 text = "\n".join(content) + "\n"
                 blocks.append(Block(name, begin, opened["language"], text, skip))
-                opened, content, skip = None, [], ""
+                opened, content, skip = None, [], elsewhere
             else:
                 content.append(line.removeprefix(opened["indent"]))
         elif fence is not None:
@@ -107,7 +110,7 @@ def read_page(path: Path) -> Page:
             if reason:
                 skip = reason[1]
             elif line.strip():
-                skip = ""
+                skip = elsewhere
             prose.append((number, line))
     assert opened is None, f"{name}:{begin}: the block has no end"
     return Page(name, tuple(prose), tuple(blocks))

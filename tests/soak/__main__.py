@@ -57,6 +57,8 @@ class Options:
     last: int
     """Tickets for `cdd exec --all planned` at the end."""
     keep: Path | None
+    small_files: bool
+    """True for a limit on the size of files instead of a small disk."""
 
 
 def read_options(arguments: Sequence[str]) -> Options:
@@ -86,10 +88,14 @@ def read_options(arguments: Sequence[str]) -> Options:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="copy the project and all output here"
     )
-    parsed = parser.parse_args(arguments)
-    return Options(
-        parsed.minutes, parsed.tickets, parsed.seed, parsed.last, parsed.keep
+    parser.add_argument(
+        "--small-files",
+        action="store_true",
+        help="limit the size of files in some processes; the default where no disk"
+        " can be mounted",
     )
+    parsed = parser.parse_args(arguments)
+    return Options(**vars(parsed))
 
 
 @contextmanager
@@ -212,12 +218,8 @@ def print_report(
     starts = sum(finished.starts for finished in world.finished)
     print(f"\n{len(world.finished)} tickets with {steps} steps are done: {dict(lanes)}")
     print(f"  {len(world.queue)} were not begun; {starts} runs for those that are done")
-    print("What happened:")
-    for what, count in sorted(world.counts.items()):
-        print(f"  {count:5} {what}")
-    print("Answers of the model:")
-    for fault, count in sorted(faults.items()):
-        print(f"  {count:5} {fault}")
+    print_counts("What happened:", world.counts)
+    print_counts("Answers of the model:", faults)
     print("The shell, at rest:")
     for trend in trends:
         print(trend)
@@ -232,6 +234,12 @@ def print_report(
         print(f"BROKEN  {finding}")
     if not world.findings:
         print("Nothing is lost, and nothing is left over.")
+
+
+def print_counts(title: str, counts: Counter[str]) -> None:
+    print(title)
+    for what, count in sorted(counts.items()):
+        print(f"  {count:5} {what}")
 
 
 def count_faults(log: Path) -> Counter[str]:
@@ -289,7 +297,8 @@ def run_soak(options: Options, folder: Path, disk: Disk, url: str, log: Path) ->
 
 def main() -> int:
     options = read_options(sys.argv[1:])
-    enter_namespace()
+    if not options.small_files:
+        enter_namespace()
     return soak(options)
 
 

@@ -67,7 +67,7 @@ class Disk:
             subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
 
     def fill(self, room: int) -> None:
-        """Leave only so many bytes free."""
+        """Make the disk full but for some bytes."""
         self.filled_at = time.monotonic()
         usage = os.statvfs(self.folder)
         used = (usage.f_blocks - usage.f_bfree) * usage.f_frsize

@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from cdd_agent.engine.prompt import LAST_FAILED
 from cdd_agent.llm.port import Request, ToolCall
@@ -24,7 +25,7 @@ class ServerFault(StrEnum):
     """A way in which the server misbehaves."""
 
     RATE_LIMIT = "429"
-    LONG_RATE_LIMIT = "429, wait 10 minutes"
+    LONG_RATE_LIMIT = "429, wait two minutes"
     SERVER_ERROR = "500"
     CUT_STREAM = "cut stream"
     EARLY_CUT = "cut before the first byte"
@@ -35,6 +36,8 @@ class ServerFault(StrEnum):
     LENGTH = "cut by the length limit"
 
 
+_LONG_WAIT = "125"
+"""Seconds. After more than two minutes a run stops, and all runs of a fleet wait."""
 FAULT_RATES = {
     ServerFault.RATE_LIMIT: 0.05,
     ServerFault.LONG_RATE_LIMIT: 0.005,
@@ -143,28 +146,31 @@ def _answer_with_tools(
 
 
 def _spoil(answer: Answer, fault: ServerFault) -> Answer:
-    match fault:
-        case ServerFault.RATE_LIMIT:
-            return failure(429, "Slow down.", headers={"Retry-After": "1"})
-        case ServerFault.LONG_RATE_LIMIT:
-            return failure(429, "Slow down.", headers={"Retry-After": "600"})
-        case ServerFault.SERVER_ERROR:
-            return failure(500, "A fault.")
-        case ServerFault.CUT_STREAM:
-            return replace(answer, cut_after=2)
-        case ServerFault.EARLY_CUT:
-            return replace(answer, cut_after=0)
-        case ServerFault.SLOW:
-            return replace(answer, wait=1.0, pause=0.1)
-        case ServerFault.GARBAGE:
-            return replace(answer, garbage=True)
-        case ServerFault.WEB_PAGE:
-            page = "<html><body>Sign in</body></html>"
-            return Answer(raw=page, content_type="text/html")
-        case ServerFault.EMPTY:
-            return Answer("")
-        case ServerFault.LENGTH:
-            return replace(answer, finish_reason="length")
+    if fault in _CHANGES:
+        return replace(answer, **_CHANGES[fault])
+    return _REPLACEMENTS[fault]
+
+
+_CHANGES: dict[ServerFault, dict[str, Any]] = {
+    ServerFault.CUT_STREAM: {"cut_after": 2},
+    ServerFault.EARLY_CUT: {"cut_after": 0},
+    ServerFault.SLOW: {"wait": 1.0, "pause": 0.1},
+    ServerFault.GARBAGE: {"garbage": True},
+    ServerFault.LENGTH: {"finish_reason": "length"},
+}
+"""Fields of the right answer that a fault changes."""
+_REPLACEMENTS = {
+    ServerFault.RATE_LIMIT: failure(429, "Slow down.", headers={"Retry-After": "1"}),
+    ServerFault.LONG_RATE_LIMIT: failure(
+        429, "Slow down.", headers={"Retry-After": _LONG_WAIT}
+    ),
+    ServerFault.SERVER_ERROR: failure(500, "A fault."),
+    ServerFault.WEB_PAGE: Answer(
+        raw="<html><body>Sign in</body></html>", content_type="text/html"
+    ),
+    ServerFault.EMPTY: Answer(""),
+}
+"""Answers instead of the right one."""
 
 
 def main() -> None:

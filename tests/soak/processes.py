@@ -41,14 +41,15 @@ RATES = {
     Disturbance.TERMINATE: 0.05,
 }
 """The share of processes with each disturbance: one half of all together."""
-SMALL_FILES_RATE = 0.1
+SMALL_FILES_RATE = 0.25
 _CODES = {
     None: (0, 1, 75),
     Disturbance.KILL: (0, 1, 75, -signal.SIGKILL),
     Disturbance.KILL_GROUP: (0, 1, 75, -signal.SIGKILL),
     Disturbance.INTERRUPT: (0, 1, 75, 130, -signal.SIGINT),
     Disturbance.TERMINATE: (0, 1, 75, 130, 143, -signal.SIGTERM),
-    Disturbance.SMALL_FILES: (0, 1, 2, 75),
+    # 120: Python could not flush the output, which is such a file, too
+    Disturbance.SMALL_FILES: (0, 1, 2, 75, 120),
 }
 """The exit codes that are explained. A full disk explains 2 as well."""
 

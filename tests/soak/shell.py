@@ -18,7 +18,7 @@ from tests.soak.processes import CDD, PATIENCE
 from tests.soak.tickets import Ticket
 from tests.soak.world import World
 
-_PROMPT = re.compile(rb"(?:^|\n)(chat|executor [\w-]+) > $")
+_PROMPT = re.compile(rb"(chat|executor [\w-]+) > $")
 _QUESTION = re.compile(rb"\] no > $")
 _REST = 1.0
 """Seconds after which the shell accepts the answer to a question."""
@@ -87,8 +87,8 @@ class Shell:
         os.kill(self.pid, signal.SIGINT)
 
     def wait(self, seconds: float = PATIENCE) -> bool:
-        """Wait until a prompt or a question is shown. False after so many seconds, or
-        if the shell has ended.
+        """Wait until a prompt or a question is shown. False if the time is over or
+        the shell has ended.
         """
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -145,8 +145,6 @@ class ShellLane:
 
     world: World
     samples: list[Sample] = field(default_factory=list)
-    lives: int = 0
-    """The number of shells. More than one is a finding."""
     shell: Shell = field(init=False)
     rng: random.Random = field(init=False)
     done: int = 0
@@ -156,7 +154,7 @@ class ShellLane:
         self.shell = Shell(self.world, self.world.outputs / "shell.txt")
 
     def run(self) -> None:
-        self._start()
+        self.shell.start()
         self._sample()
         while ticket := self.world.take_ticket():
             starts = self._run_until_done(ticket)
@@ -173,10 +171,6 @@ class ShellLane:
         code = self.shell.close()
         if code != 0:
             self.world.find("shell", f"exit code {code} after /exit")
-
-    def _start(self) -> None:
-        self.shell.start()
-        self.lives += 1
 
     def _run_until_done(self, ticket: Ticket) -> int:
         """Return the number of runs; 0 if the ticket is not done."""
@@ -217,7 +211,7 @@ class ShellLane:
         if self.shell.code is None:
             os.killpg(self.shell.pid, signal.SIGKILL)
         self.shell.close()
-        self._start()
+        self.shell.start()
 
     def _check_undo(self, ticket: Ticket) -> None:
         """Undo the last step and redo it: the files must be the same again."""

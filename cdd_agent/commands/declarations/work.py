@@ -209,7 +209,7 @@ WORK = (
             # several tickets at once, each in its own worktree
             cdd exec feature-user-auth bug-login --jobs 2
             cdd exec --all planned --stop-on-failure
-            # on several machines: see docs/cluster.md
+            # on several machines: see docs/how-to/cluster.md
             cdd exec --all planned --on tcp://scheduler:8786
             CDD_API_BASE=http://127.0.0.1:8080/v1 \\
                 cdd exec feature-user --model openai/qwen3-coder
@@ -327,7 +327,7 @@ WORK = (
             run="cdd_agent.cli.land:land",
             notes=(
                 "The result is built and checked in a separate tree. See"
-                " docs/worktrees.md."
+                " docs/how-to/several-tickets.md."
             ),
             exit_codes=((1, "a conflict, or a check fails; nothing was changed"),),
             interrupted=REPEAT_TO_CONTINUE,
@@ -392,7 +392,8 @@ WORK = (
             run="cdd_agent.cli.compare:compare",
             notes=(
                 "Each run has its own worktree; the ticket's normal run stays"
-                " unchanged. Finished runs are not repeated. See docs/many-tickets.md."
+                " unchanged. Finished runs are not repeated."
+                " See docs/how-to/several-tickets.md."
             ),
             exit_codes=((0, "every run reached its end"),),
         ),
@@ -424,7 +425,7 @@ WORK = (
             run="cdd_agent.cli.travel:push",
             notes=(
                 "Sends the ticket, its state, record and checkpoints to"
-                " refs/cdd/runs/SLUG. See docs/travelling.md."
+                " refs/cdd/runs/SLUG. See docs/how-to/other-machines.md."
             ),
             interrupted=REPEAT_TO_CONTINUE,
         ),
