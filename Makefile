@@ -17,7 +17,9 @@ MODEL_READY := $(MODEL_VENV)/.ready
 # Three workers for two cores: a third of the time is waiting for programs and disks.
 PYTEST := $(BIN)/pytest --dist loadgroup -n $$((3 * $$(getconf _NPROCESSORS_ONLN) / 2))
 
-.PHONY: demo cost test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model check check-platforms format bench picture reference models docs lock clean
+.PHONY: demo cost test test-all test-sample ready-to-test test-fast test-crash soak test-mutations test-model test-real check check-platforms dist licences format bench picture reference models docs lock clean
+
+QUICK := (unit or story) and not long
 
 # CONTRIBUTING.md describes the commands.
 demo: $(RUNS)
@@ -28,7 +30,7 @@ cost: $(RUNS)
 
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
-	@$(PYTEST) -m "unit or story"
+	@$(PYTEST) -m "$(QUICK)"
 
 test-all: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 ready-to-test
@@ -39,14 +41,14 @@ SEED ?= $(shell git rev-parse HEAD)
 SAMPLE := 0.3
 
 test-sample: $(READY)
-	@$(PYTEST) -m "not (unit or story or real or model)" --sample $(SAMPLE) --sample-seed $(SEED)
+	@$(PYTEST) -m "not ($(QUICK) or real or model)" --sample $(SAMPLE) --sample-seed $(SEED)
 
 ready-to-test: check $(COMPILED)
 
 FAST := actions dialogue changes files process project tickets tools verification web
 
 test-fast: $(READY)
-	@$(PYTEST) $(FAST:%=tests/%) -m "unit or story" $(ARGS)
+	@$(PYTEST) $(FAST:%=tests/%) -m "$(QUICK)" $(ARGS)
 
 test-crash: $(READY)
 	@$(BIN)/pytest tests/crash -n auto --all-kill-points
@@ -62,6 +64,19 @@ test-mutations: $(READY)
 
 test-model: $(READY) $(MODEL_READY)
 	@$(BIN)/pytest tests/model --model-python $(MODEL_VENV)/bin/python --verbose
+
+REAL := .real-tools
+REAL_TOOLS := $(CURDIR)/$(REAL)/bin:$(CURDIR)/$(REAL)/node_modules/.bin
+# Collecting all other tests takes a minute.
+REAL_TESTS = $(shell grep --recursive --files-with-matches --include 'test_*.py' mark.real tests)
+test-real: $(READY) $(REAL)/.ready
+	@$(BIN)/python tools/real_tools.py
+	@PATH="$(REAL_TOOLS):$$PATH" $(BIN)/pytest $(REAL_TESTS) -m real $(ARGS)
+
+$(REAL)/.ready: tests/real/requirements.txt tests/real/package.json | $(READY)
+	@echo "Installing tools of PyPI and npm into $(REAL) ..."
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/real_tools.py $(REAL)
+	@touch $@
 
 check: $(READY)
 	@$(BIN)/ruff check .
@@ -109,6 +124,20 @@ docs: $(DOCS_READY)
 reference: $(READY)
 	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
 	@$(BIN)/python -m tools.reference
+
+licences: $(READY)
+	@$(BIN)/python tools/licences.py > THIRD_PARTY_LICENSES.md
+
+# Build the sdist, the wheel from it, and install the wheel as a user does.
+DIST_VENV := .venv-dist
+dist: $(READY)
+	@rm -rf dist $(DIST_VENV)
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python
+	@$(BIN)/uv venv --quiet --python $(BIN)/python $(DIST_VENV)
+	@$(BIN)/uv pip install --quiet --python $(DIST_VENV)/bin/python dist/*.whl
+	@HOME=/nowhere $(DIST_VENV)/bin/cdd --version
+	@HOME=/nowhere $(DIST_VENV)/bin/cdd demo --headless
+	@du -sm $(DIST_VENV) dist/*
 
 models: $(READY)
 	@$(BIN)/python tools/known_models.py
@@ -161,4 +190,4 @@ $(MODEL_READY): tests/model/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(MODEL_VENV) $(DOCS_VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(MODEL_VENV) $(DOCS_VENV) $(DIST_VENV) $(REAL) site .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

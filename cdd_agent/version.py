@@ -2,4 +2,4 @@
 nothing else.
 """
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"

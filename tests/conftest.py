@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.forked_pytest import quick_pytest
 from tests.support.guard import PytestGuard
 from tests.support.homes import HOME_VARIABLES
-from tests.support.kinds import QUICK, SLOW, choose_sample, mark_unit_tests
+from tests.support.kinds import LONG, QUICK, SLOW, choose_sample, mark_unit_tests
 from tests.support.patience import be_patient
 from tests.support.projects import Begin, Copied, Sandbox
 
@@ -46,7 +46,7 @@ if (
 # No deadlines, since a computer may be slow, and the same examples each time.
 # `--hypothesis-profile many` tries more.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", _PATIENT, max_examples=50, derandomize=True)
+settings.register_profile("same", _PATIENT, max_examples=25, derandomize=True)
 settings.register_profile("many", _PATIENT, max_examples=4_000)
 settings.load_profile("same")
 be_patient()
@@ -80,7 +80,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for name, text in {**QUICK, **SLOW}.items():
+    for name, text in {**QUICK, **SLOW, **LONG}.items():
         config.addinivalue_line("markers", f"{name}: {text}")
     # One round of collection at the end is enough for CPython.
     config.stash[gc_collect_iterations_key] = 1

@@ -23,11 +23,11 @@ class Item:
 
 
 def test_a_test_without_a_kind_is_a_unit_test() -> None:
-    items: list[Any] = [Item("a"), Item("b", "parametrize"), Item("c", "fork", "pty")]
+    items: list[Any] = [Item("a"), Item("b", "long"), Item("c", "fork", "pty")]
     mark_unit_tests(items)
     assert [item.marks for item in items] == [
         ["unit"],
-        ["parametrize", "unit"],
+        ["long", "unit"],
         ["fork", "pty"],
     ]
 

@@ -9,7 +9,6 @@ import inspect
 import pkgutil
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,12 +79,39 @@ def is_library(kind: type) -> bool:
 def library_names(kind: type) -> frozenset[str]:
     """Return the private names of a library's class, also those of its instances."""
     names = {name for name in vars(kind) if _PRIVATE.fullmatch(name)}
+    tree = class_tree(kind)
+    # a class of an extension, or one made by a call, has none
+    return frozenset(names if tree is None else names | own_names(tree))
+
+
+def class_tree(kind: type) -> ast.ClassDef | None:
+    """Return the source of a class; None if there is none."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    # a class of an extension, or one made by a call
-    except (OSError, TypeError, SyntaxError):
-        return frozenset(names)
-    return frozenset(names | own_names(tree))
+        file = inspect.getsourcefile(kind)
+    except TypeError:
+        return None
+    return None if file is None else classes_in(file).get(kind.__qualname__)
+
+
+@functools.cache
+def classes_in(file: str) -> dict[str, ast.ClassDef]:
+    """Return the classes of a file by their qualified names. `inspect.getsource` reads
+    the whole file for each class.
+    """
+    classes = {}
+    pending: list[tuple[str, ast.AST]] = [("", ast.parse(Path(file).read_bytes()))]
+    while pending:
+        prefix, node = pending.pop()
+        for child in ast.iter_child_nodes(node):
+            match child:
+                case ast.ClassDef(name=name):
+                    classes[prefix + name] = child
+                    pending.append((f"{prefix}{name}.", child))
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    pending.append((f"{prefix}{name}.<locals>.", child))
+                case _:
+                    pending.append((prefix, child))
+    return classes
 
 
 def inherited_names(kind: type) -> frozenset[str]:
@@ -95,7 +121,8 @@ def inherited_names(kind: type) -> frozenset[str]:
 
 def inherited_uses(kind: type) -> set[str]:
     """Return the private names of its libraries that a class reads or defines again."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    tree = class_tree(kind)
+    assert tree is not None, kind
     names = own_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_self(node.value):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import examples, tables
 from tests.support.projects import Sandbox
 from tests.support.tables import each_row
 
@@ -83,3 +84,39 @@ def test_a_skipped_row_hides_no_failure() -> None:
         check()
     kinds = [type(error) for error in caught.value.exceptions]
     assert kinds == [ValueError, AssertionError]
+
+
+def test_a_sparse_table_in_a_table_runs_each_row_at_least_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+
+    @each_row("letter", "abc")
+    @each_row("number", range(5), is_sparse=True)
+    def check(letter: str, number: int) -> None:
+        seen.append((letter, number))
+
+    monkeypatch.setattr(tables, "IS_THOROUGH", False)
+    check()
+    assert seen == [("a", 0), ("a", 3), ("b", 1), ("b", 4), ("c", 2)]
+    seen.clear()
+    monkeypatch.setattr(tables, "IS_THOROUGH", True)
+    check()
+    assert len(seen) == 15
+
+
+def test_every_pair_of_values_is_in_a_chosen_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [(a, b, c, "expected") for a in range(5) for b in range(3) for c in range(2)]
+
+    def pairs(chosen: list[tuple[int, int, int, str]]) -> set[tuple[int, ...]]:
+        places = [(0, 1), (0, 2), (1, 2)]
+        return {(x, y, row[x], row[y]) for row in chosen for x, y in places}
+
+    monkeypatch.setattr(examples, "IS_THOROUGH", False)
+    chosen = examples.cover_pairs(rows, 3)
+    assert pairs(chosen) == pairs(rows)
+    assert len(chosen) < 20
+    monkeypatch.setattr(examples, "IS_THOROUGH", True)
+    assert examples.cover_pairs(rows, 3) == rows

@@ -4,15 +4,18 @@ that the next shell has it if this one is killed.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import ignore_runs
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +75,11 @@ class Drafts:
 
 
 def _lock_file(file: Path) -> BufferedWriter:
-    """Lock a file of drafts. Raises `OSError` if another shell has locked it."""
+    """Lock a file of drafts. Raises `OSError` if another shell has locked it, and on
+    Windows.
+    """
+    if sys.platform == "win32":
+        raise OSError("drafts cannot be locked here")
     lock = file.with_suffix(".lock").open("wb")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,6 +17,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.session.session import Session
 from tests.agents.test_slips import OPENED, files
 from tests.agents.test_words import THREE, say
+from tests.support.examples import count_examples
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, notice
 from tests.support.tables import each_row
@@ -52,7 +53,7 @@ LINES = st.one_of(
 )
 MANY = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=count_examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -195,11 +195,8 @@ ASKED: tuple[Ask, ...] = (
 )
 
 
-@each_row(
-    ("ask", "arrange"),
-    [(ask, arrange) for ask in ASKED for arrange in ARRANGED],
-    ids=lambda function: function.__name__,
-)
+@each_row("ask", ASKED, ids=lambda function: function.__name__)
+@each_row("arrange", ARRANGED, ids=lambda function: function.__name__, is_sparse=True)
 async def test_a_prompt_has_the_rules_once_and_no_place_that_waits(
     sandbox: Sandbox, ask: Ask, arrange: Arrange
 ) -> None:

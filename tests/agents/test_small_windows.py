@@ -108,7 +108,7 @@ def fits(sandbox: Sandbox, window: int) -> None:
 
 
 @each_row("window", WINDOWS)
-@each_row("tool_calls", ["on", "off"])
+@each_row("tool_calls", ["on", "off"], is_sparse=True)
 async def test_socrates_fits_his_requests_into_every_window(
     busy: Sandbox, window: int, tool_calls: str
 ) -> None:
@@ -193,7 +193,7 @@ async def test_tool_results_are_dropped_before_a_turn_fails(
 
 
 @each_row("window", WINDOWS)
-@each_row("tool_calls", ["on", "off"])
+@each_row("tool_calls", ["on", "off"], is_sparse=True)
 async def test_chat_continues_in_a_small_window(
     busy: Sandbox, window: int, tool_calls: str
 ) -> None:
@@ -260,7 +260,7 @@ def specified(busy: Sandbox) -> Sandbox:
 
 
 @each_row("window", WINDOWS)
-@each_row("tool_calls", ["on", "off"])
+@each_row("tool_calls", ["on", "off"], is_sparse=True)
 async def test_the_planner_fits_its_requests_into_every_window(
     specified: Sandbox, window: int, tool_calls: str
 ) -> None:

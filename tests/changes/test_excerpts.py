@@ -24,6 +24,7 @@ from cdd_agent.changes.parse import parse_reply
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.files.atomic import digest
 from cdd_agent.files.line_ranges import Ranges, describe_ranges, join_ranges
+from tests.support.examples import count_examples
 from tests.support.tables import each_row
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
@@ -226,7 +227,7 @@ def stories(draw: st.DrawFn) -> tuple[list[str], Ranges, list[Edit]]:
     return lines, shown, edits
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(stories(), st.booleans())
 def test_no_line_that_was_not_shown_is_ever_changed(
     story: tuple[list[str], Ranges, list[Edit]], is_ended: bool

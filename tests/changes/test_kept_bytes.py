@@ -28,6 +28,7 @@ from cdd_agent.changes.model import (
 from cdd_agent.changes.policy import EditPolicy
 from cdd_agent.files.charsets import NOTHING_DECLARED
 from cdd_agent.files.text import FileText, decode_file, lines_of
+from tests.support.examples import count_examples
 from tests.support.tables import each_row
 
 ANY = EditPolicy(seen=None, may_shrink=lambda path: True)
@@ -132,6 +133,7 @@ def joined(lines: list[str], ends: tuple[str, ...], *, is_ended: bool) -> str:
     return "".join(map("".join, zip(lines, all_ends, strict=True)))
 
 
+@pytest.mark.long
 def test_every_form_of_edit_keeps_what_it_does_not_change(tmp_path: Path) -> None:
     wrong: list[object] = []
     for kind, ends, is_ended, normal_form in files():
@@ -331,7 +333,7 @@ CONTENTS = st.binary(max_size=60) | st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 @given(CONTENTS, st.data())
 def test_only_the_edited_lines_differ(data: bytes, draw: st.DataObject) -> None:
     """Any file, any lines of it as they are shown, any new lines, in any form."""

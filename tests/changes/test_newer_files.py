@@ -79,12 +79,14 @@ TOML = [
     'a = {x = """\n\\e""",\n}\n',
 ]
 LEFT_TO_THE_CHECK = [
-    "type X = int\n  y\n",
     'x = f"{d["a"]!z}"\n',
     "try:\n    pass\nexcept A, B as e:\n    pass\n",
     "f(a=1, b)\n",
 ]
 """Wrong in all versions, but not for the grammar."""
+if OURS < (3, 12):
+    # later versions know the statement, and find the fault
+    LEFT_TO_THE_CHECK.append("type X = int\n  y\n")
 WRONG_TOML = [
     "a = {\n b = 1\n c = 2\n}\n",
     "a = [1\n",

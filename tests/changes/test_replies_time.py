@@ -4,6 +4,8 @@ import contextlib
 import time
 from pathlib import Path
 
+import pytest
+
 from cdd_agent.changes.model import ReplyRefused
 from tests.changes.applying import apply, write
 from tests.support.tables import each_row
@@ -155,6 +157,7 @@ CASES: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.long
 @each_row(("reply", "file"), CASES.values(), ids=CASES.keys())
 def test_time_does_not_explode(tmp_path: Path, reply: str, file: str) -> None:
     write(tmp_path, {"a.txt": file, "b.yaml": "a: 1\n"})

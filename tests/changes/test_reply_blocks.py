@@ -16,6 +16,7 @@ from cdd_agent.changes.model import (
 )
 from cdd_agent.changes.parse import parse_reply
 from cdd_agent.changes.reply.fates import refused
+from tests.support.examples import count_examples
 from tests.support.tables import each_row
 
 APPLIED, REFUSED, EXPLANATION = BlockFate
@@ -423,7 +424,7 @@ def test_a_sentence_that_ends_with_a_file_could_name_it(line: str) -> None:
     assert block.is_requested
 
 
-@settings(max_examples=150)
+@settings(max_examples=count_examples(150))
 @given(replies, st.sampled_from(["", "<think>\nx\n</think>"]))
 @example((block("```text:a.txt", "value = 1"),), "")
 def test_nothing_that_could_be_a_file_is_lost(

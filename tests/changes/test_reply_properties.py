@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cdd_agent.changes.model import ReplyRefused
 from cdd_agent.changes.policy import EditPolicy
 from tests.changes.applying import PROJECT, apply, tree, write
+from tests.support.examples import count_examples
 
 PIECES = [
     "```",
@@ -70,7 +71,7 @@ lines = st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=25).ma
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=count_examples(200))
 @given(lines | st.text(max_size=300))
 def test_any_text_is_applied_as_a_whole_or_refused_as_a_whole(reply: str) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -131,7 +132,7 @@ def as_patch(path: str, before: list[str], after: list[str]) -> str:
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=count_examples(100))
 @given(contents, contents)
 @example(["```"], ["```", ""])
 @example(["~~~", "x", "```py", "y"], ["~~~", "", "```py", "z"])
@@ -192,7 +193,7 @@ lines_with_fences = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=count_examples(100))
 @given(
     lines_with_fences,
     lines_with_fences,
@@ -311,7 +312,7 @@ noises = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(
     st.lists(indented, min_size=4, max_size=14),
     st.data(),

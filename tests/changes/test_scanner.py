@@ -27,6 +27,7 @@ from cdd_agent.changes.reply.scanned_parts import (
 )
 from cdd_agent.changes.reply.scanner import ReplyScanner
 from tests.changes.replies_of_tests import all_replies
+from tests.support.examples import count_examples
 from tests.support.tables import each_row
 
 _NOT_SCANNED = re.compile(
@@ -195,7 +196,7 @@ BLOCKS = [
 
 
 @given(st.lists(st.sampled_from(BLOCKS), max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_any_order_of_blocks_is_read_to_the_end(blocks: list[str]) -> None:
     parts = scan("\n".join(blocks))
     depth = 0

@@ -6,7 +6,7 @@ import json
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -34,6 +34,7 @@ from cdd_agent.llm.port import ToolCall
 from cdd_agent.llm.scripted_reply import ScriptedReply
 from cdd_agent.session.session import Session
 from cdd_agent.text.redaction import Redactor
+from tests.support.examples import cover_pairs
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, noticed, run_all, says
 from tests.support.tables import each_row
@@ -329,12 +330,7 @@ CONTENTS = {
 
 @each_row(
     ("content", "later", "by"),
-    [
-        (content, later, by)
-        for content in CONTENTS
-        for later in LATER
-        for by in ("chat", "step")
-    ],
+    cover_pairs(list(product(CONTENTS, LATER, ("chat", "step"))), 3),
     ids=str,
 )
 async def test_contents_and_later_edits(

@@ -293,6 +293,7 @@ def test_definitions_of_a_file_in_any_encoding(
     assert [file.path for file in project.rank(Query(name))] == [encoded.path]
 
 
+@pytest.mark.long
 def test_hostile_files_take_no_long_time(root: Path) -> None:
     made(
         root,

@@ -129,7 +129,7 @@ def test_markdown_is_a_plan_or_a_reply(block: Block) -> None:
 # --- Blocks that are executed ---------------------------------------------------------
 
 
-@pytest.mark.story
+@pytest.mark.fork
 @pytest.mark.parametrize("block", [each for each in RUN if not each.skip], ids=str)
 def test_a_block_for_a_terminal_runs(block: Block, tmp_path: Path) -> None:
     if "jq " in block.text and shutil.which("jq") is None:

@@ -20,6 +20,7 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan_check import check_plan
 from tests.engine.test_prompt import prompt_of
 from tests.engine.tool_steps import calls, execute, read, run
+from tests.support.examples import count_examples
 from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.support.tables import each_row
@@ -254,7 +255,10 @@ def spelled_commands(draw: st.DrawFn) -> str:
 
 @pytest.mark.story
 @given(commands=st.lists(spelled_commands(), min_size=4, max_size=4))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=count_examples(25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 async def test_no_spelling_of_a_command_shows_a_hidden_file(
     commands: list[str],
 ) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from cdd_agent.engine.engine import Engine
 from tests.engine import histories_actions
@@ -33,11 +32,10 @@ from tests.engine.histories_model import (
 )
 from tests.engine.histories_project import Projects
 from tests.engine.histories_tree import Entry
+from tests.support.examples import IS_THOROUGH
 
 GROUPS = 20
-IS_LONG = settings().max_examples > 1_000
-"""`make test-all` has many examples, and plays many and long histories."""
-HISTORIES, LONGEST = (2_000, histories_actions.LONGEST) if IS_LONG else (100, 2)
+HISTORIES, LONGEST = (2_000, histories_actions.LONGEST) if IS_THOROUGH else (20, 2)
 LIFE = 1
 
 

@@ -247,6 +247,7 @@ def test_a_notice_of_another_version_keeps_its_text(
     assert list(log.entries()) == [LogEntry(NOW, Notice("x", kind=kind))]
 
 
+@pytest.mark.long
 def test_one_reading_of_a_long_log_has_all_figures_and_counts_damaged_lines(
     tmp_path: Path,
 ) -> None:

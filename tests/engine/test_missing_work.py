@@ -254,6 +254,7 @@ async def test_exec_reports_work_that_is_not_in_this_tree(
         assert '"status": "failed"' in report
 
 
+@pytest.mark.long
 @each_row("change, expected", FAMILY, ids=lambda each: getattr(each, "__name__", ""))
 async def test_the_shell_does_not_say_that_it_is_done(
     done: Sandbox, change: Callable[[Path], None], expected: Lost
@@ -663,6 +664,7 @@ async def test_a_file_behind_a_link_in_a_circle_is_missing(sandbox: Sandbox) -> 
     assert lost((await carry_out(sandbox))[1]) == expected
 
 
+@pytest.mark.long
 @each_row("repository", ["none", "sha256", "a folder of it"])
 async def test_it_is_the_same_in_other_repositories(
     sandbox: Sandbox, repository: str

@@ -394,6 +394,7 @@ async def test_an_interrupted_step_with_a_damaged_record_waits_or_is_started_ove
     assert texts(sandbox) == before
 
 
+@pytest.mark.long
 @pytest.mark.story
 @each_row("allowed", range(3))
 async def test_a_kill_while_a_run_is_taken_over_loses_nothing(

@@ -246,6 +246,7 @@ def test_an_edit_goes_back_and_forth(root: Path, cause: Cause, kind: str) -> Non
     assert state(root) == before
 
 
+@pytest.mark.long
 @each_row(("cause", "kind"), EDITS, ids=str)
 def test_later_edits_of_the_user_stay(root: Path, cause: Cause, kind: str) -> None:
     do_edit(root, cause, kind)
@@ -305,9 +306,8 @@ COMMANDS = {
 }
 
 
-@each_row(
-    ("cause", "kind"), [(cause, kind) for cause in ("run", "chat") for kind in COMMANDS]
-)
+@each_row("cause", ("run", "chat"))
+@each_row("kind", COMMANDS, is_sparse=True)
 def test_what_a_command_changes_is_named_and_stays(
     root: Path, cause: Cause, kind: str
 ) -> None:
@@ -345,15 +345,9 @@ OWN = {
 }
 
 
-@each_row(
-    ("cause", "kind", "is_known"),
-    [
-        (cause, kind, is_known)
-        for cause in ("run", "chat")
-        for kind in OWN
-        for is_known in (True, False)
-    ],
-)
+@each_row("is_known", (True, False))
+@each_row("kind", OWN)
+@each_row("cause", ("run", "chat"), is_sparse=True)
 def test_what_a_command_makes_of_a_file_of_the_same_work_goes_back_with_it(
     root: Path, cause: Cause, kind: str, is_known: bool
 ) -> None:

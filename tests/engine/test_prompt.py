@@ -319,8 +319,12 @@ def test_it_never_has_more_than_the_window_whatever_is_left_out(
 
 
 @each_row("window", [5_000, 8_000, 16_000, 32_000])
-@each_row("sizes", [(9_000, 100, 100), (*[9_000] * 6, 100), (900, 900, 100, 9_000)])
-@each_row("order", [1, -1])
+@each_row(
+    "sizes",
+    [(9_000, 100, 100), (*[9_000] * 6, 100), (900, 900, 100, 9_000)],
+    is_sparse=True,
+)
+@each_row("order", [1, -1], is_sparse=True)
 def test_a_file_that_is_cut_hides_no_other_and_all_that_is_left_out_is_named(
     sandbox: Sandbox, window: int, sizes: tuple[int, ...], order: int
 ) -> None:

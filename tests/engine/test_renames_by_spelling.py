@@ -129,7 +129,7 @@ def dying(disk: type[Path], moment: int) -> type[Path]:
 
 
 @each_row("disk", DISKS.values(), ids=DISKS)
-@each_row(("reply", "text"), REPLIES.values(), ids=REPLIES)
+@each_row(("reply", "text"), REPLIES.values(), ids=REPLIES, is_sparse=True)
 def test_after_a_kill_at_any_moment_the_file_has_its_old_name_and_content(
     tmp_path: Path,
     reply: Callable[[str, str], str],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cdd_agent.files.atomic import NotRead, NotWritten
 from cdd_agent.git.content_store import ContentGone, ContentStore
 from tests.git.repositories import git
+from tests.support.examples import count_examples
 
 UGLY = (b"", b"\0", b"a\r\nb\r", "ü€".encode("utf-16"), b"x" * (9 << 20))
 
@@ -37,7 +38,7 @@ def test_contents_come_back_under_the_ids_that_git_gives(
     assert len(list(store.folder.iterdir())) == len(UGLY)
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(contents=st.lists(st.binary(max_size=50)))
 def test_each_content_is_saved_once_and_comes_back(
     tmp_path_factory: pytest.TempPathFactory, contents: list[bytes]

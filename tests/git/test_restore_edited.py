@@ -13,6 +13,7 @@ from cdd_agent.git.diff import Change
 from cdd_agent.git.merge import LARGEST_MERGED, merge_texts
 from cdd_agent.git.restore import Contents, RestoreResult, find_edited, held, restore
 from tests.git.checkpoints import opened, state, write
+from tests.support.examples import count_examples
 
 BEFORE = b"one\ntwo\nthree\nfour\nfive\nsix\n"
 AFTER = BEFORE.replace(b"two", b"TWO")
@@ -151,7 +152,7 @@ def test_a_change_of_permissions_alone_is_undone_in_an_edited_file(
 LINES = st.lists(st.sampled_from([b"a\n", b"b\r\n", b"c", b"\xff\n"]), max_size=6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(LINES, LINES, LINES)
 def test_a_merge_has_no_marks_and_nothing_of_its_own(
     current: list[bytes], base: list[bytes], other: list[bytes]

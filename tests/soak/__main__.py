@@ -218,12 +218,8 @@ def print_report(
     starts = sum(finished.starts for finished in world.finished)
     print(f"\n{len(world.finished)} tickets with {steps} steps are done: {dict(lanes)}")
     print(f"  {len(world.queue)} were not begun; {starts} runs for those that are done")
-    print("What happened:")
-    for what, count in sorted(world.counts.items()):
-        print(f"  {count:5} {what}")
-    print("Answers of the model:")
-    for fault, count in sorted(faults.items()):
-        print(f"  {count:5} {fault}")
+    print_counts("What happened:", world.counts)
+    print_counts("Answers of the model:", faults)
     print("The shell, at rest:")
     for trend in trends:
         print(trend)
@@ -238,6 +234,12 @@ def print_report(
         print(f"BROKEN  {finding}")
     if not world.findings:
         print("Nothing is lost, and nothing is left over.")
+
+
+def print_counts(title: str, counts: Counter[str]) -> None:
+    print(title)
+    for what, count in sorted(counts.items()):
+        print(f"  {count:5} {what}")
 
 
 def count_faults(log: Path) -> Counter[str]:

@@ -19,6 +19,11 @@ SLOW = {
     "model": "a model on this computer",
 }
 
+LONG = {
+    "long": "seconds of work; `make test` leaves it out, a quicker test has the rule"
+}
+"""The mark of a unit test or story that belongs to the slow ones all the same."""
+
 
 def mark_unit_tests(items: list[pytest.Item]) -> None:
     """Mark every test without a kind as a unit test.

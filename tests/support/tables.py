@@ -5,15 +5,19 @@ import inspect
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.examples import IS_THOROUGH
 from tests.support.projects import Sandbox
 
 Test = Callable[..., Any]
+_ROW_AROUND: ContextVar[tuple[int, int]] = ContextVar("_ROW_AROUND", default=(0, 1))
+"""The number of the row around a table, and the number of rows there."""
 
 
 def each_row(
@@ -21,8 +25,12 @@ def each_row(
     rows: Iterable[Any],
     *,
     ids: Iterable[str] | Callable[[Any], object] | None = None,
+    is_sparse: bool = False,
 ) -> Callable[[Test], Test]:
     """Run the test once for each row, as one test of pytest.
+
+    A table around a table runs all combinations of their rows. If the inner one
+    `is_sparse`, `make test` runs some of them, with each row at least once.
 
     It takes the arguments of `pytest.mark.parametrize`. Each row gets copies of the
     fixtures that are folders or sandboxes, and a `monkeypatch` that is undone after the
@@ -33,12 +41,22 @@ def each_row(
     table = dict(_label_rows(names, list(rows), ids))
     assert table, "a table has rows"
 
+    def choose_rows() -> list[tuple[int, tuple[str, dict[str, Any]]]]:
+        numbered = list(enumerate(table.items()))
+        if IS_THOROUGH or not is_sparse:
+            return numbered
+        around, count = _ROW_AROUND.get()
+        step = min(count, len(numbered))
+        return [row for row in numbered if (row[0] - around) % step == 0]
+
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def run_rows(*args: Any, **fixtures: Any) -> None:
             failures: list[Exception] = []
-            for number, (label, values) in enumerate(table.items()):
-                with _run_row(label, number, fixtures, failures) as row_fixtures:
+            for number, (label, values) in choose_rows():
+                with _run_row(
+                    label, number, len(table), fixtures, failures
+                ) as row_fixtures:
                     result = test(*args, **row_fixtures, **values)
                     assert result is None, "a test returns nothing"
             _raise_failures(failures, len(table))
@@ -46,8 +64,10 @@ def each_row(
         @functools.wraps(test)
         async def run_rows_async(*args: Any, **fixtures: Any) -> None:
             failures: list[Exception] = []
-            for number, (label, values) in enumerate(table.items()):
-                with _run_row(label, number, fixtures, failures) as row_fixtures:
+            for number, (label, values) in choose_rows():
+                with _run_row(
+                    label, number, len(table), fixtures, failures
+                ) as row_fixtures:
                     result = await test(*args, **row_fixtures, **values)
                     assert result is None, "a test returns nothing"
             _raise_failures(failures, len(table))
@@ -89,11 +109,17 @@ def _label_rows(
 
 @contextmanager
 def _run_row(
-    label: str, number: int, fixtures: dict[str, Any], failures: list[Exception]
+    label: str,
+    number: int,
+    count: int,
+    fixtures: dict[str, Any],
+    failures: list[Exception],
 ) -> Iterator[dict[str, Any]]:
     """Yield private copies of the fixtures, and collect the failure of the row."""
     copies: dict[Path, Path] = {}
+    token = _ROW_AROUND.set((number, count))
     with ExitStack() as stack:
+        stack.callback(_ROW_AROUND.reset, token)
         try:
             yield _copy_fixtures(fixtures, number, copies, stack)
         # any failure of a row is collected, and raised after the last row

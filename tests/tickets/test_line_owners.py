@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cdd_agent.errors import BadInput
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import Owner, parse_plan, read_plan
+from tests.support.examples import count_examples
 
 LINES = st.sampled_from(
     """
@@ -104,7 +105,7 @@ def read(text: str) -> tuple[ImplementationPlan, object]:
     return plan, [(found.kind, found.line, found.text) for found in plan.findings]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count_examples(60))
 @given(TEXTS)
 @example("# Plan: X\n\n### Step 1: A\n\n**Verify:**\n- `make a`\n- `make b`\n")
 @example("Sure!\n\n```markdown\n# Plan: X\n\n### Step 1: A\n```\n\nDone.\n")

@@ -37,6 +37,7 @@ from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.plan_writer import step_block, step_labels, write_plan
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.values.typed_values import WrongValue, read
+from tests.support.examples import count_examples
 from tests.support.tables import each_row
 from tests.tickets.test_plan import PLANS
 
@@ -257,7 +258,7 @@ def test_what_could_only_be_lost_is_refused() -> None:
         edit_plan(BY_HAND, replace(plan, steps=plan.steps[::-1]))
 
 
-@settings(max_examples=100)
+@settings(max_examples=count_examples(100))
 @given(PLANS, PLANS, st.data())
 def test_any_change_of_any_plan_is_written_and_the_steps_that_stay_keep_their_bytes(
     plan: ImplementationPlan, other: ImplementationPlan, data: st.DataObject
@@ -578,7 +579,7 @@ def labelled_plans() -> st.SearchStrategy[ImplementationPlan]:
     ).filter(lambda plan: len(step_labels(plan)) == len(plan.steps))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(labelled_plans(), st.data())
 def test_drafted_changes_land_in_any_labelled_plan_and_the_other_steps_keep_their_bytes(
     plan: ImplementationPlan, data: st.DataObject
@@ -622,7 +623,7 @@ def test_drafted_changes_land_in_any_labelled_plan_and_the_other_steps_keep_thei
             assert step_block(old, labels) in text or removed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 @given(labelled_plans(), st.data())
 def test_a_proposal_is_carried_over_to_any_labelled_plan_that_was_edited(
     plan: ImplementationPlan, data: st.DataObject
@@ -726,7 +727,7 @@ def test_the_planner_gives_new_steps_ids_and_leaves_all_other_ids_alone() -> Non
     assert read_plan(text) == basic
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(
     st.lists(st.builds(PlanStep, st.integers(0, 9), st.sampled_from("ab")), max_size=9),
     st.integers(0, 3),

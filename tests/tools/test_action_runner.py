@@ -32,6 +32,7 @@ from cdd_agent.tools import action_runner as run
 from cdd_agent.tools.action_runner import ActionRunner
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult, WebSearchError
+from tests.support.examples import count_examples
 from tests.support.promised import NOT_FOUND, TIMED_OUT
 from tests.support.tables import each_row
 from tests.support.time_of_loops import leap
@@ -576,7 +577,10 @@ PATHS = st.text(st.sampled_from("./\\~:aA \0\n-é"), max_size=20) | st.sampled_f
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=count_examples(150),
+)
 @given(PATHS)
 def test_no_path_opens_a_file_outside_the_project(root: Path, path: str) -> None:
     global _watching  # noqa: PLW0603

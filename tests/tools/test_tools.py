@@ -31,6 +31,7 @@ from cdd_agent.tools.read_only import read_only_tools
 from cdd_agent.web.pages import PageReader
 from cdd_agent.web.search import ScriptedSearcher, SearchResult
 from tests.support.encoded_files import ENCODED
+from tests.support.examples import count_examples
 from tests.support.promised import NOT_ALLOWED, NOT_FOUND, NOT_STARTED, TIMED_OUT
 from tests.support.tables import each_row
 
@@ -613,7 +614,10 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=count_examples(60),
+)
 @given(
     st.sampled_from(
         [

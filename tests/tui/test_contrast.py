@@ -185,6 +185,7 @@ def unreadable(app: Shell, about: tuple[str, ...]) -> list[tuple[object, ...]]:
     return low
 
 
+@pytest.mark.long
 async def test_all_text_of_each_screen_can_be_read_in_each_theme(
     shop: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -569,6 +569,7 @@ TOUR = (
 """What opens a screen fails before what is on it."""
 
 
+@pytest.mark.long
 async def test_each_method_fails_once_and_the_session_continues(
     sandbox: Sandbox,
 ) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Awaitable, Callable
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -143,6 +144,7 @@ def offered(hint: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 async def test_each_key_that_the_last_line_offers_changes_something(
     sandbox: Sandbox,
 ) -> None:

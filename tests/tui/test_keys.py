@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -184,6 +185,7 @@ async def in_the_find_bar(person: Person) -> None:
     await person.until(lambda: isinstance(person.app.focused, FindInput))
 
 
+@pytest.mark.long
 async def test_wherever_the_focus_is_no_key_is_silent(sandbox: Sandbox) -> None:
     # from these any key brings the focus back to the prompt
     places: dict[Move, tuple[str, ...]] = dict.fromkeys(FOCI[1:], ("y", "f9", "up"))
@@ -300,6 +302,7 @@ SCREENS: tuple[Callable[[], Screen[Any]], ...] = (
 )
 
 
+@pytest.mark.long
 async def test_on_a_screen_over_the_home_screen_no_key_is_silent(
     sandbox: Sandbox,
 ) -> None:

@@ -12,6 +12,7 @@ from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.edits import compare, compare_beginning
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.reply import ReplyDrawer
+from tests.support.examples import count_examples
 from tests.support.projects import SLUG, Sandbox, Step, check
 from tests.support.tables import each_row
 from tests.tui.held_model import HeldModel
@@ -231,7 +232,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=count_examples(80), deadline=None)
 def test_every_way_to_cut_a_reply_gives_the_same_lines(
     pieces: list[str], data: st.DataObject
 ) -> None:

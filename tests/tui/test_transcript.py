@@ -22,6 +22,7 @@ from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 from cdd_agent.tui.transcript.widget import Transcript
 from cdd_agent.tui.transcript.wrapping import wrap
+from tests.support.examples import count_examples
 
 MARKUP = "[bold]x[/bold] [@click=app.quit]y[/] :smile:"
 STATUS = "the reply holds no change for this step"
@@ -462,7 +463,9 @@ async def test_output_is_settled_alike_whatever_its_chunks() -> None:
 
 
 @given(st.lists(st.integers(1, len(NASTY) - 1), max_size=40, unique=True))
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(
+    max_examples=count_examples(40), deadline=None, derandomize=True, database=None
+)
 def test_chunks_do_not_change_the_lines(cuts: list[int]) -> None:
     chunks = (
         NASTY[start:end] for start, end in pairwise([0, *sorted(cuts), len(NASTY)])
@@ -600,7 +603,9 @@ def test_words_are_wrapped() -> None:
 @given(
     st.text(alphabet="ab ö日👍\u0301", max_size=60), st.integers(2, 12), st.booleans()
 )
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(
+    max_examples=count_examples(60), deadline=None, derandomize=True, database=None
+)
 def test_wrapping_loses_only_spaces(source: str, room: int, by_words: bool) -> None:
     rows = [source[start:end] for start, end in wrap(source, room, by_words=by_words)]
     joined, expected = "".join(rows), source

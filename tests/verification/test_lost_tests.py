@@ -25,6 +25,7 @@ from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.reader import read_tests
 from cdd_agent.verification.testcode.test_files import Place, place_of
 from tests.support.encoded_files import ENCODED, Encoded
+from tests.support.examples import count_examples
 from tests.support.tables import each_row
 from tests.support.verdicts import judge_unchecked
 
@@ -1296,7 +1297,7 @@ PATHS = st.sampled_from(
 
 
 @given(path=PATHS, before=TEXTS, after=TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=count_examples(300), deadline=None)
 def test_any_text_can_be_read_and_the_same_text_has_lost_nothing(
     path: str, before: str, after: str
 ) -> None:

@@ -31,6 +31,7 @@ async def run(folder: Path, text: str, limit: float = 60) -> CheckRun:
     return await run_check(check, CommandRunner(folder), limit, folder)
 
 
+@pytest.mark.long
 @pytest.mark.story
 async def test_a_check_that_waits_for_changes_is_ended_before_its_limit(
     tmp_path: Path,

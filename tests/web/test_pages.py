@@ -25,6 +25,7 @@ from cdd_agent.version import VERSION
 from cdd_agent.web.addresses import Address, is_public, system_resolve
 from cdd_agent.web.pages import Page, PageReader, PageUnreadable
 from cdd_agent.web.readable import readable
+from tests.support.examples import count_examples
 from tests.support.tables import each_row
 from tests.web.server import Answer, PageServer, redirect
 
@@ -227,6 +228,7 @@ class TestHostileMarkup:
         )
         assert (await read(Answer(body))).text == "deep & down"
 
+    @pytest.mark.long
     @each_row(
         "html",
         [
@@ -281,7 +283,7 @@ class TestHostileMarkup:
         await read(Answer(html.encode()))
         assert capfd.readouterr() == ("", "")
 
-    @settings(max_examples=60)
+    @settings(max_examples=count_examples(60))
     @given(st.text("<>/!-[]&;#x= 'abpre\"tdli\n\\", max_size=200))
     def test_any_markup_gives_text(self, html: str) -> None:
         assert converted(html) is not None
@@ -887,7 +889,7 @@ async def loopback_or_nothing(host: str) -> tuple[Address, ...]:
     return found
 
 
-@settings(max_examples=80)
+@settings(max_examples=count_examples(80))
 @given(url=ANY_URL)
 def test_no_url_reaches_a_private_place(url: str) -> None:
     async def story() -> None:
@@ -900,7 +902,7 @@ def test_no_url_reaches_a_private_place(url: str) -> None:
     asyncio.run(story())
 
 
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 @given(
     path=st.text(),
     location=st.text(st.characters(max_codepoint=255, exclude_characters="\r\n\0")),

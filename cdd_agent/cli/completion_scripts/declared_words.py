@@ -47,7 +47,7 @@ class FlagWords(NamedTuple):
 
 
 class CommandWords(NamedTuple):
-    """What can follow a command."""
+    """The words that can follow a command."""
 
     name: str
     """Empty for a line without a command."""
