@@ -43,12 +43,12 @@ async def in_thread(work: Callable[[], T], *, name: str, patience: float = 0.0) 
     thread. With `patience`, the caller waits that many seconds for work that calls
     `stop_if_left`.
     """
-    left = Future[None]()
-    future = _begin(work, name, left)
+    abandoned = Future[None]()
+    future = _begin(work, name, abandoned)
     try:
         return await asyncio.shield(future) if patience else await future
     except asyncio.CancelledError:
-        left.set_result(None)
+        abandoned.set_result(None)
         if patience:
             await asyncio.wait([future], timeout=patience)
             if not future.cancel():
@@ -86,7 +86,7 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _unless_left(work: Coroutine[Any, Any, T]) -> T:
-    loop, left = asyncio.get_running_loop(), _here.left
+    loop, abandoned = asyncio.get_running_loop(), _here.left
     task = asyncio.ensure_future(work)
 
     def cancel(_: Future[None]) -> None:
@@ -94,8 +94,8 @@ async def _unless_left(work: Coroutine[Any, Any, T]) -> T:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(task.cancel)
 
-    if left is not None:
-        left.add_done_callback(cancel)
+    if abandoned is not None:
+        abandoned.add_done_callback(cancel)
     try:
         return await task
     except asyncio.CancelledError:
@@ -104,14 +104,14 @@ async def _unless_left(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _begin(
-    work: Callable[[], T], name: str, left: Future[None] | None = None
+    work: Callable[[], T], name: str, abandoned: Future[None] | None = None
 ) -> asyncio.Future[T]:
     future: Future[T] = Future()
     # from now on, a cancelled caller does not cancel the work
     future.set_running_or_notify_cancel()
 
     def run() -> None:
-        _here.left = left
+        _here.left = abandoned
         try:
             result = work()
         # the caller gets every error

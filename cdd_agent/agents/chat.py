@@ -101,10 +101,10 @@ class ChatAgent:
         )
         for notice in sent.notices:
             self._emit(notice)
-        said = self._redactor.redacted(
+        message = self._redactor.redacted(
             Message("user", sent.text, pictures=sent.pictures, is_typed=True)
         )
-        turn = _ChatTurn(said, (said,), Limits())
+        turn = _ChatTurn(message, (message,), Limits())
         work = self._tools().work
         work.what, work.conversation = CHAT + _shortened(line), self._conversation.name
         try:
@@ -180,8 +180,8 @@ class ChatAgent:
             emit=emit,
         )
         prompt = self._prompt(dialogue, turn)
-        said = estimate_prompt(Request((*self._conversation.messages, *turn.new)))
-        shares = (*prompt.shares, PromptShare("the conversation", said))
+        estimate = estimate_prompt(Request((*self._conversation.messages, *turn.new)))
+        shares = (*prompt.shares, PromptShare("the conversation", estimate))
         for notice in self._left_out.new_notices(prompt.left_out):
             emit(notice)
         emit(PromptMade(None, shares, prompt.left_out, model.window))

@@ -81,14 +81,14 @@ class Room(Struct, frozen=True):
     """The tokens of the instructions and the tools."""
 
     @classmethod
-    def for_model(cls, model: Model, taken: int) -> "Room":
+    def for_model(cls, model: Model, reserved: int) -> "Room":
         window = model.window
         if window is None:
-            return cls(_UNKNOWN_WINDOW, _UNKNOWN_WINDOW * 3 // 4, taken)
+            return cls(_UNKNOWN_WINDOW, _UNKNOWN_WINDOW * 3 // 4, reserved)
         full = min(
             window * 3 // 4, largest_request(window) - tokens_for_answers(window)
         )
-        return cls(window, full, taken)
+        return cls(window, full, reserved)
 
     def for_messages(
         self, messages: Sequence[Message], latest: Message, *, must: bool

@@ -263,12 +263,12 @@ class PlannerAgent(DocumentAgent):
     )
     async def _leave(self) -> None:
         self.is_done = True
-        kept = ""
+        note = ""
         if self._planning.notes != PlanningNotes():
-            kept = " Your planning session is saved."
+            note = " Your planning session is saved."
         self.emit(
             Notice(
-                f"Left the Planner for {self.ticket_slug}.{kept}",
+                f"Left the Planner for {self.ticket_slug}.{note}",
                 kind=NoticeKind.AGENT_LEFT,
             )
         )

@@ -82,21 +82,21 @@ def _shorten_conversation(
     """
     first, *others = conversation
     last_places = (_find_last(others, SAID, WISH), _find_last(others, NEW_SPEC))
-    kept: dict[int, Message] = {}
+    remaining: dict[int, Message] = {}
     for place, message in enumerate(others):
         # The answer of a tool stays with its call.
         if message.role != "tool":
-            yield (first, *kept.values(), *others[place:])
+            yield (first, *remaining.values(), *others[place:])
         words = _words_of_user(message)
         if words:
-            kept[place] = Message("user", f"{_SAID_EARLIER}\n\n{words}")
+            remaining[place] = Message("user", f"{_SAID_EARLIER}\n\n{words}")
         if place in last_places:
-            kept[place] = message
-    yield (first, *kept.values())
-    for place, message in list(kept.items()):
+            remaining[place] = message
+    yield (first, *remaining.values())
+    for place, message in list(remaining.items()):
         if message.content.startswith(_SAID_EARLIER):
-            del kept[place]
-            yield (first, *kept.values())
+            del remaining[place]
+            yield (first, *remaining.values())
 
 
 def _words_of_user(message: Message) -> str:

@@ -24,15 +24,15 @@ def load_prompt(root: Path, name: str) -> str:
     The file is read at each call, so an edit takes effect with the next turn. Raises
     `BadInput` for a project's prompt that cannot be used.
     """
-    own = (OWN / f"{name}.md").as_posix()
-    if not os.path.lexists(root / own):
+    builtin = (OWN / f"{name}.md").as_posix()
+    if not os.path.lexists(root / builtin):
         return (_OURS / f"{name}.md").read_text(encoding="utf-8").strip()
     try:
-        source = read_source(root, own, limit=LONGEST)
+        source = read_source(root, builtin, limit=LONGEST)
     except SourceUnreadable as error:
         raise BadInput(
             error.message,
-            hint=f"Fix {own}, or delete it to use cdd's own prompt.",
+            hint=f"Fix {builtin}, or delete it to use cdd's own prompt.",
             refusal=Refusal.SETTINGS_INVALID,
         ) from error
     problem = (
@@ -43,7 +43,7 @@ def load_prompt(root: Path, name: str) -> str:
     )
     if problem:
         raise BadInput(
-            f"{own} {problem}",
+            f"{builtin} {problem}",
             hint="Fix it, or delete it to use cdd's own prompt.",
             refusal=Refusal.SETTINGS_INVALID,
         )

@@ -43,14 +43,14 @@ class RunLine(Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> "RunLine | None":
         """Return a line of this form with any word; None for another line."""
-        found = _STEP_LINE.fullmatch(text)
-        if found is None:
+        match = _STEP_LINE.fullmatch(text)
+        if match is None:
             return None
         return cls(
-            found["word"].lower(),
-            found["label"] or "",
-            found["keep"] is not None,
-            found["reason"] or "",
+            match["word"].lower(),
+            match["label"] or "",
+            match["keep"] is not None,
+            match["reason"] or "",
         )
 
     @property
@@ -104,12 +104,16 @@ def all_steps_over(slug: str, *, has_own_tree: bool) -> Notice:
     return Notice(text, Tone.GOOD, kind=NoticeKind.ALL_DONE)
 
 
-def no_run_open(said: RunLine, slug: str | None, *, is_first: bool = False) -> Notice:
+def no_run_open(
+    run_line: RunLine, slug: str | None, *, is_first: bool = False
+) -> Notice:
     """Return the answer to a line for a run where none is open. `is_first`: nothing
     was said in this session yet.
     """
-    if said.is_from_log or said.word == "status":
-        command = " ".join(filter(None, (f"/{said.word}", slug or "SLUG", said.step)))
+    if run_line.is_from_log or run_line.word == "status":
+        command = " ".join(
+            filter(None, (f"/{run_line.word}", slug or "SLUG", run_line.step))
+        )
         text = f"No ticket is open. Type `{command}`."
     else:
         text = f"{NO_RUN} Type `/exec {slug or 'SLUG'}` to open one."

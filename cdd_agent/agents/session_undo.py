@@ -217,12 +217,12 @@ class SessionUndo(Struct, frozen=True):
 
     async def _find_named(self, name: str) -> OutsideChange:
         changes = await asyncio.to_thread(self.history.read)
-        found = find_named(changes, name)
-        if found is None or isinstance(found.source, PastStep):
+        change = find_named(changes, name)
+        if change is None or isinstance(change.source, PastStep):
             raise BadInput(
                 f"There is no {name}", hint=_HOW_TO_LIST, refusal=Refusal.CANNOT_UNDO
             )
-        return found.source
+        return change.source
 
     async def _report_nothing(self, word: str) -> None:
         """Say that the session has no change, and name the newest older one."""

@@ -172,11 +172,11 @@ def shorten_history(turns: Sequence[Message], most: int) -> list[tuple[Message, 
             lines.append(None)
     versions: list[tuple[Message, ...]] = []
     for start in range(0, len(plain), 2):
-        kept = [line for line in lines[:start] if line is not None]
-        versions.append((*kept, *plain[start:]))
-    kept = [line for line in lines if line is not None]
-    for start in range(len(kept) + 1):
-        versions.append(tuple(kept[start:]))
+        remaining = [line for line in lines[:start] if line is not None]
+        versions.append((*remaining, *plain[start:]))
+    remaining = [line for line in lines if line is not None]
+    for start in range(len(remaining) + 1):
+        versions.append(tuple(remaining[start:]))
     fitting = []
     for version in versions:
         if sum(len(message.content) for message in version) <= most:
@@ -184,7 +184,7 @@ def shorten_history(turns: Sequence[Message], most: int) -> list[tuple[Message, 
     return fitting
 
 
-def with_draft(said: str, draft: Draft) -> str:
+def with_draft(text: str, draft: Draft) -> str:
     """Return the user's words after the current spec."""
     shown = draft.shown("")
     is_only_placeholders = not draft.real_criteria
@@ -216,7 +216,7 @@ def with_draft(said: str, draft: Draft) -> str:
         f"# The spec as it stands\n\n{fenced(state, 'json')}",
         render_unknown_keys(draft.spec),
         f"Missing:\n{missing}",
-        f"# The person says\n\n{said}",
+        f"# The person says\n\n{text}",
     )
     return "\n\n".join(filter(None, parts))
 

@@ -338,8 +338,8 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         """Drop the files that the user's lines in this turn mention. Return True if
         there were any.
         """
-        said = tuple(without_files(line) for line in self.said)
-        had_files = said != self.said
+        lines = tuple(without_files(line) for line in self.said)
+        had_files = lines != self.said
         user_messages = self.user_messages
         under_way = []
         for message in self.under_way:
@@ -347,7 +347,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
             if message in user_messages:
                 content = without_files(content)
             under_way.append(replace(message, content=content))
-        self.said = said
+        self.said = lines
         self.under_way = tuple(under_way)
         self.save()
         return had_files

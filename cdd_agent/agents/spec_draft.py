@@ -162,16 +162,16 @@ class Draft(Struct, frozen=True):
         """Return the draft without the questions at these places, counted from 1. The
         prompt asks the model not to ask them again.
         """
-        kept = []
+        remaining = []
         dropped = []
         for place, question in enumerate(self.questions, 1):
             if place in places:
                 dropped.append(question.text)
             else:
-                kept.append(question)
+                remaining.append(question)
         return replace(
             self,
-            questions=tuple(kept),
+            questions=tuple(remaining),
             dropped_questions=(*self.dropped_questions, *dropped),
         )
 
@@ -222,13 +222,13 @@ class Draft(Struct, frozen=True):
     ) -> "Draft":
         answered = set(map(str.strip, proposal.answered)) if is_answer else set()
         questions = [each for each in self.questions if each.id not in answered]
-        known = {plain_words(each.text) for each in questions}
-        known |= set(map(plain_words, self.dropped_questions))
+        known_texts = {plain_words(each.text) for each in questions}
+        known_texts |= set(map(plain_words, self.dropped_questions))
         number = self.last_question
         for text in map(clean, proposal.questions):
-            if text and plain_words(text) not in known:
+            if text and plain_words(text) not in known_texts:
                 number += 1
-                known.add(plain_words(text))
+                known_texts.add(plain_words(text))
                 questions.append(SpecQuestion(f"q{number}", text))
         facts = tuple(filter(None, map(clean, proposal.facts)))
         return replace(

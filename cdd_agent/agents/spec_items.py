@@ -187,12 +187,12 @@ class ItemList(Struct, frozen=True):
         if tuple(lines) == self.lines:
             written = [replace(item, written=item.line) for item in self.present]
             return RebasedItems(replace(self, items=tuple(written)))
-        found = self._items_of(lines)
-        known = {item.id for item in self.items}
-        count = sum(item.id not in known for item in found)
-        dropped = self._find_dropped(found, has_new_lines=count > 0)
+        items = self._items_of(lines)
+        known_ids = {item.id for item in self.items}
+        count = sum(item.id not in known_ids for item in items)
+        dropped = self._find_dropped(items, has_new_lines=count > 0)
         rebased = replace(
-            self, items=self._in_order(found), last_number=self.last_number + count
+            self, items=self._in_order(items), last_number=self.last_number + count
         )
         return RebasedItems(rebased, dropped)
 
@@ -213,22 +213,22 @@ class ItemList(Struct, frozen=True):
         ]
         adopted = deque(_match(unmatched, proposed, lambda item: item.line))
         number = self.last_number
-        found = []
+        items = []
         for line, match in zip(lines, matches, strict=True):
             item = match or adopted.popleft()
             if item is None:
                 number += 1
                 item = Item(f"{self.prefix}{number}", line)
-            found.append(replace(item, written=line))
-        return found
+            items.append(replace(item, written=line))
+        return items
 
     def _find_dropped(
-        self, found: Sequence[Item], *, has_new_lines: bool
+        self, items: Sequence[Item], *, has_new_lines: bool
     ) -> tuple[Item, ...]:
         """Return the changed items whose line is not in the file any more. If the file
         has no new lines, the user has only removed the same line as the draft.
         """
-        present = {item.id for item in found}
+        present = {item.id for item in items}
         dropped = []
         for item in self.items:
             if item.written is None or item.id in present or not item.is_changed:
@@ -237,8 +237,8 @@ class ItemList(Struct, frozen=True):
                 dropped.append(item)
         return tuple(dropped)
 
-    def _in_order(self, found: Sequence[Item]) -> tuple[Item, ...]:
-        present = {item.id for item in found}
+    def _in_order(self, items: Sequence[Item]) -> tuple[Item, ...]:
+        present = {item.id for item in items}
         behind = defaultdict[str, list[Item]](list)
         last = ""
         for item in self.items:
@@ -247,7 +247,7 @@ class ItemList(Struct, frozen=True):
             elif item.written is None:
                 behind[last].append(item)
         ordered: list[Item] = []
-        for item in found:
+        for item in items:
             ordered += [item, *behind[item.id]]
         return (*ordered, *behind[""])
 

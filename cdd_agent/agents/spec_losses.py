@@ -92,7 +92,7 @@ def sentences(text: str) -> list[str]:
     """Split a Markdown text into the sentences of its paragraphs and the lines of
     everything else. Where a paragraph breaks its lines makes no difference.
     """
-    found: list[str] = []
+    texts: list[str] = []
     paragraph: list[str] = []
     is_code = False
     # The blank line at the end closes the last paragraph.
@@ -101,14 +101,14 @@ def sentences(text: str) -> list[str]:
         is_whole = is_code or is_fence or _LINE_OF_ITS_OWN.match(line) is not None
         if is_whole or not line.strip():
             joined = " ".join(" ".join(paragraph).split())
-            found += filter(None, _SENTENCE_END.split(joined))
+            texts += filter(None, _SENTENCE_END.split(joined))
             paragraph = []
         if is_code or is_fence:
-            found += filter(None, [line.rstrip()])
+            texts += filter(None, [line.rstrip()])
         elif is_whole:
-            found += filter(None, _SENTENCE_END.split(line.rstrip()))
+            texts += filter(None, _SENTENCE_END.split(line.rstrip()))
         elif line.strip():
             paragraph.append(line)
         if is_fence:
             is_code = not is_code
-    return found
+    return texts

@@ -154,9 +154,9 @@ class StepEditing(Struct, frozen=True):
         plan = self.desk.ticket.parse_plan(after)
         spec = self.desk.ticket.read_spec()
         assert present.plan is not None
-        known = set(map(_key, self.desk.problems(present.plan, spec, present)))
+        known_problems = set(map(_key, self.desk.problems(present.plan, spec, present)))
         problems = self.desk.problems(plan, spec, present)
-        new = [problem for problem in problems if _key(problem) not in known]
+        new = [problem for problem in problems if _key(problem) not in known_problems]
         errors = only_errors(new)
         if errors:
             lines = "\n".join(f"- {error.text}" for error in errors)

@@ -23,8 +23,8 @@ from cdd_agent.changes.search import (
     ALIKE_RUNGS,
     CLOSE_RUNGS,
     SURE_RUNGS,
+    EditPlace,
     Lines,
-    Place,
     Rung,
     SearchedLines,
     find_numbered,
@@ -131,11 +131,11 @@ class FileDraft:
         end are kept, and so is the last line end.
         """
         old = [_composed(line) for line in self.lines]
-        known = set(old)
+        old_paths = set(old)
         new: list[str] = []
         for line in as_lines(content.removeprefix("\ufeff")):
             composed = _composed(line)
-            new.append(composed if composed in known else line)
+            new.append(composed if composed in old_paths else line)
         head, tail = common_ends(old, new)
         find = old[head : len(old) - tail]
         is_blank = not self._before.text.strip()
@@ -145,7 +145,7 @@ class FileDraft:
 
     def _find_place(
         self, rungs: Sequence[Rung], find: Lines, new: Lines, hint: Hint
-    ) -> Place | None:
+    ) -> EditPlace | None:
         """Return the place of the first kind of match that has one. Raises
         `MultipleMatchesFoundError` if it has several.
         """
@@ -162,7 +162,7 @@ class FileDraft:
                 return places[0]
         return None
 
-    def _choose_by_hint(self, places: list[Place], hint: Hint) -> list[Place]:
+    def _choose_by_hint(self, places: list[EditPlace], hint: Hint) -> list[EditPlace]:
         """Return the place that a hint means: the one in its line, or the first after
         the lines that it names. All places if it means none.
         """
@@ -190,7 +190,7 @@ class FileDraft:
                 line += moved
         return line
 
-    def _carry_out(self, place: Place, final_newline: bool | None) -> bool:
+    def _carry_out(self, place: EditPlace, final_newline: bool | None) -> bool:
         if self._is_done(place):
             return False
         self._put(place)
@@ -199,7 +199,7 @@ class FileDraft:
             self._settle_ends(len(self.lines) - 1)
         return True
 
-    def _is_done(self, place: Place) -> bool:
+    def _is_done(self, place: EditPlace) -> bool:
         """True if the new text is at the place already: it is the file's, or the text
         to find is a part of it and it is around that.
         """
@@ -239,7 +239,7 @@ class FileDraft:
         ended = [line.rstrip() for line in new]
         return len(list(find_runs(forms.ended, ended, forms.counts))) == 1
 
-    def _put(self, place: Place) -> None:
+    def _put(self, place: EditPlace) -> None:
         self._splice(place.start, place.find, place.new, is_alike=place.is_alike)
         moved = len(place.new) - len(place.find)
         if moved:
@@ -294,7 +294,9 @@ class FileDraft:
         tail = max(0, len(self.lines) - last - 1)
         self._has_final_end = not changed or changed.endswith("\n")
         find = self.lines[first : len(self.lines) - tail]
-        self._put(Place(first, find, new_lines[first : len(new_lines) - tail], True))
+        self._put(
+            EditPlace(first, find, new_lines[first : len(new_lines) - tail], True)
+        )
 
     def _keep_characters(self, replaced: str, find: str, new: str) -> str:
         """Return the new text in the normal form of the file. Parts that repeat `find`

@@ -93,7 +93,7 @@ class SearchedLines:
             self._folded.splice(span, [fold(line) for line in lines])
 
 
-class Place(Struct, frozen=True):
+class EditPlace(Struct, frozen=True):
     """A place of an edit in a file."""
 
     start: int
@@ -105,45 +105,47 @@ class Place(Struct, frozen=True):
     """The file's lines look like the lines to find, and are written otherwise."""
 
 
-Rung = Callable[[SearchedLines, Lines, Lines], Iterator[Place]]
+Rung = Callable[[SearchedLines, Lines, Lines], Iterator[EditPlace]]
 
 
-def find_exactly(file: SearchedLines, find: Lines, new: Lines) -> Iterator[Place]:
+def find_exactly(file: SearchedLines, find: Lines, new: Lines) -> Iterator[EditPlace]:
     for start in find_runs(file.lines, find, file.forms.counts):
-        yield Place(start, find, new)
+        yield EditPlace(start, find, new)
 
 
 def find_without_line_ends(
     file: SearchedLines, find: Lines, new: Lines
-) -> Iterator[Place]:
+) -> Iterator[EditPlace]:
     ended = [line.rstrip() for line in find]
     for start in find_runs(file.forms.ended, ended, file.forms.counts):
-        yield Place(start, find, new)
+        yield EditPlace(start, find, new)
 
 
-def find_shifted(file: SearchedLines, find: Lines, new: Lines) -> Iterator[Place]:
+def find_shifted(file: SearchedLines, find: Lines, new: Lines) -> Iterator[EditPlace]:
     for start, old_lines, new_lines in _shifted(file.forms, find, new, str):
-        yield Place(start, old_lines, new_lines)
+        yield EditPlace(start, old_lines, new_lines)
 
 
-def find_alike(file: SearchedLines, find: Lines, new: Lines) -> Iterator[Place]:
+def find_alike(file: SearchedLines, find: Lines, new: Lines) -> Iterator[EditPlace]:
     ended = [fold(line).rstrip() for line in find]
     for start in find_runs(file.folded.ended, ended, file.folded.counts):
-        yield Place(start, find, new, is_alike=True)
+        yield EditPlace(start, find, new, is_alike=True)
 
 
-def find_shifted_alike(file: SearchedLines, find: Lines, new: Lines) -> Iterator[Place]:
+def find_shifted_alike(
+    file: SearchedLines, find: Lines, new: Lines
+) -> Iterator[EditPlace]:
     find = [_with_plain_indentation(line) for line in find]
     new = [_with_plain_indentation(line) for line in new]
     for start, old_lines, new_lines in _shifted(file.folded, find, new, fold):
-        yield Place(start, old_lines, new_lines, is_alike=True)
+        yield EditPlace(start, old_lines, new_lines, is_alike=True)
 
 
-def find_close(file: SearchedLines, find: Lines, new: Lines) -> Iterator[Place]:
+def find_close(file: SearchedLines, find: Lines, new: Lines) -> Iterator[EditPlace]:
     wanted = [line.strip() for line in find]
     quoted = _quoted_lines(find, new)
     has_rival = False
-    close: list[Place] = []
+    close: list[EditPlace] = []
     for start in _voted_starts(file, wanted):
         present = file.forms.bare[start : start + len(wanted)]
         place = _shifted_close(file, start, find, new)
@@ -165,7 +167,7 @@ CLOSE_RUNGS: tuple[Rung, ...] = (find_close,)
 
 def find_numbered(
     file: SearchedLines, find: Lines, new: Lines, now: Callable[[int], int]
-) -> Place | None:
+) -> EditPlace | None:
     """Return the place of lines that have line numbers in the edit. `now` returns the
     current number of a line.
     """
@@ -320,8 +322,8 @@ def _voted_starts(file: SearchedLines, wanted: Lines) -> Iterator[int]:
         return
     votes: Counter[int] = Counter()
     for place in voters:
-        for found in find_runs(file.forms.bare, [wanted[place]], file.forms.counts):
-            votes[found - place] += 1
+        for run_start in find_runs(file.forms.bare, [wanted[place]], file.forms.counts):
+            votes[run_start - place] += 1
     for start, count in votes.items():
         is_inside = start >= 0 and start + len(wanted) <= len(file.lines)
         if is_inside and count * 2 >= len(voters):
@@ -330,7 +332,7 @@ def _voted_starts(file: SearchedLines, wanted: Lines) -> Iterator[int]:
 
 def _shifted_close(
     file: SearchedLines, start: int, find: Lines, new: Lines
-) -> Place | None:
+) -> EditPlace | None:
     equal: list[str] = []
     present: list[str] = []
     for offset, line in enumerate(find):
@@ -343,7 +345,7 @@ def _shifted_close(
     old_lines, new_lines = shift.apply(find), shift.apply(new)
     if old_lines is None or new_lines is None:
         return None
-    return Place(start, old_lines, new_lines)
+    return EditPlace(start, old_lines, new_lines)
 
 
 def _likeness(wanted: Lines, present: Lines, quoted: set[int]) -> float:

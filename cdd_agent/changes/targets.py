@@ -50,28 +50,28 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
     """Raise `ReplyRefused` if a reply or an action cannot write the file. Blocks while
     git runs if the disk has no such file.
     """
-    found = look_at(root, path)
-    mode = found.st_mode if found else 0
+    kind = look_at(root, path)
+    mode = kind.st_mode if kind else 0
     if stat.S_ISLNK(mode):
         raise _forbid(
             f"{path} is a link; write the file that it leads to.", "it is a link"
         )
     if stat.S_ISDIR(mode):
         raise _forbid(f"{path} is a folder.", "it is a folder")
-    if found and (not stat.S_ISREG(mode) or found.st_size > _LARGEST):
+    if kind and (not stat.S_ISREG(mode) or kind.st_size > _LARGEST):
         raise _forbid(
             f"{path} is not a file to be changed here: it is a device, or over"
             f" {_LARGEST:,} bytes.",
             "it is a device or too large",
         )
-    if found is None:
+    if kind is None:
         _refuse_absent(root, path)
     # the last parent is the project itself
     nearest = next(parent for parent in path.parents if look_at(root, parent))
     if not (root / nearest).is_dir():
         why = f"{nearest} is a file, not a folder"
         raise _forbid(f"{path} cannot be written: {why}.", why)
-    if not os.access(root / (path if found else nearest), os.W_OK):
+    if not os.access(root / (path if kind else nearest), os.W_OK):
         raise _forbid(f"{path} cannot be written: it is read-only.", "it is read-only")
 
 

@@ -89,10 +89,12 @@ class BoardLines(TextPrinter):
                 f"{name}: begins, on the branch {row.job.branch}", Tone.QUIET
             )
         elif event is None and row.state.is_over:
-            took = ", ".join(filter(None, (progress, spent(row.cost), money(row.cost))))
+            effort = ", ".join(
+                filter(None, (progress, spent(row.cost), money(row.cost)))
+            )
             good = row.state is RunState.DONE
             words = " ".join(
-                filter(None, (f"{name}: {row.state.value} ({took})", doing(row)))
+                filter(None, (f"{name}: {row.state.value} ({effort})", doing(row)))
             )
             self._print_line(words, Tone.GOOD if good else Tone.WARNING)
         elif event and event["event"] == "step_finished":

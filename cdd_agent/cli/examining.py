@@ -224,7 +224,10 @@ def _report_models(report: _Report, project: Project, ports: Mapping[str, int]) 
     with report.console.status("Checking the model …"):
         servers = asyncio.run(find_local_servers(ports))
         configs = {"model": config, **_others(config)}
-        findings = {name: _asking(own, project.root) for name, own in configs.items()}
+        findings = {
+            name: _asking(role_config, project.root)
+            for name, role_config in configs.items()
+        }
     is_untrusted = config.model is None and leaves_out_model(project.trust)
     if is_untrusted:
         findings["model"] = (False, _UNTRUSTED_MODEL)
@@ -331,7 +334,11 @@ def _describe_environment(program: str, root: Path) -> str:
 
 def _others(config: Config) -> dict[str, Config]:
     general = replace(config, models=Models())
-    roles = {role: own for role in ROLES if (own := of_role(config, role)) != general}
+    roles = {
+        role: role_config
+        for role in ROLES
+        if (role_config := of_role(config, role)) != general
+    }
     return {**roles} | {
         f"fallback {number}": other
         for number, other in enumerate(fallbacks_of(config), 1)

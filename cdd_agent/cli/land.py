@@ -32,8 +32,8 @@ def land(
     frontend = frontend_for(output.printer)
 
     async def work() -> None:
-        own = await open_own_tree(project, ticket)
-        landing = open_landing(project, own, frontend, output.emit)
+        own_tree = await open_own_tree(project, ticket)
+        landing = open_landing(project, own_tree, frontend, output.emit)
         await landing.land(rebase=rebase)
 
     output.carry_out(work())
@@ -53,10 +53,10 @@ def in_own_tree(
     made = list[OwnTree]()
 
     async def work() -> None:
-        own = await open_own_tree(project, ticket, name)
+        own_tree = await open_own_tree(project, ticket, name)
         # this process is here for nothing but the run
-        os.environ.update(await own.prepare(output.emit, order.base))
-        made.append(own)
+        os.environ.update(await own_tree.prepare(output.emit, order.base))
+        made.append(own_tree)
 
     output.carry_out(work())
     # paths of the settings are relative to the user's root, not to that of the run

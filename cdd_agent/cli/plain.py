@@ -204,13 +204,13 @@ class PlainShell:
             self._tell_fault(error)
 
     def _tell_fault(self, error: BaseException) -> None:
-        told = self._faults.write(error)
+        file = self._faults.write(error)
         try:
-            self._printer.show(Notice(told, Tone.ERROR))
+            self._printer.show(Notice(file, Tone.ERROR))
         # it may be the printer itself that fails
         except Exception as second:  # noqa: BLE001
             self._faults.write(second)
-            sys.stderr.write(f"{told}\n")
+            sys.stderr.write(f"{file}\n")
 
     def _tell_fault_of_loop(
         self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]

@@ -109,13 +109,13 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
     )
     wrong = only_errors(problems)
     if as_json:
-        found = [problem.to_json() for problem in problems]
+        values = [problem.to_json() for problem in problems]
         in_spec = [problem.to_json() for problem in read_spec_problems(ticket)]
         print_json(
             {
                 "ticket_slug": ticket.slug,
                 "ok": not wrong,
-                "problems": found,
+                "problems": values,
                 "spec_problems": in_spec,
             }
         )

@@ -47,8 +47,8 @@ steps.
 
 def agents_file(project: Project) -> tuple[str, list[str]]:
     """Return the text, and the files that could not be read for it, with reasons."""
-    found = profile(project.root)
-    unread = list(found.unread)
+    project_profile = profile(project.root)
+    unread = list(project_profile.unread)
     try:
         tests = [check.shown for check in detect(project.root)]
         if project.config.test_command:
@@ -58,7 +58,7 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
         # Otherwise the same file has been reported.
         if not unread:
             unread.append(error.message if isinstance(error, BadInput) else str(error))
-    commands = {**found.commands, "test": tests}
+    commands = {**project_profile.commands, "test": tests}
     lines: list[str] = []
     for purpose, unknown in COMMANDS.items():
         code = [
@@ -69,8 +69,8 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
             f"- {purpose[:1].upper() + purpose[1:]}: {', '.join(code) or unknown}"
         )
     text = _TEXT.format(
-        name=sanitize_for_display(found.name),
-        description=sanitize_for_display(found.description) or DESCRIPTION,
+        name=sanitize_for_display(project_profile.name),
+        description=sanitize_for_display(project_profile.description) or DESCRIPTION,
         commands="\n".join(lines),
         folder_name=FOLDER_NAME,
         folder=FOLDER,

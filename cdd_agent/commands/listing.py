@@ -202,7 +202,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
             tuple(spec.missing()),
             open_points(ticket.record, spec),
         )
-    spec, own = ticket.read_spec(), ticket
+    spec, ticket_in_tree = ticket.read_spec(), ticket
     if ticket.record.exists():
         ticket = in_its_tree(ticket)
     plan = ticket.read_plan()
@@ -210,7 +210,7 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
     state = load_state(ticket, plan) or new_state(ticket.slug, plan)
     shown = PlanOpened.from_run(spec.title, plan, state, spec.acceptance_criteria)
     record = RunRecord(ticket.root, ticket.record)
-    return add_changes(shown, own, plan, state, record)
+    return add_changes(shown, ticket_in_tree, plan, state, record)
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:

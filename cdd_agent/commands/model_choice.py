@@ -139,15 +139,15 @@ def _settings_of(config: Config, role: Role | None) -> Config:
     return config if role is None else of_role(config, role)
 
 
-def _describe_choice(config: Config, found: ModelsFound) -> Iterator[str]:
+def _describe_choice(config: Config, models: ModelsFound) -> Iterator[str]:
     if config.model is None:
         yield how_to_set_up(in_shell=True)
     yield from _asked_now(config)
-    if found.models:
-        yield list_in_words(found.models)
-    for server in found.without_models:
+    if models.models:
+        yield list_in_words(models.models)
+    for server in models.without_models:
         yield f"{server} is running on this computer but has no model yet."
-    if not found.models and not found.without_models:
+    if not models.models and not models.without_models:
         yield _NO_SERVERS
     yield _ABOUT_MODELS
 
@@ -157,12 +157,10 @@ def _asked_now(config: Config) -> Iterator[str]:
     if config.model:
         yield f"The model is {config.model}{where}."
     for role in ROLES:
-        own = of_role(config, role)
-        if (own.model, own.api_base) != (config.model, config.api_base):
-            yield (
-                f"The {role} model is"
-                f" {own.model}{f' at {own.api_base}' if own.api_base else ''}."
-            )
+        settings = of_role(config, role)
+        if (settings.model, settings.api_base) != (config.model, config.api_base):
+            address = f" at {settings.api_base}" if settings.api_base else ""
+            yield f"The {role} model is {settings.model}{address}."
 
 
 async def _use(session: Session, choice: Config) -> None:

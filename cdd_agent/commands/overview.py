@@ -36,9 +36,9 @@ def overviews(project: Project) -> Iterator[TicketOverview]:
     """Yield all tickets, the last changed first. Reads files of each: call it in a
     thread.
     """
-    found = [_overview(ticket) for ticket in project.tickets.list()]
+    rows = [_overview(ticket) for ticket in project.tickets.list()]
     oldest = datetime.min.replace(tzinfo=UTC)
-    yield from sorted(found, key=lambda ticket: ticket.touched or oldest, reverse=True)
+    yield from sorted(rows, key=lambda ticket: ticket.touched or oldest, reverse=True)
 
 
 def next_command(ticket: Ticket, seen: TicketView | None = None) -> str:

@@ -73,7 +73,7 @@ def _in_words(result: CommandResult) -> str:
     if not result.started:
         return result.stderr
     if result.return_code < 0:
-        names = {known.value: known.name for known in signal.Signals}
+        names = {signal_kind.value: signal_kind.name for signal_kind in signal.Signals}
         return (
             "Ended by"
             f" {names.get(-result.return_code, f'signal {-result.return_code}')}"

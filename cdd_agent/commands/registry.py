@@ -108,12 +108,12 @@ def _is_help_word(text: str) -> bool:
 
 def _read_slash_command(text: str, session: Session | None) -> Meaning:
     name = text[1:].partition(" ")[0]
-    known = find_command(name)
-    if known is None and ADDED.is_expected(name):
+    command = find_command(name)
+    if command is None and ADDED.is_expected(name):
         hint = f"Enter: run /{name} as soon as its package is loaded"
         act = partial(_run_when_loaded, text, session)
         return Meaning(LineKind.SLASH, name, hint, act)
-    runs_beside = known is not None and known.any_time
+    runs_beside = command is not None and command.any_time
     try:
         call = _parse_call(text)
     except BadInput as error:

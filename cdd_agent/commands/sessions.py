@@ -144,8 +144,10 @@ def _of_tickets(project: Project) -> Iterator[SessionView]:
 
 def _last_line(record: RunRecord, agent: str) -> str:
     if agent == "socrates":
-        said = conversation_so_far(record, agent).events
-        texts = [event.text for event in said if isinstance(event, Answer | PersonSaid)]
+        events = conversation_so_far(record, agent).events
+        texts = [
+            event.text for event in events if isinstance(event, Answer | PersonSaid)
+        ]
         return shortened(texts[-1]) if texts else ""
     return last_line(RunLog(record.folder / _KEPT[agent]).latest(_TAIL))
 
@@ -154,8 +156,8 @@ def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
     times = dict[str, datetime]()
     for agent, name in _KEPT.items():
         with suppress(OSError):
-            kept = _record(project, ticket, agent).folder / name
-            times[agent] = datetime.fromtimestamp(kept.stat().st_mtime, UTC)
+            place = _record(project, ticket, agent).folder / name
+            times[agent] = datetime.fromtimestamp(place.stat().st_mtime, UTC)
     return times
 
 

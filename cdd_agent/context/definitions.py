@@ -83,7 +83,7 @@ def _load_queries(grammar: Grammar) -> tuple[Query, ...]:
 
 
 def _named(root: Node, queries: tuple[Query, ...]) -> list[tuple[int, int, int, str]]:
-    found: dict[tuple[int, int], tuple[int, int, int, str]] = {}
+    names: dict[tuple[int, int], tuple[int, int, int, str]] = {}
     for at, query in enumerate(queries):
         cursor: Any = QueryCursor(query, match_limit=20_000)
         cursor.set_max_start_depth(_DEEPEST)
@@ -104,13 +104,13 @@ def _named(root: Node, queries: tuple[Query, ...]) -> list[tuple[int, int, int, 
             text = re.sub(rb"\s+", b" ", name.text or b"").decode("utf-8", "replace")
             if whole.type == "function_definition" and at == 1:
                 text = (re.match(r"[*&\s]*([\w:~]+)", text) or [text, text])[1]
-            found.setdefault(
+            names.setdefault(
                 (whole.start_byte, whole.end_byte), (first, last, head, text[:100])
             )
-            if len(found) > _MOST:
+            if len(names) > _MOST:
                 break
     return [
-        found[place] for place in sorted(found, key=lambda place: (place[0], -place[1]))
+        names[place] for place in sorted(names, key=lambda place: (place[0], -place[1]))
     ]
 
 

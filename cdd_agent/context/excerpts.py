@@ -32,7 +32,7 @@ _TO_DEFINITION = 0.3
 _WORDS = BETWEEN[:10] + b"\n" + BETWEEN[11:]
 
 
-class Piece(Struct, frozen=True):
+class ExcerptPiece(Struct, frozen=True):
     """Some lines of a file."""
 
     first: int
@@ -46,21 +46,21 @@ class Piece(Struct, frozen=True):
     """Bytes."""
 
 
-def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
+def pieces(lines: int, definitions: Sequence[Definition]) -> list[ExcerptPiece]:
     """Cut a file of `lines` lines where a definition begins or ends, and further where
     pieces are too long.
     """
     cuts = {1, lines + 1}
-    for definition in found:
+    for definition in definitions:
         for line in (definition.first, definition.last + 1):
             if 1 <= line <= lines:
                 cuts.add(line)
-    result: list[Piece] = []
+    result: list[ExcerptPiece] = []
     around: list[Definition] = []
     place = 0
     for begin, end in pairwise(sorted(cuts)):
-        while place < len(found) and found[place].first <= begin:
-            around.append(found[place])
+        while place < len(definitions) and definitions[place].first <= begin:
+            around.append(definitions[place])
             place += 1
         around = [definition for definition in around if definition.last >= begin]
         name = around[-1].name if around else ""
@@ -68,18 +68,18 @@ def pieces(lines: int, found: Sequence[Definition]) -> list[Piece]:
         for part in range(count):
             first = begin + (end - begin) * part // count
             last = begin + (end - begin) * (part + 1) // count - 1
-            _append(result, Piece(first, last, name))
+            _append(result, ExcerptPiece(first, last, name))
     return result
 
 
-def _append(result: list[Piece], piece: Piece) -> None:
+def _append(result: list[ExcerptPiece], piece: ExcerptPiece) -> None:
     if result:
         previous = result[-1]
         smaller = min(piece.last - piece.first, previous.last - previous.first)
         is_short = piece.last - previous.first < _LINES
         if is_short and smaller < _SMALLEST - 1:
             name = previous.name or piece.name
-            result[-1] = Piece(previous.first, piece.last, name)
+            result[-1] = ExcerptPiece(previous.first, piece.last, name)
             return
     result.append(piece)
 
@@ -87,7 +87,7 @@ def _append(result: list[Piece], piece: Piece) -> None:
 class Judged(Struct, frozen=True):
     """The relevance of a file's text for a query."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ExcerptPiece, ...]
     """The pieces with words of the query, the best first."""
     counts: Mapping[str, int]
     """The number of times that the text has each of these words."""
@@ -97,17 +97,17 @@ class Judged(Struct, frozen=True):
 
 def judged(
     data: bytes,
-    found: Sequence[Definition],
+    definitions: Sequence[Definition],
     rarity: Mapping[str, float],
     vocabulary: Vocabulary,
 ) -> Judged:
     """Judge a text by the words of a query, with the `rarity` of each."""
     lines = data.translate(_WORDS).removesuffix(b"\n").split(b"\n")
-    parts: list[tuple[Piece, float, Counter[str]]] = []
+    parts: list[tuple[ExcerptPiece, float, Counter[str]]] = []
     best: defaultdict[str, float] = defaultdict(float)
     total: Counter[str] = Counter()
     length = 0
-    for piece in pieces(len(lines), found):
+    for piece in pieces(len(lines), definitions):
         identifiers = b" ".join(lines[piece.first - 1 : piece.last]).split()
         counts = Counter(word for word in words_in(piece.name) if word in rarity)
         for identifier in identifiers:
@@ -119,7 +119,7 @@ def judged(
         parts.append((piece, score, counts))
         total.update(counts)
         length += len(identifiers)
-    scored: list[Piece] = []
+    scored: list[ExcerptPiece] = []
     for place, (piece, own_score, counts) in enumerate(parts):
         nearby = [0.0]
         for near in (place - 1, place + 1):
@@ -147,6 +147,6 @@ def relevance(
     return score
 
 
-def head(found: Sequence[Definition]) -> int:
+def head(definitions: Sequence[Definition]) -> int:
     """Return the last line of a file's beginning, before its first definition."""
-    return min(_HEAD, *(each.first - 1 for each in found)) if found else 0
+    return min(_HEAD, *(each.first - 1 for each in definitions)) if definitions else 0

@@ -8,7 +8,7 @@ from threading import Lock, Timer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cdd_agent.context.places import Place, RankedFile
+from cdd_agent.context.places import CodePlace, RankedFile
 from cdd_agent.context.project_map import ProjectMap
 from cdd_agent.context.query import Query
 from cdd_agent.context.traces import frames
@@ -97,10 +97,10 @@ class CodeSearch(Struct, frozen=True, dict=True):
         traceback, then the files that those, or the `missed` ones, import, unless they
         are `shown_whole`.
         """
-        traced: dict[str, list[Place]] = {}
+        traced: dict[str, list[CodePlace]] = {}
         for path, line in frames(failure, files, root)[:_MOST_FRAMES]:
             first, last = max(1, line - _AROUND_FRAME), line + _AROUND_FRAME
-            place = Place(first, last, "", _TRACED, use=_USE_OF_FRAME)
+            place = CodePlace(first, last, "", _TRACED, use=_USE_OF_FRAME)
             traced.setdefault(path, []).append(place)
         ranked = []
         for path, places in traced.items():

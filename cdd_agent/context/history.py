@@ -35,9 +35,8 @@ async def read_past(root: Path, cache: Cache) -> None:
             return
         git = Git(root, repository.git.env, seconds=_SECONDS)
         where = () if root == repository.top else ("--", ".")
-        log = await _log(git, f"{before}...{head}", *where) if before else None
-        # some commits in the cache do not belong to this branch
-        if log is None or "\x01<" in log:
+        log = await _log_since(git, before, head, where) if before else None
+        if log is None:
             before, log = "", await _log(git, head, *where)
     except GitUnusable:
         return
@@ -51,6 +50,14 @@ async def read_past(root: Path, cache: Cache) -> None:
             cache.clear_commits()
         _add(cache, log)
         cache.set_fact(_HEAD, head)
+
+
+async def _log_since(
+    git: Git, before: str, head: str, where: tuple[str, ...]
+) -> str | None:
+    """Return None if some commits in the cache do not belong to this branch."""
+    log = await _log(git, f"{before}...{head}", *where)
+    return None if log is None or "\x01<" in log else log
 
 
 async def _log(git: Git, commits: str, *where: str) -> str | None:

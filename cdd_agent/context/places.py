@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 
-class Place(Struct, frozen=True):
+class CodePlace(Struct, frozen=True):
     """Some lines of a file, about 30 at most."""
 
     first: int
@@ -26,11 +26,11 @@ class RankedFile(Struct, frozen=True):
     """Short clauses for the user, the most telling first."""
     is_named: bool
     """True if the query names the file or the user pinned it. It is always shown."""
-    places: tuple[Place, ...]
+    places: tuple[CodePlace, ...]
     """The most useful first; empty if none is better than the beginning."""
 
 
-def sort_places(ranked: Sequence[RankedFile]) -> list[tuple[RankedFile, Place]]:
+def sort_places(ranked: Sequence[RankedFile]) -> list[tuple[RankedFile, CodePlace]]:
     """Return the places of all these files, the most useful first."""
     places = [(file, place) for file in ranked for place in file.places]
     return sorted(places, key=lambda pair: -pair[1].use)

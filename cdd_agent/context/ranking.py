@@ -20,15 +20,15 @@ from msgspec import Struct, field
 from cdd_agent.context.cache import Cache
 from cdd_agent.context.definitions import Definition
 from cdd_agent.context.excerpts import (
+    ExcerptPiece,
     Judged,
-    Piece,
     head,
     judged,
     pieces,
     relevance,
 )
 from cdd_agent.context.links import Links, last_name, module_of
-from cdd_agent.context.places import Place, RankedFile
+from cdd_agent.context.places import CodePlace, RankedFile
 from cdd_agent.context.query import Query, is_in
 from cdd_agent.context.terms import DEFINED, IMPORTED, IN_PATH
 from cdd_agent.context.traces import Frame, error_lines, frames
@@ -197,7 +197,7 @@ class Ranking:
         self._drop_other_case(judged_texts)
         ranked = []
         for rank, path in enumerate(self._sort(first)[:most], start=1):
-            places: tuple[Place, ...] = ()
+            places: tuple[CodePlace, ...] = ()
             if path in judged_texts:
                 frames_in_file = traced.get(path, [])
                 places = self._places(path, rank, judged_texts[path], frames_in_file)
@@ -220,7 +220,7 @@ class Ranking:
         )
         signs["past"] = self._sign_of_past()
         signs["traced"] = _rank_in_order(
-            (path, _describe_frames(found)) for path, found in traced.items()
+            (path, _describe_frames(frames)) for path, frames in traced.items()
         )
 
     def _add_signs_of_neighbours(self, first: Sequence[str]) -> None:
@@ -277,9 +277,9 @@ class Ranking:
             target = half if "/" in half else half.replace(".", "/")
             if "/" not in target:
                 continue
-            meant = self._searched.links.ending(target)
-            if len(meant) == 1 and meant[0] in self._live:
-                named.setdefault(meant[0], f"`{half}` is named in the text")
+            paths = self._searched.links.ending(target)
+            if len(paths) == 1 and paths[0] in self._live:
+                named.setdefault(paths[0], f"`{half}` is named in the text")
         return named
 
     def _find_traced(self) -> dict[str, list[Frame]]:
@@ -477,12 +477,12 @@ class Ranking:
 
     def _places(
         self, path: str, rank: int, judged_text: Judged, traced: Sequence[Frame]
-    ) -> tuple[Place, ...]:
+    ) -> tuple[CodePlace, ...]:
         text = self._read(path)
-        places: dict[tuple[int, int], Place] = {}
+        places: dict[tuple[int, int], CodePlace] = {}
 
-        def add(piece: Piece, why: str, use: float) -> None:
-            place = Place(piece.first, piece.last, piece.name, why, use)
+        def add(piece: ExcerptPiece, why: str, use: float) -> None:
+            place = CodePlace(piece.first, piece.last, piece.name, why, use)
             places.setdefault((piece.first, piece.last), place)
 
         all_pieces = pieces(text.lines, text.definitions) if traced else []
@@ -498,7 +498,11 @@ class Ranking:
             use = piece.score / (_FUSED + rank) / math.sqrt(piece.size + _PIECE_COST)
             add(piece, f"has {_list_words(piece.words, self._spelling)}", use)
             if piece is judged_text.pieces[0] and piece.first > beginning > 0:
-                add(Piece(1, beginning, ""), "the beginning of the file", use * _AFTER)
+                add(
+                    ExcerptPiece(1, beginning, ""),
+                    "the beginning of the file",
+                    use * _AFTER,
+                )
         return tuple(sorted(places.values(), key=lambda place: -place.use))
 
 
@@ -535,7 +539,7 @@ def _quote(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names[:_MOST_QUOTED])
 
 
-def _describe_frames(found: Sequence[Frame]) -> str:
-    lines = sorted({frame.line for frame in found[:_FRAMES]})
+def _describe_frames(frames: Sequence[Frame]) -> str:
+    lines = sorted({frame.line for frame in frames[:_FRAMES]})
     noun = "line" if len(lines) == 1 else "lines"
     return f"the failure names {noun} {', '.join(map(str, lines))}"

@@ -39,20 +39,20 @@ def frames(output: str, paths: Collection[str], root: Path) -> list[Frame]:
     tops = []
     for top in (root.absolute(), root.resolve()):
         tops.append(f"/{top.relative_to(top.anchor).as_posix()}")
-    found: dict[Frame, None] = {}
-    meant: dict[str, str] = {}
+    ordered_frames: dict[Frame, None] = {}
+    path_by_name: dict[str, str] = {}
     for match in reversed(list(_FRAME.finditer(output[-_MOST:]))):
         name = (match["file"] or match["path"]).replace("\\", "/")
         line = int(match["line"] or match["at"])
-        if name not in meant:
+        if name not in path_by_name:
             same_name = by_name.get(name.rpartition("/")[2], ())
             candidates = [path for path in same_name if _may_mean(name, path, tops)]
-            meant[name] = max(candidates, key=len, default="")
-        if meant[name] and line:
-            found[Frame(meant[name], line)] = None
-        if len(found) == _MOST_FRAMES:
+            path_by_name[name] = max(candidates, key=len, default="")
+        if path_by_name[name] and line:
+            ordered_frames[Frame(path_by_name[name], line)] = None
+        if len(ordered_frames) == _MOST_FRAMES:
             break
-    return list(found)
+    return list(ordered_frames)
 
 
 def _may_mean(name: str, path: str, tops: Collection[str]) -> bool:

@@ -21,11 +21,13 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
     order in which they ended.
     """
 
-    def counts(found: StepExecution) -> bool:
-        kept = found.status is StepStatus.SKIPPED and found.files != NO_FILES
-        return bool(found.attempts and (found.status is StepStatus.COMPLETED or kept))
+    def counts(step: StepExecution) -> bool:
+        has_kept_files = step.status is StepStatus.SKIPPED and step.files != NO_FILES
+        return bool(
+            step.attempts and (step.status is StepStatus.COMPLETED or has_kept_files)
+        )
 
-    return tuple(found for found in state.ended_steps() if counts(found))
+    return tuple(ended for ended in state.ended_steps() if counts(ended))
 
 
 class KnownTests:
@@ -46,17 +48,17 @@ class KnownTests:
         steps = [(step.folder, step.attempts) for step in accepted(state)]
         if before is not None:
             steps = list(takewhile(lambda step: step[0] != before.folder, steps))
-        known = self._known
-        if baseline != known.baseline or known.steps != tuple(
-            steps[: len(known.steps)]
+        knowledge = self._known
+        if baseline != knowledge.baseline or knowledge.steps != tuple(
+            steps[: len(knowledge.steps)]
         ):
-            known = _Known(baseline)
-        for step in steps[len(known.steps) :]:
-            known = known.with_baseline_before(step)
-            known = known.with_step(step, self._record.attempt(*step))
-        self._known = known  # replaced as a whole: several threads may ask
-        known = known.with_baseline_before(None)
-        return Before(baseline, known.reference, known.runs)
+            knowledge = _Known(baseline)
+        for step in steps[len(knowledge.steps) :]:
+            knowledge = knowledge.with_baseline_before(step)
+            knowledge = knowledge.with_step(step, self._record.attempt(*step))
+        self._known = knowledge  # replaced as a whole: several threads may ask
+        knowledge = knowledge.with_baseline_before(None)
+        return Before(baseline, knowledge.reference, knowledge.runs)
 
 
 class _Known(Struct, frozen=True):
@@ -73,13 +75,13 @@ class _Known(Struct, frozen=True):
         """Return the knowledge with the runs of the baseline that did not see a step;
         with all of them if it is None.
         """
-        known = self
+        knowledge = self
         runs = self.baseline.runs[self.added :] if self.baseline else ()
         for each in runs:
             if step is not None and step in each.already:
                 break
-            known = known._with_run(each.run)
-        return known
+            knowledge = knowledge._with_run(each.run)
+        return knowledge
 
     def _with_run(self, run: CheckRun) -> "_Known":
         reference = self.reference

@@ -211,8 +211,8 @@ class KeptAnswers(Struct, frozen=True):
         interrupted.
         """
         for path in self.folder.glob("answer-*"):
-            found = _OF_CALL.fullmatch(path.name)
-            if found and int(found[1]) >= since:
+            match = _OF_CALL.fullmatch(path.name)
+            if match and int(match[1]) >= since:
                 set_aside(path)
 
     def _name(self, call: int | None) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.engine.approval import KeptAnswers
-from cdd_agent.engine.ledger_file import Entry, LedgerFile
+from cdd_agent.engine.ledger_file import LedgerEntry, LedgerFile
 from cdd_agent.files.atomic import remove, write_atomic
 from cdd_agent.files.json_file import (
     Damaged,
@@ -187,14 +187,14 @@ class Attempt(Struct, frozen=True):
         return LedgerFile(self.folder.parent / "ledger.jsonl")
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         """The attempt's entries in the ledger. Raises `Damaged`."""
         return tuple(
             entry for entry in self.ledger.entries() if entry.attempt == self.number
         )
 
     @property
-    def all_entries(self) -> tuple[Entry, ...]:
+    def all_entries(self) -> tuple[LedgerEntry, ...]:
         """All entries, with those of the side tree, in the order of time."""
         if self.side is not None:
             return self.entries
@@ -312,7 +312,7 @@ class Attempt(Struct, frozen=True):
             remove(self.folder / _output_name(place))
             place += 1
 
-    def save_checks(self, runs: Sequence[CheckRun], known: Reference) -> None:
+    def save_checks(self, runs: Sequence[CheckRun], reference: Reference) -> None:
         """Save the result of each check, and the earlier results of tests that differ.
         The texts of failures are in the outputs.
         """
@@ -320,7 +320,7 @@ class Attempt(Struct, frozen=True):
         _Checks(runs=saved).save(self.folder / "checks.json")
         tests = [run.tests for run in runs if run.tests is not None]
         if tests:
-            otherwise = known.otherwise(merge_runs(tests))
+            otherwise = reference.otherwise(merge_runs(tests))
             _Before(otherwise=otherwise).save(self.folder / "before.json")
 
     def save_diff(self, text: str) -> None:

@@ -100,9 +100,9 @@ def _join(
 
 def _find_tests_made_green(run: SavedRun) -> Mapping[int, tuple[str, ...]]:
     baseline = run.record.baseline
-    known = Reference()
+    reference = Reference()
     if baseline and baseline.tests:
-        known = known.after(*baseline.tests)
+        reference = reference.after(*baseline.tests)
     green: dict[int, tuple[str, ...]] = {}
     for step in accepted(run.state):
         runs = run.record.attempt(step.folder, step.attempts).runs
@@ -110,7 +110,9 @@ def _find_tests_made_green(run: SavedRun) -> Mapping[int, tuple[str, ...]]:
             continue
         passed = merge_runs(runs).having(Result.PASSED)
         green[step.step_number] = tuple(
-            test for test in passed if test not in known.tests or known.failed(test)
+            test
+            for test in passed
+            if test not in reference.tests or reference.failed(test)
         )
-        known = known.after(*runs)
+        reference = reference.after(*runs)
     return green

@@ -444,13 +444,13 @@ class Engine(Struct):
         """Restore the files of a step before its next attempt. Returns those that the
         user has edited since.
         """
-        failed, kept = FailedStep.restore(self.run, number)
+        failed, restored = FailedStep.restore(self.run, number)
         if failed is not None:
             earlier = self.failed_steps.get(number)
             self.failed_steps[number] = failed.after(earlier)
         elif not self._has_side_trees:
             self.failed_steps.pop(number, None)
-        return kept
+        return restored
 
     def _pause(self, number: int) -> None:
         """Restore an attempt that got no reply. The step has its earlier failure again,
@@ -633,9 +633,9 @@ class Engine(Struct):
                 return None
         # the side trees must not contain failed changes
         for step in remaining:
-            kept = self._restore_failed(step.number)
-            if kept:
-                self.edited[step.number] = frozenset(kept)
+            restored = self._restore_failed(step.number)
+            if restored:
+                self.edited[step.number] = frozenset(restored)
         side = await SideBySide.of(self, self.jobs, attempts)
         if side is not None:
             await self._complete_baseline(*remaining)
@@ -819,9 +819,9 @@ class Engine(Struct):
             if not run.state.step(other.number).status.is_over
         ]
         already = tuple((done.folder, done.attempts) for done in accepted(run.state))
-        known = await asyncio.to_thread(run.known_tests.so_far, run.state)
+        results = await asyncio.to_thread(run.known_tests.so_far, run.state)
         await self.runner.complete_baseline(
-            steps, remaining, known, already, run.record
+            steps, remaining, results, already, run.record
         )
 
     async def _attempt(
@@ -938,8 +938,8 @@ class Engine(Struct):
         verification, require = outcome.verification, self.run.require
         if verification is None or require is None:
             return outcome
-        found = StepOutcome.from_verification(verification, outcome.evidence)
-        if accepts(require, found):
+        outcome_of_step = StepOutcome.from_verification(verification, outcome.evidence)
+        if accepts(require, outcome_of_step):
             return outcome
         error = (
             f"The step does not meet `require: {require}`:"

@@ -46,7 +46,7 @@ from cdd_agent.engine.ledger_entries import (
     reverse,
     written_since_tree,
 )
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.engine.net_changes import (
     CHANGING,
     NetChanges,
@@ -72,8 +72,8 @@ from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.git.restore import (
     UNKNOWN,
     CheckpointGone,
+    ContentPiece,
     Contents,
-    Piece,
     entry_now,
     restore,
 )
@@ -169,7 +169,7 @@ class Ledger(Struct):
         ignored = await (await self.open()).ignored(tree, new)
         private = tuple(sorted({*tree.saved, *ignored}))
         attempt.ledger.append(
-            Entry(Kind.BEGIN, attempt.number, private=private, tree=tree)
+            LedgerEntry(EntryKind.BEGIN, attempt.number, private=private, tree=tree)
         )
 
     @contextmanager
@@ -186,19 +186,21 @@ class Ledger(Struct):
         they are refused, nothing was written, and that is entered too. `ignored` are
         the files among them that git ignores.
         """
-        kind = Kind.REPLY if call is None else Kind.TOOL
+        kind = EntryKind.REPLY if call is None else EntryKind.TOOL
         entered = tuple(
             self._save_contents(attempt, change, ignored) for change in changes.changes
         )
         number, private = attempt.number, tuple(sorted(ignored))
         by = attempt.redactor.redact(by)
         attempt.ledger.append(
-            Entry(kind, number, by=by, call=call, changes=entered, private=private)
+            LedgerEntry(
+                kind, number, by=by, call=call, changes=entered, private=private
+            )
         )
         try:
             yield
         except ReplyRefused:
-            attempt.ledger.append(Entry(Kind.WITHDRAWN, number))
+            attempt.ledger.append(LedgerEntry(EntryKind.WITHDRAWN, number))
             raise
 
     def enter_again(self, attempt: Attempt, changes: ChangeSet) -> None:
@@ -224,13 +226,13 @@ class Ledger(Struct):
     ) -> frozenset[str]:
         """Return which of these files git ignores. Raises `GitUnusable`."""
         entries = current_entries(attempt)
-        known = private_paths(attempt)
+        private = private_paths(attempt)
         tree = last_tree(entries)
-        new = [path for path in paths if path not in known]
+        new = [path for path in paths if path not in private]
         if tree is None or not new:
-            return frozenset(known.intersection(paths))
-        found = await (await self.open()).ignored(tree, new)
-        return frozenset((known | found).intersection(paths))
+            return frozenset(private.intersection(paths))
+        ignored = await (await self.open()).ignored(tree, new)
+        return frozenset((private | ignored).intersection(paths))
 
     def start(
         self,
@@ -244,10 +246,12 @@ class Ledger(Struct):
         step's files, for `enter_after_command`.
         """
         paths = sorted({*declared, *own_paths(attempt.entries)})
-        found = save_files(self.record.root, attempt, paths)
-        states = {path: entry for path, entry in found.items() if entry != UNKNOWN}
+        saved = save_files(self.record.root, attempt, paths)
+        states = {path: entry for path, entry in saved.items() if entry != UNKNOWN}
         by = attempt.redactor.redact(by)
-        attempt.ledger.append(Entry(Kind.STARTED, attempt.number, by=by, call=call))
+        attempt.ledger.append(
+            LedgerEntry(EntryKind.STARTED, attempt.number, by=by, call=call)
+        )
         return states
 
     async def enter_after_command(
@@ -259,7 +263,7 @@ class Ledger(Struct):
         *,
         call: int | None = None,
         ignored: Iterable[str] = (),
-    ) -> Entry:
+    ) -> LedgerEntry:
         """Take a checkpoint after a command of a tool's call or, without `call`, after
         a check. Enter the changes since the `states` at its start. `ignored` are
         ignored files that it changed. An attempt that began without a
@@ -270,26 +274,26 @@ class Ledger(Struct):
         current = current_entries(attempt)
         if not current:
             raise RecordRemoved(attempt.ledger.path)
-        kind = Kind.CHECK if call is None else Kind.COMMAND
-        base, tree, found = last_tree(current), None, []
+        kind = EntryKind.CHECK if call is None else EntryKind.COMMAND
+        base, tree, differing = last_tree(current), None, []
         if base is not None:
             tree = await self._take_checkpoint(attempt, kind, states)
-            found = [
+            differing = [
                 change
                 for change in await (await self.open()).changes(base, tree)
                 if change.path not in states
             ]
         is_beside = attempt.side is not None
-        can_enter = [change for change in found if _is_text(change.path)]
+        can_enter = [change for change in differing if _is_text(change.path)]
         mine = [one for one in can_enter if is_beside or owns(one.path)]
         saved = await self.save_changes(attempt, mine, private_paths(attempt))
-        own = {change.path for change in saved}
+        own_changes = {change.path for change in saved}
         since = list(self._changes_since(attempt, states))
         changes = [*saved, *(one for one in since if one.after != UNKNOWN)]
-        others = [one for one in found if one.path not in own]
+        others = [one for one in differing if one.path not in own_changes]
         others += [one for one in since if one.after == UNKNOWN]
         return attempt.ledger.append(
-            Entry(
+            LedgerEntry(
                 kind,
                 attempt.number,
                 by=attempt.redactor.redact(by),
@@ -309,12 +313,12 @@ class Ledger(Struct):
         base = last_tree(entries)
         if base is None:
             return ()
-        own = own_paths(attempt.entries)
-        tree = await self._take_checkpoint(attempt, "found", own)
-        found = await (await self.open()).changes(base, tree)
-        others = tuple(change for change in found if change.path not in own)
+        entered = own_paths(attempt.entries)
+        tree = await self._take_checkpoint(attempt, "found", entered)
+        changes = await (await self.open()).changes(base, tree)
+        others = tuple(change for change in changes if change.path not in entered)
         attempt.ledger.append(
-            Entry(Kind.FOUND, attempt.number, others=others, tree=tree)
+            LedgerEntry(EntryKind.FOUND, attempt.number, others=others, tree=tree)
         )
         return tuple(change.path for change in others)
 
@@ -324,15 +328,17 @@ class Ledger(Struct):
         """
         calls = [entry.call for entry in attempt.all_entries if entry.call is not None]
         if any(call >= since for call in calls):
-            attempt.ledger.append(Entry(Kind.DROPPED, attempt.number, call=since))
+            attempt.ledger.append(
+                LedgerEntry(EntryKind.DROPPED, attempt.number, call=since)
+            )
 
     def drop_dialogue(self, attempt: Attempt) -> None:
         """Enter that all calls are void: their numbers are used again."""
         if any(entry.call is not None for entry in attempt.all_entries):
             number, by = attempt.number, DIALOGUE
-            attempt.ledger.append(Entry(Kind.DROPPED, number, by=by, call=0))
+            attempt.ledger.append(LedgerEntry(EntryKind.DROPPED, number, by=by, call=0))
 
-    def redo_command(self, attempt: Attempt, entry: Entry) -> tuple[Change, ...]:
+    def redo_command(self, attempt: Attempt, entry: LedgerEntry) -> tuple[Change, ...]:
         """Write a command's changes of the step's files again. Returns the changes.
 
         Raises `ReplyRefused`, before anything is written, if a file is in neither of
@@ -349,9 +355,9 @@ class Ledger(Struct):
             expected = written.get(change.path, change.before)
             if not is_same(entry_now(root, change.path, expected), expected):
                 raise build_changed_refusal(PurePosixPath(change.path))
-        found = save_files(root, attempt, [change.path for change in entry.changes])
-        changes = [replace(one, before=found[one.path]) for one in entry.changes]
-        again = Entry(
+        saved = save_files(root, attempt, [change.path for change in entry.changes])
+        changes = [replace(one, before=saved[one.path]) for one in entry.changes]
+        again = LedgerEntry(
             entry.kind,
             attempt.number,
             by=entry.by,
@@ -404,11 +410,11 @@ class Ledger(Struct):
         including changes by others. Raises `CheckpointGone`.
         """
         net = {change.path: change for change in self.net(attempts).changes}
-        own = [change for change in net.values() if wanted(change.path)]
-        entries = [entry for one in own for entry in (one.before, one.after)]
+        wanted_changes = [change for change in net.values() if wanted(change.path)]
+        entries = [entry for one in wanted_changes for entry in (one.before, one.after)]
         contents = find_contents(attempts, entries)
         versions = {}
-        for change in own:
+        for change in wanted_changes:
             before = read_content(contents, change.before)
             after = read_content(contents, change.after)
             versions[change.path] = Versions(change.path, before, after)
@@ -449,7 +455,7 @@ class Ledger(Struct):
         long ones. Raises `CheckpointGone`.
         """
         saved = find_contents(attempts, entries.values())
-        found: dict[str, bytes | None] = {
+        contents: dict[str, bytes | None] = {
             path: read_content(saved, entry)
             for path, entry in entries.items()
             if entry.content in saved.places
@@ -457,12 +463,12 @@ class Ledger(Struct):
         rest = [
             Change(path, None, entry)
             for path, entry in entries.items()
-            if path not in found
+            if path not in contents
         ]
         if rest:
             read = await (await self.open()).read(rest)
-            found |= {path: after for path, (_, after) in read.items()}
-        return found
+            contents |= {path: after for path, (_, after) in read.items()}
+        return contents
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
         """Return the changes of these attempts as one unified diff."""
@@ -488,8 +494,8 @@ class Ledger(Struct):
         contents. `UNKNOWN` cannot be saved: it is no file, cannot be read or is too
         large.
         """
-        found = save_files(self.record.root, attempt, states)
-        for path, after in found.items():
+        saved = save_files(self.record.root, attempt, states)
+        for path, after in saved.items():
             if not is_same(states[path], after):
                 yield Change(path, states[path], after)
 
@@ -534,7 +540,7 @@ def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
     if entry is None:
         return True
     place = contents.places[entry.content]
-    size = place.size if isinstance(place, Piece) else len(place)
+    size = place.size if isinstance(place, ContentPiece) else len(place)
     return size <= LARGEST_SAVED
 
 

@@ -38,30 +38,30 @@ async def diff_changes(
     `folder` is for the files that git compares. Raises `GitUnusable`, or `BadInput` if
     the disk refuses.
     """
-    known: list[NetChange] = []
+    complete: list[NetChange] = []
     lines: list[str] = []
     for change in changes:
         if _has_both(change, contents):
-            known.append(change)
+            complete.append(change)
         else:
             lines.append(
                 f"… (the contents of {change.path} are not on this computer)\n"
             )
     missing = "".join(lines)
-    if not known:
+    if not complete:
         return missing
     try:
         with tempfile.TemporaryDirectory(prefix="diff-", dir=folder) as name:
             place = Path(name)
             for side in ("a", "b"):
                 (place / side).mkdir()
-            versions = [(place / "a" / one.path, one.before) for one in known]
-            versions += [(place / "b" / one.path, one.after) for one in known]
+            versions = [(place / "a" / one.path, one.before) for one in complete]
+            versions += [(place / "b" / one.path, one.after) for one in complete]
             # links come last: a ledger from another computer may name a file behind
             # one, and nothing must be written through it
             for path, entry in sorted(versions, key=_is_link):
                 _write(path, entry, contents)
-            for one in known:
+            for one in complete:
                 _write_as_utf8(PurePosixPath(one.path), place, charsets)
             result = await _git(place)(
                 "diff",
@@ -107,11 +107,11 @@ def _write_as_utf8(path: PurePosixPath, folder: Path, charsets: Charsets) -> Non
     places = [folder / side / path for side in ("a", "b")]
     data = [_read_small(place) for place in places]
     texts = decode_versions(path, data[0], data[1], charsets)
-    known = [text for text in texts if text is not None]
-    if all(text.encoding.is_utf8 for text in known):
+    decoded = [text for text in texts if text is not None]
+    if all(text.encoding.is_utf8 for text in decoded):
         return
-    is_text = not any(text.is_binary for text in known)
-    if is_text and len({text.text for text in known}) == len(known):
+    is_text = not any(text.is_binary for text in decoded)
+    if is_text and len({text.text for text in decoded}) == len(decoded):
         for place, text in zip(places, texts, strict=True):
             if text is not None and not text.encoding.is_utf8:
                 place.write_bytes(text.text.encode())

@@ -7,48 +7,52 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.engine.net_changes import CHANGING, fold, without_withdrawn
 from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change, TreeEntry
 
 DIALOGUE = "dialogue"
 """The cause of an entry that drops all calls of an attempt."""
-_NOT_RUNNING = (Kind.BEGIN, Kind.COMMAND, Kind.CHECK, Kind.RESTORED)
+_NOT_RUNNING = (EntryKind.BEGIN, EntryKind.COMMAND, EntryKind.CHECK, EntryKind.RESTORED)
 """Entries after which no command of the attempt is running."""
 
 
 # Entries
 
 
-def in_order(attempts: Iterable[Attempt]) -> list[Entry]:
+def in_order(attempts: Iterable[Attempt]) -> list[LedgerEntry]:
     """Return the valid entries of these attempts, in the order of time."""
     entries = [entry for attempt in attempts for entry in attempt.entries]
     return without_withdrawn(sorted(entries, key=lambda entry: entry.at))
 
 
-def current_entries(attempt: Attempt) -> list[Entry]:
+def current_entries(attempt: Attempt) -> list[LedgerEntry]:
     """Return the valid entries since the attempt began, or last continued."""
     entries = attempt.entries
-    begins = [place for place, entry in enumerate(entries) if entry.kind is Kind.BEGIN]
+    begins = [
+        place for place, entry in enumerate(entries) if entry.kind is EntryKind.BEGIN
+    ]
     if not begins:
         return []
     return without_withdrawn(entries[begins[-1] :])
 
 
-def last_restoring(attempts: Iterable[Attempt]) -> Entry | None:
-    entries = [entry for entry in in_order(attempts) if entry.kind is Kind.RESTORED]
+def last_restoring(attempts: Iterable[Attempt]) -> LedgerEntry | None:
+    entries = [
+        entry for entry in in_order(attempts) if entry.kind is EntryKind.RESTORED
+    ]
     return entries[-1] if entries else None
 
 
-def final_restoring(attempts: Iterable[Attempt]) -> Entry | None:
+def final_restoring(attempts: Iterable[Attempt]) -> LedgerEntry | None:
     """Return the entry of the last restoring. None if an attempt began or changed a
     file after it.
     """
     for entry in reversed(in_order(attempts)):
-        if entry.kind is Kind.RESTORED:
+        if entry.kind is EntryKind.RESTORED:
             return entry
-        if entry.kind is Kind.BEGIN or entry.kind in CHANGING:
+        if entry.kind is EntryKind.BEGIN or entry.kind in CHANGING:
             return None
     return None
 
@@ -58,8 +62,8 @@ def find_commands(attempts: Iterable[Attempt]) -> tuple[str, ...]:
     commands: dict[str, None] = {}
     for entry in in_order(attempts):
         # a check has no call
-        is_started = entry.kind is Kind.STARTED and entry.call is not None
-        if is_started or entry.kind is Kind.COMMAND:
+        is_started = entry.kind is EntryKind.STARTED and entry.call is not None
+        if is_started or entry.kind is EntryKind.COMMAND:
             commands[entry.by] = None
     return tuple(commands)
 
@@ -67,7 +71,7 @@ def find_commands(attempts: Iterable[Attempt]) -> tuple[str, ...]:
 # Paths
 
 
-def own_paths(entries: Iterable[Entry]) -> frozenset[str]:
+def own_paths(entries: Iterable[LedgerEntry]) -> frozenset[str]:
     """Return the files that belong to a step because it changed them."""
     return frozenset(
         change.path
@@ -104,12 +108,12 @@ def changed_by_commands(attempts: Iterable[Attempt]) -> frozenset[str]:
     return frozenset(
         change.path
         for entry in in_order(attempts)
-        if entry.kind is Kind.COMMAND
+        if entry.kind is EntryKind.COMMAND
         for change in (*entry.changes, *entry.others)
     )
 
 
-def made_changes(entries: Iterable[Entry]) -> Iterator[tuple[str, Change]]:
+def made_changes(entries: Iterable[LedgerEntry]) -> Iterator[tuple[str, Change]]:
     """Yield the time and the change of each file that a run changed, restored, undid
     or redid.
     """
@@ -118,12 +122,12 @@ def made_changes(entries: Iterable[Entry]) -> Iterator[tuple[str, Change]]:
         changes: Iterable[Change] = ()
         if entry.kind in CHANGING:
             changes = (*entry.changes, *entry.others)
-        elif entry.kind is Kind.RESTORED:
+        elif entry.kind is EntryKind.RESTORED:
             changes = entry.changes
-        elif entry.kind is Kind.UNDONE:
+        elif entry.kind is EntryKind.UNDONE:
             undos[entry.by] = entry.changes
             changes = entry.changes
-        elif entry.kind is Kind.REDONE:
+        elif entry.kind is EntryKind.REDONE:
             changes = reverse(undos.get(entry.by, ()))
         for change in changes:
             yield entry.at, change
@@ -150,7 +154,7 @@ def was_cut(attempt: Attempt) -> bool:
     """True if a kill stopped a command or a check of the attempt."""
     is_running = False
     for entry in attempt.entries:
-        if entry.kind is Kind.STARTED:
+        if entry.kind is EntryKind.STARTED:
             is_running = True
         elif entry.kind in _NOT_RUNNING:
             is_running = False
@@ -161,26 +165,26 @@ def last_started_call(attempt: Attempt) -> int | None:
     """Return the number of the last call whose command was started."""
     started = None
     for entry in attempt.all_entries:
-        if entry.kind is Kind.DROPPED and entry.by == DIALOGUE:
+        if entry.kind is EntryKind.DROPPED and entry.by == DIALOGUE:
             started = None
-        elif entry.kind is Kind.STARTED and entry.call is not None:
+        elif entry.kind is EntryKind.STARTED and entry.call is not None:
             started = entry.call
     return started
 
 
-def commands_to_redo(attempt: Attempt) -> dict[int, Entry]:
+def commands_to_redo(attempt: Attempt) -> dict[int, LedgerEntry]:
     """Return the commands of the attempt that changed files of the step, by the numbers
     of their calls.
     """
-    commands: dict[int, Entry] = {}
+    commands: dict[int, LedgerEntry] = {}
     for entry in attempt.all_entries:
         if entry.call is None:
             continue
-        if entry.kind is Kind.DROPPED:
+        if entry.kind is EntryKind.DROPPED:
             dropped = [call for call in commands if call >= entry.call]
             for call in dropped:
                 del commands[call]
-        elif entry.kind is Kind.COMMAND and entry.changes:
+        elif entry.kind is EntryKind.COMMAND and entry.changes:
             commands[entry.call] = entry
     return commands
 
@@ -188,7 +192,7 @@ def commands_to_redo(attempt: Attempt) -> dict[int, Entry]:
 # Checkpoints
 
 
-def last_tree(entries: Sequence[Entry]) -> Checkpoint | None:
+def last_tree(entries: Sequence[LedgerEntry]) -> Checkpoint | None:
     trees = [entry.tree for entry in entries if entry.tree is not None]
     return trees[-1] if trees else None
 
@@ -203,12 +207,12 @@ def tree_after(attempt: Attempt) -> Checkpoint | None:
     return last_tree(entries)
 
 
-def written_since_tree(entries: Iterable[Entry]) -> dict[str, TreeEntry | None]:
+def written_since_tree(entries: Iterable[LedgerEntry]) -> dict[str, TreeEntry | None]:
     """Return the files that the step wrote after the last checkpoint, by path."""
     written: dict[str, TreeEntry | None] = {}
     for entry in entries:
         if entry.tree is not None:
             written.clear()
-        elif entry.kind in CHANGING or entry.kind is Kind.RESTORED:
+        elif entry.kind in CHANGING or entry.kind is EntryKind.RESTORED:
             written |= {change.path: change.after for change in entry.changes}
     return written

@@ -2,7 +2,7 @@
 
 `.cdd/runs/SLUG/step-02/ledger.jsonl` says what the attempts at a step changed, and what
 caused each change. The first line names the version of the format. Each other line is
-an `Entry` as JSON. docs/reference/records.md describes it.
+an `LedgerEntry` as JSON. docs/reference/records.md describes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TIME = re.compile(rb'"at":"([0-9]{8}T[0-9]{12})"')
 _DATE = len("20261126T")
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry records."""
 
     BEGIN = "begin"
@@ -62,24 +62,24 @@ class Kind(StrEnum):
     """The undo `by` was reversed."""
 
 
-UNDOS = (Kind.UNDONE, Kind.REDONE)
+UNDOS = (EntryKind.UNDONE, EntryKind.REDONE)
 _WITHIN = (
-    Kind.REPLY,
-    Kind.TOOL,
-    Kind.WITHDRAWN,
-    Kind.STARTED,
-    Kind.COMMAND,
-    Kind.CHECK,
-    Kind.FOUND,
-    Kind.DROPPED,
+    EntryKind.REPLY,
+    EntryKind.TOOL,
+    EntryKind.WITHDRAWN,
+    EntryKind.STARTED,
+    EntryKind.COMMAND,
+    EntryKind.CHECK,
+    EntryKind.FOUND,
+    EntryKind.DROPPED,
 )
 """Entries that come after the beginning of their attempt, in the same ledger."""
 
 
-class Entry(Struct, frozen=True, omit_defaults=True):
+class LedgerEntry(Struct, frozen=True, omit_defaults=True):
     """One entry of a ledger."""
 
-    kind: Kind
+    kind: EntryKind
     attempt: int = 0
     """0 for an undo and a redo."""
     at: str = ""
@@ -127,7 +127,7 @@ class LedgerFile(Struct, frozen=True):
 
     path: Path
 
-    def append(self, entry: Entry) -> Entry:
+    def append(self, entry: LedgerEntry) -> LedgerEntry:
         """Add an entry; it survives a power cut. Returns it with its time. Raises
         `NotWritten`.
         """
@@ -138,7 +138,7 @@ class LedgerFile(Struct, frozen=True):
             raise NotWritten(self.path, error) from error
         return entry
 
-    def _next_time(self, entry: Entry) -> str:
+    def _next_time(self, entry: LedgerEntry) -> str:
         """Return the time of a new entry. An attempt begins, and files are restored,
         after all that the ledgers of the run have, also if the clock was set back.
         """
@@ -151,7 +151,7 @@ class LedgerFile(Struct, frozen=True):
         times = [time for place in places for time in _times(place)]
         return max([now, *times])
 
-    def write(self, entries: Iterable[Entry]) -> None:
+    def write(self, entries: Iterable[LedgerEntry]) -> None:
         """Write all entries at once; each has its time. Raises `NotWritten`."""
         write_atomic(self.path, encode_ledger(entries))
 
@@ -169,14 +169,14 @@ class LedgerFile(Struct, frozen=True):
         if is_new:
             sync_folder(self.path.parent)
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all entries. A last line that a killed process left unfinished does
         not count. Raises `Damaged`, or `LedgerTooNew`.
         """
         lines = read_ledger(self.path).split(b"\n")[:-1]
         return tuple(self._read(lines))
 
-    def _read(self, lines: Iterable[bytes]) -> Iterator[Entry]:
+    def _read(self, lines: Iterable[bytes]) -> Iterator[LedgerEntry]:
         last = ""
         for number, line in enumerate(lines, 1):
             if number == 1:
@@ -203,13 +203,13 @@ class LedgerFile(Struct, frozen=True):
             )
 
 
-def encode_ledger(entries: Iterable[Entry]) -> bytes:
+def encode_ledger(entries: Iterable[LedgerEntry]) -> bytes:
     """Return the content of the file of a ledger."""
     lines = (_encode(entry) for entry in entries)
     return _HEADER + b"".join(lines)
 
 
-def _encode(entry: Entry) -> bytes:
+def _encode(entry: LedgerEntry) -> bytes:
     others = tuple(
         msgspec.structs.replace(change, path=name_in_json(change.path))
         for change in entry.others
@@ -217,9 +217,9 @@ def _encode(entry: Entry) -> bytes:
     return as_short_json(msgspec.structs.replace(entry, others=others)) + b"\n"
 
 
-def _decode(line: bytes) -> Entry:
+def _decode(line: bytes) -> LedgerEntry:
     """Raises `ValueError` for one that is no entry."""
-    entry = msgspec.json.decode(line, type=Entry)
+    entry = msgspec.json.decode(line, type=LedgerEntry)
     others = tuple(
         msgspec.structs.replace(change, path=path_of_name(change.path))
         for change in entry.others

@@ -3,13 +3,13 @@ that each can be killed and repeated.
 """
 
 from cdd_agent.engine.ledger_entries import reverse
-from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry, LedgerFile
 from cdd_agent.engine.restoring import RestorePlan, Restorer
 from cdd_agent.engine.saved_contents import save_files
 from cdd_agent.git.restore import RestoreResult
 
 
-def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> Entry:
+def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> LedgerEntry:
     """Return the entry of an undo that is about to be made, or was begun. Raises
     `CheckpointGone`.
     """
@@ -23,8 +23,8 @@ def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> Entry:
         paths = [change.path for change in changes]
         save_files(restorer.root, restorer.attempts[0], paths)
     return file.append(
-        Entry(
-            Kind.UNDONE,
+        LedgerEntry(
+            EntryKind.UNDONE,
             by=undo,
             changes=changes,
             kept=tuple(plan.kept),
@@ -33,7 +33,7 @@ def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> Entry:
     )
 
 
-def carry_out_undo(restorer: Restorer, entry: Entry) -> RestoreResult:
+def carry_out_undo(restorer: Restorer, entry: LedgerEntry) -> RestoreResult:
     """Change files as an undo was entered. Raises `CheckpointGone`, or `BadInput` if
     the disk refuses.
     """
@@ -48,12 +48,14 @@ def carry_out_redo(restorer: Restorer, file: LedgerFile, undo: str) -> RestoreRe
     entry = _find_undo(file, undo)
     plan = restorer.plan(entry.changes if entry else ())
     result = restorer.carry_out(plan, lambda path: True)
-    file.append(Entry(Kind.REDONE, by=undo, kept=result.kept, merged=result.merged))
+    file.append(
+        LedgerEntry(EntryKind.REDONE, by=undo, kept=result.kept, merged=result.merged)
+    )
     return result
 
 
-def _find_undo(file: LedgerFile, undo: str) -> Entry | None:
+def _find_undo(file: LedgerFile, undo: str) -> LedgerEntry | None:
     for entry in file.entries():
-        if entry.kind is Kind.UNDONE and entry.by == undo:
+        if entry.kind is EntryKind.UNDONE and entry.by == undo:
             return entry
     return None

@@ -80,7 +80,7 @@ class TicketLock(Struct, frozen=True):
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
             lock.acquire()
-            taken = cls(lock, holder, _identity(folder / "lock"))
+            ticket_lock = cls(lock, holder, _identity(folder / "lock"))
         except Timeout as error:
             raise TicketTaken(slug, _who(holder)) from error
         except (OSError, NotImplementedError) as error:
@@ -91,7 +91,7 @@ class TicketLock(Struct, frozen=True):
         try:
             who = {"pid": os.getpid(), "host": platform.node(), "since": since}
             write_atomic(holder, json.dumps(who).encode())
-            return replace(taken, ended=end_noted(folder))
+            return replace(ticket_lock, ended=end_noted(folder))
         except BaseException:
             lock.release()
             raise
@@ -174,8 +174,8 @@ def is_other_at_work(folder: Path) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _who(holder: Path) -> str:
@@ -183,10 +183,10 @@ def _who(holder: Path) -> str:
     may not have written its name yet.
     """
     try:
-        known = json.loads(read_bytes(holder) or b"")
-        since = datetime.fromisoformat(known["since"]).astimezone()
+        note = json.loads(read_bytes(holder) or b"")
+        since = datetime.fromisoformat(note["since"]).astimezone()
         return (
-            f": process {known['pid']} on {known['host']}, since {since:%Y-%m-%d %H:%M}"
+            f": process {note['pid']} on {note['host']}, since {since:%Y-%m-%d %H:%M}"
         )
     except (ValueError, KeyError, TypeError):
         return ""

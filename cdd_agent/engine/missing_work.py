@@ -180,10 +180,10 @@ class _Tree(Struct):
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
             self._folders[folder] = self._resolve(folder)
-        known = self._folders[folder]
-        if known is None:
+        real_folder = self._folders[folder]
+        if real_folder is None:
             return path
-        return name if known == "." else f"{known}/{name}"
+        return name if real_folder == "." else f"{real_folder}/{name}"
 
     def _resolve(self, folder: str) -> str | None:
         """Return a folder without links; None if it leads out of the project, or in a
@@ -206,12 +206,12 @@ class _Tree(Struct):
 
 def _read(place: str) -> _Version:
     try:
-        found = os.lstat(place)
-        if stat.S_ISDIR(found.st_mode):
+        status = os.lstat(place)
+        if stat.S_ISDIR(status.st_mode):
             return _Version(exists=False)
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             return _Version(exists=True, content=os.fsencode(Path(place).readlink()))
-        if stat.S_ISREG(found.st_mode) and found.st_size <= _LARGEST_READ:
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_READ:
             return _Version(exists=True, content=Path(place).read_bytes())
     except ValueError:
         pass
@@ -250,8 +250,8 @@ def _find_losses(
         now = tree.look(place)
         if not touches[-1].exists:
             if now.exists and not _is_respelled(tree.root, place, files):
-                found = (touches[-1],)
-                losses.append(_Loss(_Kind.RESTORED, place, found, now, last))
+                last_touches = (touches[-1],)
+                losses.append(_Loss(_Kind.RESTORED, place, last_touches, now, last))
             continue
         chain = _since_deletion(touches)
         losses += _losses_between(place, chain)
@@ -274,28 +274,28 @@ def _losses_between(place: str, chain: Sequence[_Touch]) -> Iterator[_Loss]:
         if following.change is None:
             continue
         before = following.change.before
-        found = _Version(exists=before is not None, entry=before)
-        lost = _lost_touches(chain[:number], found)
+        version = _Version(exists=before is not None, entry=before)
+        lost = _lost_touches(chain[:number], version)
         if lost:
             until = following.position - 1
-            yield _Loss(_Kind.REVERTED, place, lost, found, until)
+            yield _Loss(_Kind.REVERTED, place, lost, version, until)
 
 
-def _lost_touches(chain: Sequence[_Touch], found: _Version) -> tuple[_Touch, ...]:
+def _lost_touches(chain: Sequence[_Touch], version: _Version) -> tuple[_Touch, ...]:
     """Return the changes of a file that are not in the version that was found.
     Something else than a content from before them is an edit, and has them.
     """
     last = chain[-1].change
-    if last is not None and found.matches(last.after):
+    if last is not None and version.matches(last.after):
         return ()
     for number in reversed(range(len(chain))):
         change = chain[number].change
         is_created = change is not None and change.before is None
-        if not found.exists and is_created:
+        if not version.exists and is_created:
             return tuple(chain[number:])
-        if found.exists and change is not None and found.matches(change.before):
+        if version.exists and change is not None and version.matches(change.before):
             return tuple(chain[number:])
-    return () if found.exists else tuple(chain)
+    return () if version.exists else tuple(chain)
 
 
 def _is_respelled(
@@ -396,16 +396,16 @@ class _Work(Struct, frozen=True):
                 return self.changes[position][place]
         return None
 
-    def was_left(self, place: str, found: _Version, since: int) -> bool:
+    def was_left(self, place: str, version: _Version, since: int) -> bool:
         changes = (changes.get(place) for changes in self.changes[since + 1 :])
-        return any(change and found.matches(change.after) for change in changes)
+        return any(change and version.matches(change.after) for change in changes)
 
     def _is_by_others(
-        self, touch: _Touch, found: _Version, others: Mapping[str, Sequence[_Later]]
+        self, touch: _Touch, version: _Version, others: Mapping[str, Sequence[_Later]]
     ) -> bool:
         place, ended = self.tree.without_links(touch.path), self.ends[touch.position]
         later = [one for one in others.get(place, ()) if one.at > ended]
-        return bool(later) and found.matches(later[-1].after)
+        return bool(later) and version.matches(later[-1].after)
 
     def _later_changes(
         self, places: Collection[str], *, with_this_run: bool = False
@@ -414,7 +414,7 @@ class _Work(Struct, frozen=True):
         time; `with_this_run` adds all steps of this run. A ledger that cannot be read
         is left out.
         """
-        found: dict[str, list[_Later]] = {}
+        later_changes: dict[str, list[_Later]] = {}
         for path in self.record.folder.parent.glob("*/step-*/ledger.jsonl"):
             if self.record.folder in path.parents and not with_this_run:
                 continue
@@ -424,10 +424,12 @@ class _Work(Struct, frozen=True):
                 continue
             for at, change in made_changes(entries):
                 if change.path in places:
-                    found.setdefault(change.path, []).append(_Later(at, change.after))
-        for changes in found.values():
+                    later_changes.setdefault(change.path, []).append(
+                        _Later(at, change.after)
+                    )
+        for changes in later_changes.values():
             changes.sort(key=lambda one: one.at)
-        return found
+        return later_changes
 
 
 class _Later(Struct, frozen=True):
@@ -490,7 +492,7 @@ def _read_evidence(
     """Return the tests that pass now as far as the checks of the steps know, by file
     and name.
     """
-    found: dict[str, _Seen] = {}
+    evidence: dict[str, _Seen] = {}
     closed: set[str] = set()
     count = 0
     for position in reversed(range(len(steps))):
@@ -507,10 +509,10 @@ def _read_evidence(
             if result is not Result.PASSED:
                 closed.add(test)
             elif test not in closed:
-                last = found[test].last if test in found else position
-                found[test] = _Seen(position, last)
+                last = evidence[test].last if test in evidence else position
+                evidence[test] = _Seen(position, last)
     by_file: dict[str, dict[str, _Seen]] = {}
-    for test, seen in found.items():
+    for test, seen in evidence.items():
         file = TestId.parse(test).file
         if _is_path(file):
             by_file.setdefault(file, {})[test] = seen
@@ -533,16 +535,16 @@ class _TestFiles(Struct):
         self,
         tree: _Tree,
         files: Iterable[str],
-        left: Mapping[str, TreeEntry | None],
+        current: Mapping[str, TreeEntry | None],
     ) -> None:
-        """`left` is the state of the files after the last step."""
+        """`current` is the state of the files after the last step."""
         for file in files:
-            now, entry = tree.look(file), left.get(file)
+            now, entry = tree.look(file), current.get(file)
             if now.exists:
                 was_read = now.content is not None
                 if entry is not None and was_read and not now.matches(entry):
                     self.edited[file] = entry
-            elif entry is None and file in left:
+            elif entry is None and file in current:
                 self.vanished.append(file)
             # Reports may name something else than a file, such as a package.
             elif entry is not None or PurePosixPath(file).suffix in CODE:
@@ -553,15 +555,15 @@ async def _find_lost_tests(
     work: _Work, seen: Mapping[str, Mapping[str, _Seen]], looks: _Looks
 ) -> list[_LostTest]:
     files = [file for file in seen if not _is_deleted(work.files.get(file, ()))]
-    left = await looks.files_after(len(work.changes) - 1, files)
-    found = _TestFiles()
-    await in_thread(partial(found.sort, work.tree, files, left), name="files")
-    gone = list(found.gone)
-    for file in found.vanished:
+    current = await looks.files_after(len(work.changes) - 1, files)
+    test_files = _TestFiles()
+    await in_thread(partial(test_files.sort, work.tree, files, current), name="files")
+    gone = list(test_files.gone)
+    for file in test_files.vanished:
         if await _has_vanished(file, seen[file].values(), work, looks):
             gone.append(file)
     lost = {test for file in gone for test in seen[file]}
-    lost |= await _find_removed_tests(found.edited, work.tree, seen, looks)
+    lost |= await _find_removed_tests(test_files.edited, work.tree, seen, looks)
     tests = {test: each for file in files for test, each in seen[file].items()}
     return [_LostTest(test, each.first) for test, each in tests.items() if test in lost]
 
@@ -596,12 +598,12 @@ async def _find_removed_tests(
         for file, content in before.items()
     ]
     removed = await in_thread(lambda: compare_tests(versions).removed, name="compare")
-    found = set()
+    removed_tests = set()
     for declared in removed:
         for test in seen[declared.file]:
             if _is_declared_as(TestId.parse(test), declared):
-                found.add(test)
-    return found
+                removed_tests.add(test)
+    return removed_tests
 
 
 def _is_declared_as(test: TestId, declared: TestId) -> bool:
@@ -630,7 +632,7 @@ def _by_step(
     for test in tests:
         names.setdefault(test.position, []).append(test.name)
     positions = {step.step_number: position for position, step in enumerate(steps)}
-    found = []
+    losses_of_step = []
     for step in plan.order():
         position = positions.get(step.number)
         if position is None or not (position in kinds or position in names):
@@ -638,7 +640,7 @@ def _by_step(
         paths: dict[_Kind, list[str]] = {kind: [] for kind in _Kind}
         for path, kind in sorted(kinds.get(position, {}).items()):
             paths[kind].append(path)
-        found.append(
+        losses_of_step.append(
             MissingWork(
                 step.number,
                 step.title,
@@ -649,4 +651,4 @@ def _by_step(
                 label=step.label,
             )
         )
-    return tuple(found)
+    return tuple(losses_of_step)

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.tickets.state import Files
 
-CHANGING = (Kind.REPLY, Kind.TOOL, Kind.COMMAND, Kind.CHECK)
+CHANGING = (EntryKind.REPLY, EntryKind.TOOL, EntryKind.COMMAND, EntryKind.CHECK)
 """Entries whose changes belong to the step."""
 _Content = tuple[str, str, int | None] | None
 
@@ -28,7 +28,7 @@ class NetChange(Struct, frozen=True):
     before: TreeEntry | None
     """The content that an undo restores."""
     after: TreeEntry | None
-    last: Kind
+    last: EntryKind
     is_edited: bool = False
     """True if `before` is a version that the user made between the changes."""
     known: Mapping[_Content, TreeEntry | None] = field(default_factory=dict)
@@ -96,11 +96,11 @@ class NetChanges(Struct, frozen=True):
         return Files(tuple(created), tuple(modified), tuple(deleted))
 
 
-def fold(entries: Iterable[Entry]) -> NetChanges:
+def fold(entries: Iterable[LedgerEntry]) -> NetChanges:
     """Return the net changes of entries, which are in the order of time."""
     courses = dict[str, _Course]()
     for entry in without_withdrawn(entries):
-        if entry.kind is Kind.RESTORED:
+        if entry.kind is EntryKind.RESTORED:
             for change in entry.changes:
                 if change.path in courses:
                     courses[change.path].go_back(change)
@@ -115,17 +115,17 @@ def fold(entries: Iterable[Entry]) -> NetChanges:
     )
 
 
-def without_withdrawn(entries: Iterable[Entry]) -> list[Entry]:
+def without_withdrawn(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Return the entries without changes that were refused and never written."""
-    valid: list[Entry] = []
+    valid: list[LedgerEntry] = []
     for entry in entries:
-        if entry.kind is not Kind.WITHDRAWN:
+        if entry.kind is not EntryKind.WITHDRAWN:
             valid.append(entry)
             continue
         for place in range(len(valid) - 1, -1, -1):
             candidate = valid[place]
             if (
-                candidate.kind in (Kind.REPLY, Kind.TOOL)
+                candidate.kind in (EntryKind.REPLY, EntryKind.TOOL)
                 and candidate.attempt == entry.attempt
             ):
                 valid[place] = replace(candidate, changes=())
@@ -152,14 +152,14 @@ class _Course(Struct):
     origin: _Origin
     known: dict[_Content, _Origin] = field(default_factory=dict)
     now: TreeEntry | None = None
-    last: Kind = Kind.REPLY
+    last: EntryKind = EntryKind.REPLY
     by_model: set[_Content] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.now = self.origin.entry
         self.known[_content(self.now)] = self.origin
 
-    def add(self, change: Change, cause: Kind) -> None:
+    def add(self, change: Change, cause: EntryKind) -> None:
         """Add a change by the attempts. It may start from a version of the user."""
         if not is_same(change.before, self.now):
             self.origin = self.known.setdefault(
@@ -168,7 +168,7 @@ class _Course(Struct):
         self.now = change.after
         self.known[_content(self.now)] = self.origin
         self.last = cause
-        if cause in (Kind.REPLY, Kind.TOOL):
+        if cause in (EntryKind.REPLY, EntryKind.TOOL):
             self.by_model.add(_content(self.now))
 
     def go_back(self, change: Change) -> None:
@@ -178,14 +178,14 @@ class _Course(Struct):
         self.now = change.after
 
     def net_change(self, path: str) -> NetChange:
-        known = {content: origin.entry for content, origin in self.known.items()}
+        entries = {content: origin.entry for content, origin in self.known.items()}
         return NetChange(
             path,
             self.origin.entry,
             self.now,
             self.last,
             is_edited=self.origin.is_edited,
-            known=known,
+            known=entries,
             by_model=frozenset(self.by_model),
         )
 

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.ledger_entries import first_to_last, last_tree
-from cdd_agent.engine.ledger_file import Entry, Kind, expect_inside
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry, expect_inside
 from cdd_agent.engine.net_changes import fold, is_same
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.restoring import Restorer
@@ -172,7 +172,7 @@ class _OldAttempt(Struct, frozen=True):
         is_private = self.private is None or path in self.private
         return self.attempt.private if is_private else self.attempt.versions
 
-    def take_journal(self) -> Entry:
+    def take_journal(self) -> LedgerEntry:
         changes = []
         for index, change in enumerate(self.journal):
             content = read_bytes(self.folder / f"before-{index}")
@@ -190,9 +190,9 @@ class _OldAttempt(Struct, frozen=True):
                     self.folder / "changes.json",
                     f"the content of {change.path} before the step is gone",
                 )
-        return Entry(Kind.REPLY, self.number, changes=tuple(changes))
+        return LedgerEntry(EntryKind.REPLY, self.number, changes=tuple(changes))
 
-    def take_commands(self, others: Iterable[Change]) -> Iterator[Entry]:
+    def take_commands(self, others: Iterable[Change]) -> Iterator[LedgerEntry]:
         """Yield what commands made, to be made again with the saved dialogue. `others`
         are changes of files that the step did not write.
         """
@@ -206,20 +206,22 @@ class _OldAttempt(Struct, frozen=True):
                 content = self._content(copy.name)
                 self._store(path).put(content)
                 changes.append(Change(path, None, held(content, copy.permissions)))
-        beside = []
+        other_changes = []
         for index, change in enumerate(self.beside):
             after = change.after
             if after is not None:
                 content = self._content(f"beside-{index}")
                 content_id = self.attempt.versions.put(content)
                 after = replace(after, content=content_id)
-            beside.append(replace(change, after=after))
+            other_changes.append(replace(change, after=after))
         last = self._last_command()
         if last is not None:
-            by_call.setdefault(last, []).extend(first_to_last((*beside, *others)))
+            by_call.setdefault(last, []).extend(
+                first_to_last((*other_changes, *others))
+            )
         for call, changes in sorted(by_call.items()):
-            yield Entry(
-                Kind.COMMAND,
+            yield LedgerEntry(
+                EntryKind.COMMAND,
                 self.number,
                 at=stamp(),
                 call=call,
@@ -243,8 +245,8 @@ class _OldAttempt(Struct, frozen=True):
 
 class _Taken(Struct):
     attempts: list[Attempt]
-    entries: list[Entry]
-    commands: dict[int, list[Entry]]
+    entries: list[LedgerEntry]
+    commands: dict[int, list[LedgerEntry]]
     """What commands made, to be made again, by the numbers of the attempts."""
 
     def save(self) -> None:
@@ -261,12 +263,12 @@ def find_old_steps(
     """Return the attempts that version 0.1 made, by the folders of their steps, as far
     as they were not taken over.
     """
-    found = {}
+    attempts_by_folder = {}
     for folder, count in _attempts_of(state).items():
         attempts = [record.attempt(folder, number + 1) for number in range(count)]
         if attempts and any(map(is_old, attempts)):
-            found[folder] = attempts
-    return found
+            attempts_by_folder[folder] = attempts
+    return attempts_by_folder
 
 
 def _attempts_of(state: ExecutionState) -> dict[int, int]:
@@ -302,34 +304,36 @@ async def take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError
     be taken over, by the folders of the steps; of these, nothing is written.
     """
     refused: dict[int, CddError] = {}
-    taken: dict[int, _Taken] = {}
+    steps_taken_over: dict[int, _Taken] = {}
     for folder, attempts in find_old_steps(ledger.record, state).items():
         try:
-            taken[folder] = await _take_step(ledger, attempts)
+            steps_taken_over[folder] = await _take_step(ledger, attempts)
         except CddError as error:
             refused[folder] = error
     for undo, steps in _undos(ledger.record, state):
-        first = taken.get(steps[0].folder)
+        first = steps_taken_over.get(steps[0].folder)
         if first is None or any(step.folder in refused for step in steps):
             continue
         try:
-            first.entries.append(await _take_undo(ledger, undo, steps, taken))
+            first.entries.append(
+                await _take_undo(ledger, undo, steps, steps_taken_over)
+            )
         except CddError as error:
             refused[steps[0].folder] = error
-            del taken[steps[0].folder]
-    for step in taken.values():
+            del steps_taken_over[steps[0].folder]
+    for step in steps_taken_over.values():
         step.save()
     return refused
 
 
 async def _take_step(ledger: Ledger, attempts: list[Attempt]) -> _Taken:
-    taken = _Taken(attempts, [], {})
+    step_taken_over = _Taken(attempts, [], {})
     for attempt in attempts:
         old = _OldAttempt(attempt, await _find_private(ledger, _OldAttempt(attempt)))
         entries, others = await _take_attempt(ledger, old)
-        taken.entries += entries
-        taken.commands[attempt.number] = [*old.take_commands(others)]
-    return taken
+        step_taken_over.entries += entries
+        step_taken_over.commands[attempt.number] = [*old.take_commands(others)]
+    return step_taken_over
 
 
 async def _find_private(ledger: Ledger, old: _OldAttempt) -> frozenset[str] | None:
@@ -337,16 +341,16 @@ async def _find_private(ledger: Ledger, old: _OldAttempt) -> frozenset[str] | No
     span = old.span
     if span is None:
         return None
-    own = {*span.paths, *(change.path for change in old.journal)}
+    paths = {*span.paths, *(change.path for change in old.journal)}
     try:
-        return frozenset(await (await ledger.open()).ignored(span.before, own))
+        return frozenset(await (await ledger.open()).ignored(span.before, paths))
     except CheckpointGone:
         return None
 
 
 async def _take_attempt(
     ledger: Ledger, old: _OldAttempt
-) -> tuple[list[Entry], list[Change]]:
+) -> tuple[list[LedgerEntry], list[Change]]:
     """Return the entries of an attempt, and what its commands changed of files that the
     step did not write. Raises `CddError`.
     """
@@ -356,19 +360,19 @@ async def _take_attempt(
             raise Damaged(old.folder / "span.json", "it is gone")
         return [], []
     number = old.number
-    own = {*span.paths, *(change.path for change in old.journal)}
-    entries: list[Entry] = []
+    own_paths = {*span.paths, *(change.path for change in old.journal)}
+    entries: list[LedgerEntry] = []
     others: list[Change] = []
     for segment in span.earlier:
         changes = await _changes(ledger, old, segment.before, segment.after)
         changes = [change for change in changes if change.path not in segment.own]
         others += changes
         entries += [
-            _entry(Kind.BEGIN, number, segment.before),
-            _entry(Kind.COMMAND, number, segment.after, changes),
+            _entry(EntryKind.BEGIN, number, segment.before),
+            _entry(EntryKind.COMMAND, number, segment.after, changes),
         ]
-    private = tuple(sorted(own if old.private is None else old.private))
-    begin = _entry(Kind.BEGIN, number, span.before)
+    private = tuple(sorted(own_paths if old.private is None else old.private))
+    begin = _entry(EntryKind.BEGIN, number, span.before)
     entries.append(replace(begin, private=private))
     written = old.take_journal()
     if written.changes:
@@ -376,14 +380,14 @@ async def _take_attempt(
     by_commands: list[Change] = []
     if span.seen is not None:
         by_commands = await _changes(ledger, old, span.before, span.seen)
-        by_commands = [change for change in by_commands if change.path not in own]
+        by_commands = [change for change in by_commands if change.path not in own_paths]
         others += by_commands
     if span.after is not None:
         changes = await _changes(ledger, old, span.before, span.after)
         commanded = {change.path for change in by_commands}
-        entries += _of_finished(number, span.after, changes, own, commanded)
+        entries += _of_finished(number, span.after, changes, own_paths, commanded)
     elif span.seen is not None:
-        entries.append(_entry(Kind.COMMAND, number, span.seen, by_commands))
+        entries.append(_entry(EntryKind.COMMAND, number, span.seen, by_commands))
     return entries, others
 
 
@@ -391,39 +395,41 @@ def _of_finished(
     number: int,
     after: Checkpoint,
     changes: Sequence[Change],
-    own: Collection[str],
+    own_paths: Collection[str],
     commanded: Collection[str],
-) -> list[Entry]:
-    by_kind: dict[Kind, list[Change]] = {
-        Kind.REPLY: [],
-        Kind.COMMAND: [],
-        Kind.CHECK: [],
+) -> list[LedgerEntry]:
+    by_kind: dict[EntryKind, list[Change]] = {
+        EntryKind.REPLY: [],
+        EntryKind.COMMAND: [],
+        EntryKind.CHECK: [],
     }
     for change in changes:
-        if change.path in own:
-            by_kind[Kind.REPLY].append(change)
+        if change.path in own_paths:
+            by_kind[EntryKind.REPLY].append(change)
         elif change.path in commanded:
-            by_kind[Kind.COMMAND].append(change)
+            by_kind[EntryKind.COMMAND].append(change)
         else:
-            by_kind[Kind.CHECK].append(change)
+            by_kind[EntryKind.CHECK].append(change)
     return [
         _entry(kind, number, after, group)
         for kind, group in by_kind.items()
-        if group or kind is Kind.CHECK
+        if group or kind is EntryKind.CHECK
     ]
 
 
 async def _changes(
     ledger: Ledger, old: _OldAttempt, before: Checkpoint, after: Checkpoint
 ) -> list[Change]:
-    found = await (await ledger.open()).changes(before, after)
-    return await ledger.save_changes(old.attempt, found, old.private or frozenset())
+    changes = await (await ledger.open()).changes(before, after)
+    return await ledger.save_changes(old.attempt, changes, old.private or frozenset())
 
 
 def _entry(
-    kind: Kind, number: int, tree: Checkpoint, changes: Iterable[Change] = ()
-) -> Entry:
-    return Entry(kind, number, at=_time_of(tree), changes=tuple(changes), tree=tree)
+    kind: EntryKind, number: int, tree: Checkpoint, changes: Iterable[Change] = ()
+) -> LedgerEntry:
+    return LedgerEntry(
+        kind, number, at=_time_of(tree), changes=tuple(changes), tree=tree
+    )
 
 
 def _time_of(checkpoint: Checkpoint) -> str:
@@ -448,15 +454,15 @@ async def _take_undo(
     ledger: Ledger,
     undo: str,
     steps: Sequence[StepExecution],
-    taken: Mapping[int, _Taken],
-) -> Entry:
+    steps_taken_over: Mapping[int, _Taken],
+) -> LedgerEntry:
     """Raises `CddError`."""
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
     for step in steps:
-        known = taken.get(step.folder)
+        step_taken_over = steps_taken_over.get(step.folder)
         all_entries = (
-            known.entries
-            if known
+            step_taken_over.entries
+            if step_taken_over
             else ledger.record.attempt(step.folder, 1).ledger.entries()
         )
         entries += [
@@ -464,12 +470,12 @@ async def _take_undo(
         ]
     entries.sort(key=lambda entry: entry.at)
     checkpoints = await ledger.open()
-    found, last = await checkpoints.find(f"undo/{undo}"), last_tree(entries)
+    checkpoint, last = await checkpoints.find(f"undo/{undo}"), last_tree(entries)
     edited: dict[str, Change] = {}
-    if found is not None and last is not None:
+    if checkpoint is not None and last is not None:
         attempt = ledger.record.attempt(steps[0].folder, 1)
         private = frozenset(path for entry in entries for path in entry.private)
-        differing = await checkpoints.changes(last, found)
+        differing = await checkpoints.changes(last, checkpoint)
         later = await ledger.save_changes(attempt, differing, private)
         edited = {change.path: change for change in later}
     restored = []
@@ -478,7 +484,7 @@ async def _take_undo(
         back = change.way_back(now)
         if is_same(back.after, now) and not is_same(back.before, now):
             restored.append(Change(change.path, now, back.before))
-    return Entry(Kind.UNDONE, at=undo, by=undo, changes=tuple(restored))
+    return LedgerEntry(EntryKind.UNDONE, at=undo, by=undo, changes=tuple(restored))
 
 
 def restore_written(attempt: Attempt, record: RunRecord) -> RestoreResult:

@@ -29,7 +29,7 @@ from msgspec import Struct
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.ledger_entries import find_commands
-from cdd_agent.engine.ledger_file import UNDOS, Entry, Kind
+from cdd_agent.engine.ledger_file import UNDOS, EntryKind, LedgerEntry
 from cdd_agent.engine.lock import TicketLock, is_at_work
 from cdd_agent.engine.net_changes import is_same
 from cdd_agent.engine.record import RunRecord
@@ -55,7 +55,7 @@ class OutsideChange(Struct, frozen=True):
     """What one piece of work outside of tickets changed."""
 
     record: RunRecord
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     new: tuple[Path, ...] = ()
     """Folders that were made for its record, the innermost first."""
 
@@ -113,7 +113,7 @@ class OutsideChange(Struct, frozen=True):
         return self.entries[0].at
 
     @property
-    def last_undo(self) -> Entry | None:
+    def last_undo(self) -> LedgerEntry | None:
         """Its last undo or redo."""
         undos = [entry for entry in self.entries if entry.kind in UNDOS]
         return undos[-1] if undos else None
@@ -121,7 +121,7 @@ class OutsideChange(Struct, frozen=True):
     @property
     def is_undone(self) -> bool:
         last = self.last_undo
-        return last is not None and last.kind is Kind.UNDONE
+        return last is not None and last.kind is EntryKind.UNDONE
 
     @property
     def is_under_way(self) -> bool:
@@ -196,7 +196,9 @@ class OutsideChanges(Struct, frozen=True):
             lock = TicketLock.take(record.folder, f"`{what}`", _now())
             attempt = record.attempt(1, 1)
             by = record.redactor.redact(what)
-            begin = Entry(Kind.BEGIN, attempt.number, by=by, conversation=conversation)
+            begin = LedgerEntry(
+                EntryKind.BEGIN, attempt.number, by=by, conversation=conversation
+            )
             entry = attempt.ledger.append(begin)
         except CddError:
             self.discard(OutsideChange(record, (), new))

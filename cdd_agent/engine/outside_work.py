@@ -39,7 +39,7 @@ _STEP = "step-01"
 """The beginning of a checkpoint's name, as the ledger gives it."""
 
 
-class NoRepository(GitUnusable):
+class NotInRepository(GitUnusable):
     """The project is in no git repository, so a checkpoint would copy all of it."""
 
 
@@ -47,11 +47,11 @@ async def open_in_repository(
     root: Path, folder: Path, prefix: str, leave_out: Sequence[str] = ()
 ) -> Checkpoints:
     """Open the checkpoints of a project as `Checkpoints.open` does. Raises
-    `NoRepository`.
+    `NotInRepository`.
     """
     repository = await repository_of(root)
     if repository is None:
-        raise NoRepository(f"{root} is not in a git repository")
+        raise NotInRepository(f"{root} is not in a git repository")
     return await Checkpoints.open(root, folder, prefix, leave_out, repository)
 
 
@@ -124,7 +124,7 @@ class OutsideWork(Struct):
         try:
             ledger, attempt = self._begin()
             await ledger.begin(attempt, ())
-        except NoRepository:
+        except NotInRepository:
             self._cannot_inspect = True
         except CddError as error:
             self._cannot_inspect = True

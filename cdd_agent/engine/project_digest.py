@@ -16,7 +16,7 @@ def digest_project(root: Path, tickets_dir: str) -> str:
     and the files of this program.
     """
     skipped = (".cdd/", "specs/tickets/", f"{tickets_dir.strip('/')}/")
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     entries = [
         entry
         for entry in walk(root)
@@ -27,8 +27,8 @@ def digest_project(root: Path, tickets_dir: str) -> str:
     for entry in sorted(entries):
         stop_if_left()
         content = _digest_content(root / entry.text, entry.kind)
-        found.update(os.fsencode(entry.text) + b"\0" + content)
-    return found.hexdigest()
+        digest.update(os.fsencode(entry.text) + b"\0" + content)
+    return digest.hexdigest()
 
 
 def _digest_content(place: Path, kind: Kind) -> bytes:

@@ -314,7 +314,7 @@ def _show_code(
         guidance=inputs.guidance,
         missed=inputs.missed_files,
         choices=choices,
-        found=project_entries,
+        entries=project_entries,
     )
     context = find_related_code(
         shown,

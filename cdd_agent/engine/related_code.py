@@ -2,9 +2,10 @@
 step may be about and, after a failure, the code that the failure is about.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from cdd_agent.context.choosing import choose_code
+from cdd_agent.context.code_text import ShownCode
 from cdd_agent.engine.attempt import RankedContext
 from cdd_agent.engine.choices import Choices
 from cdd_agent.engine.shown_files import ShownFiles
@@ -32,14 +33,14 @@ def find_related_code(
     declared: DeclaredFiles,
     identity: str,
     choices: Choices,
-    kept: RankedContext | None,
+    saved: RankedContext | None,
     most: int,
 ) -> RankedContext | None:
     """Return the code that a step may be about, in at `most` these tokens, if the step
     declares no file or the user has pinned folders. Return None for other steps: their
     plan has chosen the files.
 
-    The code that was `kept` from an earlier attempt is shown again if its files have
+    The code that was `saved` by an earlier attempt is shown again if its files have
     not changed and there is room for it.
     """
     room = shown.room
@@ -48,12 +49,12 @@ def find_related_code(
         return None
     identity = repr((identity, choices.pinned, choices.without))
     if (
-        kept is not None
-        and kept.step == identity
-        and _is_unchanged(shown, kept)
-        and room.take(estimate_tokens(kept.text))
+        saved is not None
+        and saved.step == identity
+        and _is_unchanged(shown, saved)
+        and room.take(estimate_tokens(saved.text))
     ):
-        return kept
+        return saved
     tokens = most if room.remaining is None else min(most, room.remaining * 2 // 3)
     chosen = choose_code(
         shown.reader,
@@ -66,10 +67,14 @@ def find_related_code(
     text = f"{_HEADING}\n\n{chosen.text}" if chosen.files else ""
     if not text or not room.take(estimate_tokens(text)):
         return RankedContext(step=identity)
+    return _as_context(identity, text, chosen.files)
+
+
+def _as_context(identity: str, text: str, chosen: Iterable[ShownCode]) -> RankedContext:
     files = {}
     in_part = {}
     shares = []
-    for code in chosen.files:
+    for code in chosen:
         shares.append(PromptShare(code.name, code.tokens, code.why))
         if code.form == "outline":
             continue
@@ -81,8 +86,8 @@ def find_related_code(
     )
 
 
-def _is_unchanged(shown: ShownFiles, kept: RankedContext) -> bool:
-    for path, content in kept.files.items():
+def _is_unchanged(shown: ShownFiles, saved: RankedContext) -> bool:
+    for path, content in saved.files.items():
         if digest(read_bytes(shown.root / path)) != content:
             return False
         if shown.reader.hidden.why(path):

@@ -102,8 +102,11 @@ def expect_no_tree_of_former_name(ticket: Ticket) -> None:
         if name in slugs or made is None:
             continue
         tree = TicketStore(file.parent / TREE / made.prefix, ticket.tickets_dir)
-        for there in tree.list():
-            if there.slug == name and read_bytes(there.plan_path) == plan:
+        for tree_of_ticket in tree.list():
+            if (
+                tree_of_ticket.slug == name
+                and read_bytes(tree_of_ticket.plan_path) == plan
+            ):
                 shown = file.relative_to(ticket.root).as_posix()
                 raise BadInput(
                     f"{ticket.slug} has the plan of {name}, which is missing and"

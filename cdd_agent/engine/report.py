@@ -146,14 +146,14 @@ class Report(Struct, frozen=True):
         of them cannot be read.
         """
         logged = LoggedRun.read(record.log)
-        known = KnownTests(record).so_far(state)
+        results = KnownTests(record).so_far(state)
         files = _net(step.files for step in accepted(state))
         outcome = judge_run(plan, state, criteria, require, missing)
         steps = tuple(
             StepReport.from_run(state.step(step.number), plan, record, logged)
             for step in plan.steps
         )
-        tests = [test.result for test in known.reference.tests.values()]
+        tests = [test.result for test in results.reference.tests.values()]
         report = cls(
             state.ticket_slug,
             title,
@@ -164,7 +164,7 @@ class Report(Struct, frozen=True):
             files_created=files.created,
             files_modified=files.modified,
             files_deleted=files.deleted,
-            tests_before=_counts(_tests_of(known.baseline)),
+            tests_before=_counts(_tests_of(results.baseline)),
             tests_after=Counts.of(tests) if tests else None,
             effort=logged.effort,
             unproven=outcome.unproven,

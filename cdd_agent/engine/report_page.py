@@ -87,16 +87,7 @@ def _summary(report: Report) -> str:
         lines.append(f"- started {_moment(report.started_at)}{ended}")
     lines.append(f"- tests before: {_tests_in_words(report.tests_before)}")
     lines.append(f"- tests after: {_tests_in_words(report.tests_after)}")
-    if uncounted := report.effort.model_calls - report.effort.counted_calls:
-        lines.append(
-            f"- the tokens of {uncounted} of {report.effort.model_calls} model calls"
-            " are not known"
-        )
-    if estimated := report.effort.estimated_calls:
-        lines.append(
-            f"- the tokens of {estimated} of {report.effort.model_calls} model calls"
-            " are estimated"
-        )
+    lines += _uncounted_calls(report.effort)
     if report.damaged_lines:
         lines.append(
             f"- lines of the log that could not be read, and are not counted:"
@@ -114,6 +105,14 @@ def _summary(report: Report) -> str:
     if words := report.effort.cost.effect_of_cache():
         lines.append(f"- {words}")
     return "\n".join(lines)
+
+
+def _uncounted_calls(effort: RunEffort) -> Iterator[str]:
+    calls = f"of {effort.model_calls} model calls"
+    if uncounted := effort.model_calls - effort.counted_calls:
+        yield f"- the tokens of {uncounted} {calls} are not known"
+    if effort.estimated_calls:
+        yield f"- the tokens of {effort.estimated_calls} {calls} are estimated"
 
 
 def _reasons_against(report: Report) -> list[str]:

@@ -19,7 +19,7 @@ from cdd_agent.engine.ledger_entries import (
     reverse,
     was_cut,
 )
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.engine.net_changes import NetChanges, fold, is_same, is_same_mode
 from cdd_agent.engine.saved_contents import (
     find_contents,
@@ -78,7 +78,10 @@ class Restorer(Struct, frozen=True):
             change.path
             for change in net.all
             if change.is_by_model(present.get(change.path))
-            or (change.path in plan.merged and change.last in (Kind.REPLY, Kind.TOOL))
+            or (
+                change.path in plan.merged
+                and change.last in (EntryKind.REPLY, EntryKind.TOOL)
+            )
         }
         self._add_reported(plan)
         return self.carry_out(plan, lambda path: path not in exact)
@@ -90,7 +93,9 @@ class Restorer(Struct, frozen=True):
         plan = self.plan(restored, can_merge=False)
         attempt = self.attempts[-1]
         changes = tuple(reverse(plan.changes))
-        attempt.ledger.append(Entry(Kind.RESTORED, attempt.number, changes=changes))
+        attempt.ledger.append(
+            LedgerEntry(EntryKind.RESTORED, attempt.number, changes=changes)
+        )
         return self.carry_out(plan, lambda path: False)
 
     def plan_undo(self) -> RestorePlan:
@@ -170,7 +175,7 @@ class Restorer(Struct, frozen=True):
         """
         contents = find_replaced(self.attempts, plan.changes)
         restored: list[str] = []
-        kept = [*plan.kept]
+        kept_paths = [*plan.kept]
         restore(self.root, plan.settled, contents)
         # files that are removed come first, because their places may be needed
         for is_removed, is_saved in product((True, False), (False, True)):
@@ -185,11 +190,11 @@ class Restorer(Struct, frozen=True):
             folder = self.attempts[0].kept if is_saved else None
             result = restore(self.root, group, contents, kept=folder)
             restored += result.restored
-            kept += result.kept
+            kept_paths += result.kept
         return RestoreResult(
             tuple(sorted(set(restored).difference(plan.merged))),
-            tuple(sorted(set(kept))),
-            tuple(sorted(set(plan.merged).difference(kept))),
+            tuple(sorted(set(kept_paths))),
+            tuple(sorted(set(plan.merged).difference(kept_paths))),
         )
 
     def _net_changes(self) -> NetChanges:
@@ -219,8 +224,8 @@ class Restorer(Struct, frozen=True):
         attempt = self.attempts[-1]
         if not changes and not was_cut(attempt):
             return
-        entry = Entry(
-            Kind.RESTORED,
+        entry = LedgerEntry(
+            EntryKind.RESTORED,
             attempt.number,
             changes=changes,
             kept=tuple(plan.kept),

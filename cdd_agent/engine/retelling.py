@@ -74,8 +74,8 @@ def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
         for entry in entries
         if not side.holds_back(entry.event) and _is_shown(entry.event)
     ]
-    told = _Retold(record, state, {id(entry) for entry in shown[-MOST_EVENTS:]})
-    events = [event for entry in shown for event in told.of(entry)]
+    retold = _Retold(record, state, {id(entry) for entry in shown[-MOST_EVENTS:]})
+    events = [event for entry in shown for event in retold.of(entry)]
     return SessionRestored(
         record.slug, tuple(events), left_out=len(shown) > MOST_EVENTS
     )
@@ -171,15 +171,15 @@ class _Retold:
                 self._checks = 0
             case QuestionAsked() | QuestionAnswered():
                 self._is_asked = isinstance(event, QuestionAsked)
-        found = (
+        described = (
             ()
             if self._is_asked or self._attempt is None
             else tuple(self._kept(event, self._attempt, is_wanted))
         )
         if not is_wanted or isinstance(event, ReplyFinished):
-            yield from found if is_wanted else ()
+            yield from described if is_wanted else ()
         else:
-            yield from found or (event,)
+            yield from described or (event,)
 
     def _kept(self, event: Event, attempt: Attempt, is_wanted: bool) -> Iterator[Event]:
         """Yield the event with its saved texts; nothing if none were saved."""
@@ -193,19 +193,10 @@ class _Retold:
                 if is_wanted and (text := self._reply(attempt, place)):
                     yield ReplyDelta(step, text)
             case ToolFinished(step=int()):
-                place, self._results[folder] = (
-                    self._results[folder],
-                    self._results[folder] + 1,
-                )
-                dialogue = attempt.dialogue if is_wanted else ()
-                results = [
-                    message.content for message in dialogue if message.role == "tool"
-                ]
-                output = (
-                    self._text(results[place])
-                    if place < len(results) and not event.files
-                    else ""
-                )
+                place = self._results[folder]
+                self._results[folder] += 1
+                is_shown = is_wanted and not event.files
+                output = self._tool_output(attempt, place) if is_shown else ""
                 yield replace(event, output=output)
             case ChangesApplied(step=int(step)) if is_wanted and (
                 diff := read_text(folder / "changes.diff")
@@ -216,21 +207,32 @@ class _Retold:
                 self._checks += 1
                 if is_wanted:
                     yield TestsStarted(step, command)
-                    printed = attempt.output(place).removeprefix(f"$ {command}\n")
-                    if printed:
-                        yield CommandOutput(step, printed[-LONGEST_TEXT:])
+                    yield from _printed(step, command, attempt.output(place))
                     yield event
             case _:
                 pass
 
+    def _tool_output(self, attempt: Attempt, place: int) -> str:
+        results = [
+            message.content for message in attempt.dialogue if message.role == "tool"
+        ]
+        return self._text(results[place]) if place < len(results) else ""
+
     def _reply(self, attempt: Attempt, place: int) -> str:
-        said = [
+        texts = [
             message.content
             for message in attempt.dialogue
             if message.role == "assistant"
         ]
-        return self._text(said[place] if place < len(said) else attempt.reply or "")
+        return self._text(texts[place] if place < len(texts) else attempt.reply or "")
 
     def _text(self, text: str) -> str:
         cut = f"{text[:LONGEST_TEXT]}\n…" if len(text) > LONGEST_TEXT else text
         return self._record.redactor.redact(cut)
+
+
+def _printed(step: int, command: str, output: str) -> Iterator[CommandOutput]:
+    """Yield the end of what a check printed, without its first line."""
+    printed = output.removeprefix(f"$ {command}\n")
+    if printed:
+        yield CommandOutput(step, printed[-LONGEST_TEXT:])

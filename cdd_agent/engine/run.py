@@ -207,11 +207,11 @@ class Run(Struct):
         """Return an `emit` for work that runs side by side: pieces of a stream are
         joined only with pieces of the same stream.
         """
-        beside = self.recorder.beside()
+        separate = self.recorder.beside()
 
         def emit(event: Event) -> None:
             self._note(event)
-            beside.emit(event)
+            separate.emit(event)
 
         return emit
 

@@ -14,7 +14,13 @@ from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger_entries import private_paths
 from cdd_agent.git.content_store import ContentStore, hash_content
 from cdd_agent.git.diff import LINK, Change, TreeEntry
-from cdd_agent.git.restore import UNKNOWN, CheckpointGone, Contents, Piece, entry_now
+from cdd_agent.git.restore import (
+    UNKNOWN,
+    CheckpointGone,
+    ContentPiece,
+    Contents,
+    entry_now,
+)
 
 LARGEST_SAVED = 50_000_000
 """Bytes of a file whose changes by commands are saved. The changes of a larger file are
@@ -67,7 +73,7 @@ def find_contents(
 ) -> Contents:
     """Find the saved contents of these entries. Missing contents are left out."""
     names = {entry.content for entry in entries if entry is not None}
-    places: dict[str, Piece | bytes] = {}
+    places: dict[str, ContentPiece | bytes] = {}
     stores = {
         store for attempt in attempts for store in (attempt.versions, attempt.private)
     }
@@ -75,7 +81,7 @@ def find_contents(
         for name in names:
             if store.has(name):
                 place = store.find(name)
-                places[name] = Piece(place, 0, place.stat().st_size)
+                places[name] = ContentPiece(place, 0, place.stat().st_size)
     return Contents(places)
 
 
@@ -109,6 +115,6 @@ def _is_too_large(place: Path) -> bool:
 
 def _is_intact(contents: Contents, name: str) -> bool:
     piece = contents.places.get(name)
-    if not isinstance(piece, Piece):
+    if not isinstance(piece, ContentPiece):
         return False
     return hash_content(contents.chunks(name), piece.size, "sha1") == name

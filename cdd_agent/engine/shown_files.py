@@ -188,18 +188,23 @@ class ShownFiles(Struct, dict=True):
             self._tell_unshown(path, f"it has over {largest:,} bytes")
         else:
             text = CodeText(path, data, self.reader.charsets)
-            if text.is_binary:
-                size = f"{len(data):,} bytes"
-                self._tell_unshown(path, f"it is a binary file of {size}")
-            elif not text.is_shown_by_lines:
-                self._tell_unshown(path, "it is a notebook with too long lines")
-            else:
-                wanted = WantedFile(text, priority, most, lines)
-                part = _Part("", PromptShare(path, 0, why), added)
-                self._wanted.append((wanted, part))
-                self._parts.append(part)
-                return wanted
+            wanted = WantedFile(text, priority, most, lines)
+            return self._add_wanted(wanted, path, len(data), why, added=added)
         return None
+
+    def _add_wanted(
+        self, wanted: WantedFile, path: str, size: int, why: str, *, added: bool
+    ) -> WantedFile | None:
+        if wanted.text.is_binary:
+            self._tell_unshown(path, f"it is a binary file of {size:,} bytes")
+            return None
+        if not wanted.text.is_shown_by_lines:
+            self._tell_unshown(path, "it is a notebook with too long lines")
+            return None
+        part = _Part("", PromptShare(path, 0, why), added)
+        self._wanted.append((wanted, part))
+        self._parts.append(part)
+        return wanted
 
     def _find_equal(self, path: str) -> str | None:
         for other, content in self.once.items():
@@ -361,6 +366,17 @@ class ShownFiles(Struct, dict=True):
         return True
 
 
+def _mentioned_lines(root: Path, guidance: str, choices: Choices) -> dict[str, Ranges]:
+    """Return the files that the guidance mentions, with the lines that it names."""
+    mentioned: dict[str, Ranges] = {}
+    for mention in find_mentions(root, guidance) if guidance else ():
+        path = str(mention.path or "")
+        if path and not choices.leaves_out(path):
+            lines = (*mentioned.get(path, ()), *mention.ranges)
+            mentioned[path] = join_ranges(lines)
+    return mentioned
+
+
 def show_files(
     shown: ShownFiles,
     state: ExecutionState,
@@ -370,17 +386,17 @@ def show_files(
     guidance: str = "",
     missed: Mapping[str, Ranges] | None = None,
     choices: Choices = Choices(),  # noqa: B008
-    found: Iterable[WalkEntry] = (),
+    entries: Iterable[WalkEntry] = (),
 ) -> None:
     """Show the files that a step needs, the most important first: the files that it
     declares, files that the last attempt missed, files of its checks, files that the
-    user pinned, files that its text names among those `found` in the project, and the
+    user pinned, files that its text names among the `entries` of the project, and the
     files of steps that it depends on.
 
     A file that is hidden from models is shown only if the user pinned it.
     """
     root = shown.root
-    paths = {entry.text for entry in found if entry.kind is not Kind.FOLDER}
+    paths = {entry.text for entry in entries if entry.kind is not Kind.FOLDER}
     checked = _checked_files(root, step)
     pinned = [path for path in choices.pinned if _may_show(shown, path)]
     notes = (file.file.note for file in declared.files)
@@ -403,24 +419,17 @@ def show_files(
     for path in pinned:
         shown.add(path, "pinned")
     shown.add_some(named, "named in the step", _MOST_NAMED)
-    mentioned: dict[str, Ranges] = {}
+    mentioned = _mentioned_lines(root, guidance, choices)
     if guidance:
-        for mention in find_mentions(root, guidance):
-            path = str(mention.path or "")
-            if path and not choices.leaves_out(path):
-                lines = (*mentioned.get(path, ()), *mention.ranges)
-                mentioned[path] = join_ranges(lines)
         for path, lines in mentioned.items():
             shown.add(path, _MENTIONED, added=True, lines=lines)
         guided, also_unclear = _named(shown, guidance, paths, choices, set())
         shown.add_some(guided, "named in the guidance", _MOST_NAMED, added=True)
         unclear += also_unclear
     _list_meanings(shown, unclear)
-    related = [
-        path
-        for path in _files_of_dependencies(state, step)
-        if _may_show(shown, path) and not choices.leaves_out(path)
-    ]
+    related = _files_of_dependencies(state, step)
+    related = [path for path in related if _may_show(shown, path)]
+    related = [path for path in related if not choices.leaves_out(path)]
     why = "the work of a step that this one depends on"
     shown.add_some(related, why, _MOST_RELATED)
     shown.share_room()
@@ -482,10 +491,10 @@ def _list_meanings(shown: ShownFiles, unclear: Iterable[NamedFile]) -> None:
         if shown.shows_any(file.paths):
             continue
         more = len(file.paths) - _MOST_MEANT
-        meant = ", ".join(file.paths[:_MOST_MEANT])
+        paths = ", ".join(file.paths[:_MOST_MEANT])
         if more > 0:
-            meant += f" or {more} more"
-        shown.name(file.name, f"it may be {meant}")
+            paths += f" or {more} more"
+        shown.name(file.name, f"it may be {paths}")
 
 
 def _files_of_dependencies(state: ExecutionState, step: PlanStep) -> list[str]:
@@ -524,12 +533,12 @@ def _named(
     return named, unclear
 
 
-def tree(found: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
+def tree(entries: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
     """Return the project's files as a tree of about `lines` lines, or an empty text if
     there is no room.
     """
     return room.take_text(
-        f"# Files of the project\n\n{fenced(plain_tree(found, lines), 'text')}", TREE
+        f"# Files of the project\n\n{fenced(plain_tree(entries, lines), 'text')}", TREE
     )
 
 

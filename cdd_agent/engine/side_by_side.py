@@ -33,7 +33,7 @@ steps, this happens to the first; the others fail and leave nothing in the tree.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -160,6 +160,16 @@ class SideBySide(Struct):
         if not (self._beside or self._joining) and self._failed:
             self._join(min(self._failed, key=order.index))
 
+    def _remaining_steps(self) -> Iterator[PlanStep]:
+        run = self.engine.run
+        for step in run.plan.order():
+            if not run.state.step(step.number).status.is_over:
+                yield step
+
+    def _is_ready(self, step: PlanStep) -> bool:
+        state = self.engine.run.state
+        return all(state.step(number).status.is_over for number in step.dependencies)
+
     def _begin_steps(self) -> None:
         run = self.engine.run
         under_way = {
@@ -170,13 +180,9 @@ class SideBySide(Struct):
         }
         chosen = list[PlanStep]()
         claimed = list[SideClaim]()
-        for step in run.plan.order():
-            if run.state.step(step.number).status.is_over:
-                continue
+        for step in self._remaining_steps():
             claim = SideClaim.of_step(run.record.root, step)
-            is_free = step.number not in under_way and all(
-                run.state.step(n).status.is_over for n in step.dependencies
-            )
+            is_free = step.number not in under_way and self._is_ready(step)
             if not claim.files:
                 if is_free and not (under_way or chosen):
                     self._join(step.number)
@@ -384,9 +390,12 @@ class SideBySide(Struct):
         elif is_last_word and not self._failed:
             self._is_stopping = self._stopped_by is not None
         if is_last_word and not status.is_over:
-            for other, failure in self._failed.items():
-                engine.fail_side_step(other, failure)
-            self._failed.clear()
+            self._fail_set_apart()
+
+    def _fail_set_apart(self) -> None:
+        for step, failure in self._failed.items():
+            self.engine.fail_side_step(step, failure)
+        self._failed.clear()
 
     async def _make_again(self, step: PlanStep, files: Sequence[str]) -> None:
         """Make a step pending, because these files have changed since its attempt."""

@@ -125,16 +125,24 @@ class StepRunner(Struct, frozen=True):
             return [error]
         return []
 
+    def _project_checks_without(self, results: Before) -> list[Check]:
+        checks = list(project_checks(self.test_command, self.commands))
+        if results.baseline is not None:
+            checks = [check for check in checks if check.shown not in results.runs]
+        for note in unused_runners(self.test_command, self.root):
+            self.emit(Notice(f"{note}.", Tone.WARNING))
+        return checks
+
     async def complete_baseline(
         self,
         steps: Sequence[PlanStep],
         remaining: Sequence[PlanStep],
-        known: Before,
+        results: Before,
         already: AlreadyOver,
         record: RunRecord,
     ) -> None:
-        """Run each check whose results before `steps` are not `known` yet, and save the
-        results. Of the project's checks, only if one of the `remaining` steps will be
+        """Run each check that has no `results` from before `steps` yet, and save
+        them. Of the project's checks, only if one of the `remaining` steps will be
         compared with them. A step's own check runs if it only runs tests: an exit code
         could not excuse a step, and other programs might change the user's files.
 
@@ -142,23 +150,19 @@ class StepRunner(Struct, frozen=True):
         approve is left out. Raises `BadInput`.
         """
         first, label = steps[0].number, steps[0].label
-        baseline = known.baseline or Baseline(step=first)
+        baseline = results.baseline or Baseline(step=first)
         project: list[Check] = []
-        if self._needs_project_checks(known.baseline, steps, remaining):
-            project = list(project_checks(self.test_command, self.commands))
-            if known.baseline is not None:
-                project = [one for one in project if one.shown not in known.runs]
-            for note in unused_runners(self.test_command, self.root):
-                self.emit(Notice(f"{note}.", Tone.WARNING))
+        if self._needs_project_checks(results.baseline, steps, remaining):
+            project = self._project_checks_without(results)
             baseline = replace(baseline, has_project_checks=True)
             if not project:
                 record.save_baseline(baseline)
         comparison = TreeComparison(self.commands, self.test_timeout, self.emit)
-        own = self._own_checks(steps)
-        for check in [*project, *(each for each in own if each.only_runs_tests)]:
+        own_checks = self._own_checks(steps)
+        for check in [*project, *(each for each in own_checks if each.only_runs_tests)]:
             if baseline.has(check.shown):
                 continue
-            is_known = check.shown in known.runs or baseline.knows(check)
+            is_known = check.shown in results.runs or baseline.knows(check)
             if check not in project and is_known:
                 continue
             self.emit(BaselineStarted(first, check.shown))
@@ -175,8 +179,8 @@ class StepRunner(Struct, frozen=True):
                 record.save_baseline(baseline)
             is_own = check not in project
             self.emit(as_event(baseline.runs[-1], label, is_own=is_own))
-        for check in own:
-            if comparison.is_needed and not check.asks_for_report:
+        for check in own_checks if comparison.is_needed else ():
+            if not check.asks_for_report:
                 again = partial(self._judge_again, check.shown, steps)
                 await comparison.expect_files_for(check.shown, again)
 
@@ -206,7 +210,7 @@ class StepRunner(Struct, frozen=True):
         """Return the checks that these steps name, and that can have results before
         them: their files exist, and the user need not approve them.
         """
-        own = []
+        checks = []
         for step in steps:
             if step.checks is None:
                 continue
@@ -216,8 +220,8 @@ class StepRunner(Struct, frozen=True):
                 if check.names_any(unwritten):
                     continue
                 if not self.commands.must_ask(check.command):
-                    own.append(check)
-        return own
+                    checks.append(check)
+        return checks
 
     async def attempt(
         self,

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.changes.change_set import ChangeSet
 from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import EditProblem, Reply, ReplyFault, ReplyRefused
 from cdd_agent.changes.parse import parse_reply
@@ -40,7 +41,11 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.rule_words import NOTHING_DONE
 from cdd_agent.verification.targets import Assignment
-from cdd_agent.verification.testcode.test_files import Place, is_data, place_of
+from cdd_agent.verification.testcode.test_files import (
+    LikelihoodOfTests,
+    is_data,
+    place_of,
+)
 from cdd_agent.verification.verdict import (
     CheckResult,
     Verdict,
@@ -170,7 +175,7 @@ class StepChecker(Struct, frozen=True):
         )
         leave = TestLeave(step, attempt, self.user, self.commands.clock, self.emit)
         by_commands = changed_by_commands([attempt])
-        has_changes = bool(reply.changes_files or changes.changes or by_commands)
+        has_changes = any((reply.changes_files, changes.changes, by_commands))
         is_due = step.checks is not None or has_changes
         if checks and is_due:
             results = await self._run_checks(transaction, checks, before, work)
@@ -195,20 +200,7 @@ class StepChecker(Struct, frozen=True):
         if results:
             _save_results(attempt, verdict, before)
         self.emit(_steps_end(step, verdict))
-        if verdict.verification is not None:
-            return AttemptOutcome(
-                changes, verdict.verification, verdict.reason, evidence=verdict.evidence
-            )
-        parts = (verdict.reason, verdict.advice, verdict.useful_output)
-        return AttemptOutcome(
-            changes,
-            None,
-            ". ".join(part for part in (verdict.reason, leave.hint) if part),
-            "\n\n".join(part for part in parts if part),
-            unseen=verdict.to_show,
-            evidence=verdict.evidence,
-            refusal=verdict.refusal,
-        )
+        return _outcome(changes, verdict, leave.hint)
 
     async def _run_checks(
         self,
@@ -291,7 +283,7 @@ async def _compare_tests(
     """
     await transaction.save_diff()
     versions = await transaction.ledger.versions(
-        attempts, lambda path: place_of(path) is not Place.NONE
+        attempts, lambda path: place_of(path) is not LikelihoodOfTests.NONE
     )
     changed_paths = {*transaction.changes.touched, *changed_by_commands(attempts)}
     relevant = tuple(
@@ -361,4 +353,21 @@ def _steps_end(step: PlanStep, verdict: Verdict) -> TestsFinished:
         notes=verdict.notes,
         evidence=verdict.evidence,
         not_run=tuple(check.shown for check in verdict.not_run),
+    )
+
+
+def _outcome(changes: ChangeSet, verdict: Verdict, hint: str) -> AttemptOutcome:
+    if verdict.verification is not None:
+        return AttemptOutcome(
+            changes, verdict.verification, verdict.reason, evidence=verdict.evidence
+        )
+    parts = (verdict.reason, verdict.advice, verdict.useful_output)
+    return AttemptOutcome(
+        changes,
+        None,
+        ". ".join(part for part in (verdict.reason, hint) if part),
+        "\n\n".join(part for part in parts if part),
+        unseen=verdict.to_show,
+        evidence=verdict.evidence,
+        refusal=verdict.refusal,
     )

@@ -113,8 +113,8 @@ def _read_tests(
     before = attempt.tests_before
     # older records do not have it: it follows from the steps before
     if before is None:
-        known = KnownTests(run.record).so_far(run.state, before=step)
-        before = known.reference.otherwise(tests)
+        results = KnownTests(run.record).so_far(run.state, before=step)
+        before = results.reference.otherwise(tests)
     seen = [
         SeenTest(name, result, before.get(name, result))
         for name, result in tests.results.items()

@@ -21,7 +21,7 @@ from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.verification.strength.fault import Fault
 from cdd_agent.verification.strength.faults import choose_faults, faults_in
 from cdd_agent.verification.strength.lines import find_changed_lines
-from cdd_agent.verification.testcode.test_files import Place, place_of
+from cdd_agent.verification.testcode.test_files import LikelihoodOfTests, place_of
 
 
 class StepFaults(Struct, frozen=True):
@@ -39,20 +39,20 @@ def find_step_faults(
     belongs to the last step that changed it. Files whose contents are on another
     computer have none. Raises `BadInput` for a damaged record.
     """
-    taken: dict[str, frozenset[int]] = {}
-    found: dict[int, StepFaults] = {}
+    faults_by_file: dict[str, frozenset[int]] = {}
+    faults_by_step: dict[int, StepFaults] = {}
     for step in reversed(accepted(state)):
         faults: list[Fault] = []
         texts: dict[str, str] = {}
         for path, text, lines in _find_lines(step, record):
             stop_if_left()
-            free = lines - taken.get(path, frozenset())
-            taken[path] = taken.get(path, frozenset()) | lines
+            free = lines - faults_by_file.get(path, frozenset())
+            faults_by_file[path] = faults_by_file.get(path, frozenset()) | lines
             faults += faults_in(path, text, free)
             texts[path] = text
         chosen = choose_faults(faults, texts, most)
-        found[step.step_number] = StepFaults(tuple(chosen), texts)
-    return found
+        faults_by_step[step.step_number] = StepFaults(tuple(chosen), texts)
+    return faults_by_step
 
 
 def _find_lines(
@@ -84,7 +84,7 @@ def _is_code(change: NetChange) -> bool:
     path = PurePosixPath(change.path)
     if path.suffix == ".rs":  # tests can be in any file, and have their marks
         return not is_test_file(path)
-    return place_of(change.path) is Place.NONE
+    return place_of(change.path) is LikelihoodOfTests.NONE
 
 
 def read_text_of(

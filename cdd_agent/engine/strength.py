@@ -253,7 +253,7 @@ class _Measuring(Struct, frozen=True):
     def _report(self, step: PlanStep, one: TriedFault) -> None:
         results = self.summary.results_of(step)
         chosen = self._chosen(step)
-        known = [results[fault] for fault in chosen if fault in results]
+        judged = [results[fault] for fault in chosen if fault in results]
         fault = one.fault
         self.meter.emit(
             FaultTried(
@@ -262,9 +262,9 @@ class _Measuring(Struct, frozen=True):
                 fault.line,
                 fault.words,
                 one.result.value,
-                len(known),
+                len(judged),
                 len(chosen),
-                sum(other.result is FaultResult.NOTICED for other in known),
+                sum(other.result is FaultResult.NOTICED for other in judged),
                 label=step.label,
             )
         )

@@ -8,7 +8,7 @@ has the old content of every file.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -26,7 +26,7 @@ from cdd_agent.engine.approval import Approval, ChangesRefused, ReviewOutcome, a
 from cdd_agent.engine.attempt import Attempt, Shown
 from cdd_agent.engine.ledger import Ledger, Owns, RecordRemoved, States
 from cdd_agent.engine.ledger_entries import private_paths
-from cdd_agent.engine.ledger_file import Entry
+from cdd_agent.engine.ledger_file import LedgerEntry
 from cdd_agent.engine.named_files import named
 from cdd_agent.engine.restoring import Restorer
 from cdd_agent.errors import NotApproved
@@ -145,14 +145,14 @@ class StepTransaction(Struct):
     def _remember_lines(
         self, path: str, now: str | None, seen: Ranges, line_count: int
     ) -> None:
-        known = join_ranges((*self._known_lines(path, now), *seen))
-        if known == ((1, line_count),):
+        lines = join_ranges((*self._known_lines(path, now), *seen))
+        if lines == ((1, line_count),):
             self._seen[path] = now
             self.in_part.pop(path, None)
         elif path in self.in_part:
-            self._seen[path], self.in_part[path] = now, known
+            self._seen[path], self.in_part[path] = now, lines
         else:
-            self._read[path] = now, known
+            self._read[path] = now, lines
 
     def _known_lines(self, path: str, now: str | None) -> Ranges:
         if path in self.in_part:
@@ -168,6 +168,13 @@ class StepTransaction(Struct):
             return
         self.attempt.save_shown(replace(shown, read={**shown.read, path: now}))
 
+    def _expect_current(self, changes: ChangeSet) -> None:
+        """Raise `ReplyRefused` if a file was edited since the attempt wrote it."""
+        for change in changes.changes:
+            made = self._made.get(change.path)
+            if made is not None and made.after != change.before:
+                raise build_changed_refusal(change.path)
+
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
     ) -> tuple[ChangeSet, str]:
@@ -182,15 +189,11 @@ class StepTransaction(Struct):
         changes = await asyncio.to_thread(
             change_set, self.root, edits, self._policy(), self.protected
         )
-        if not again:
-            for note in changes.notes:
-                self.emit(Notice(f"{note}.", kind=NoticeKind.FILE_NOTE))
+        for note in () if again else changes.notes:
+            self.emit(Notice(f"{note}.", kind=NoticeKind.FILE_NOTE))
         if not changes.changes:
             return changes, ""
-        for change in changes.changes:
-            made = self._made.get(change.path)
-            if made is not None and made.after != change.before:
-                raise build_changed_refusal(change.path)
+        self._expect_current(changes)
         if not again:
             self.emit(
                 ChangesProposed(
@@ -202,11 +205,15 @@ class StepTransaction(Struct):
             # it may take seconds, in which the user can change the mode
             ignored = await self._begin_change(changes)
         answer = await self._answer(changes, call, again=again)
-        told = ""
+        answer_for_model = ""
         altered = frozenset[str]()
         if answer is not None:
-            told, altered, changes = answer.told, answer.altered, answer.changes
-            self.told = "\n\n".join(filter(None, (self.told, told)))
+            answer_for_model, altered, changes = (
+                answer.told,
+                answer.altered,
+                answer.changes,
+            )
+            self.told = "\n\n".join(filter(None, (self.told, answer_for_model)))
             if not changes.changes:
                 raise ChangesRefused(answer)
         if ignored is None or answer is not None:
@@ -214,11 +221,14 @@ class StepTransaction(Struct):
         with self.ledger.writing(self.attempt, changes, ignored, call):
             # the answer may have taken hours: each file is compared again
             changes.apply(self.root)
+        self._note_written(changes, altered)
+        return changes, answer_for_model
+
+    def _note_written(self, changes: ChangeSet, altered: Iterable[str]) -> None:
         for change in changes.changes:
             self._take_over(change)
         for path in altered:
             self._seen.pop(path, None)
-        return changes, told
 
     async def _answer(
         self, changes: ChangeSet, call: int | None, *, again: bool
@@ -249,7 +259,7 @@ class StepTransaction(Struct):
             async with approval.turn():
                 if not approval.must_ask():
                     return None
-                answer, taken = await ask_about(
+                answer, accepted = await ask_about(
                     changes, self.step.label, approval.person, self.root, self.protected
                 )
         redact, review = self.attempt.redactor.redact, answer.review
@@ -264,7 +274,7 @@ class StepTransaction(Struct):
             reviewed = replace(reviewed, left_out=review.left_out, edited=review.edited)
         return ReviewOutcome(
             self.attempt.redactor.redacted(reviewed),
-            taken,
+            accepted,
             redact(review.answer_model(reason)),
         )
 
@@ -339,7 +349,7 @@ class StepTransaction(Struct):
         by: str,
         call: int | None = None,
         ignored: Sequence[str] = (),
-    ) -> Entry:
+    ) -> LedgerEntry:
         """See `Ledger.enter_after_command`. If the record was removed, what the attempt
         wrote is entered once more, so that it can be undone.
         """
@@ -372,7 +382,7 @@ class StepTransaction(Struct):
             )
             self.emit(Notice(text, kind=NoticeKind.CHANGED_BESIDE))
 
-    async def redo_command(self, entry: Entry) -> None:
+    async def redo_command(self, entry: LedgerEntry) -> None:
         """Write a command's changes of the step's files again. Raises `ReplyRefused` if
         one of the files has changed since.
         """

@@ -81,9 +81,9 @@ class TreeComparison(Struct, frozen=True):
                     return
             add = partial(add_files, Path(needs.top), copy.top, needs.missing)
             await in_thread(add, name="missing")
-            there = await run_check(check, runner, self.limit, copy.folder)
-        fixed = _find_fixed(run, there)
-        if not fixed and _has_failed(there):
+            run_in_copy = await run_check(check, runner, self.limit, copy.folder)
+        fixed = _find_fixed(run, run_in_copy)
+        if not fixed and _has_failed(run_in_copy):
             return
         what = f"{named(fixed)} failed" if fixed else f"`{command}` fails"
         raise LacksFiles(
@@ -101,8 +101,8 @@ def _has_failed(run: CheckRun) -> bool:
     return bool(run.problem) or (bool(run.return_code) and not run.ran_no_test)
 
 
-def _find_fixed(run: CheckRun, there: CheckRun) -> list[str]:
-    if run.tests is None or there.tests is None:
+def _find_fixed(run: CheckRun, run_in_copy: CheckRun) -> list[str]:
+    if run.tests is None or run_in_copy.tests is None:
         return []
-    passed = set(there.tests.having(Result.PASSED))
+    passed = set(run_in_copy.tests.having(Result.PASSED))
     return [test for test in run.tests.having(Result.FAILED) if test in passed]

@@ -75,8 +75,8 @@ class Undoing(Struct, frozen=True):
         """Return the steps that an undo covers: this step, or the last one, and those
         carried out after it. Raises `NotCarriedOut` or `ChangesUnknown`.
         """
-        known = self.run.state.ended_steps()
-        steps = known[known.index(self._carried_out(number, known)) :]
+        ended = self.run.state.ended_steps()
+        steps = ended[ended.index(self._carried_out(number, ended)) :]
         for step in steps:
             if self._is_unknown(step):
                 raise ChangesUnknown(step.step_number, self._label(step))
@@ -92,12 +92,12 @@ class Undoing(Struct, frozen=True):
         net = run.ledger.net(restorer.attempts)
         plan = await asyncio.to_thread(restorer.plan_undo)
         restored = {change.path for change in plan.changes}
-        kept = {*plan.kept, *(net.edited - net.paths)}
+        kept_paths = {*plan.kept, *(net.edited - net.paths)}
         return UndoPreview(
             tuple(step.step_number for step in steps),
             tuple(sorted(restored - net.edited.union(plan.merged))),
-            tuple(sorted(kept)),
-            tuple(sorted(net.edited & net.paths - kept)),
+            tuple(sorted(kept_paths)),
+            tuple(sorted(net.edited & net.paths - kept_paths)),
             tuple(plan.merged),
             others=await asyncio.to_thread(run.ledger.others, restorer.attempts),
             commits=tuple(name for step in steps for name in step.commits),
@@ -127,11 +127,11 @@ class Undoing(Struct, frozen=True):
         """Show the changes of a step, or of the last one. Raises `BadInput` for a step
         that was not carried out.
         """
-        known = self.run.state.ended_steps()
-        if number is None and not known:
+        ended = self.run.state.ended_steps()
+        if number is None and not ended:
             self.run.emit(Notice("No step has run yet.", kind=NoticeKind.NOT_DONE))
             return
-        step = self._carried_out(number, known)
+        step = self._carried_out(number, ended)
         if self._is_unknown(step):
             text = (
                 f"The changes of step {self._label(step)} are unknown, because"
@@ -222,17 +222,17 @@ class Undoing(Struct, frozen=True):
             self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
 
     def _carried_out(
-        self, number: int | None, known: Sequence[StepExecution]
+        self, number: int | None, ended: Sequence[StepExecution]
     ) -> StepExecution:
-        """Return the step of this number, or the last one. `known` are the steps that
+        """Return the step of this number, or the last one. `ended` are the steps that
         were carried out, in order.
         """
         if number is None:
-            return known[-1]
-        for step in known:
+            return ended[-1]
+        for step in ended:
             if step.step_number == number:
                 return step
-        labels = ", ".join(map(self._label, known))
+        labels = ", ".join(map(self._label, ended))
         hint = f"Steps that have run, in this order: {labels}." if labels else ""
         raise NotCarriedOut(number, self.run.plan.label_of(number), hint)
 

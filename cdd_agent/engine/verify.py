@@ -75,11 +75,11 @@ class Subject(Struct, frozen=True):
         return completed
 
     def passed_tests(self, step: PlanStep) -> set[str]:
-        known = self.state.step(step.number)
-        if not known.attempts:
+        entry = self.state.step(step.number)
+        if not entry.attempts:
             return set()
         passed: set[str] = set()
-        for run in self.record.attempt(known.folder, known.attempts).runs:
+        for run in self.record.attempt(entry.folder, entry.attempts).runs:
             passed.update(run.having(Result.PASSED))
         return passed
 
@@ -88,8 +88,8 @@ class Subject(Struct, frozen=True):
         """The files that the steps made."""
         names: dict[str, None] = {}
         for step in self.completed:
-            known = self.state.step(step.number)
-            names.update(dict.fromkeys((*known.files_created, *known.files_modified)))
+            entry = self.state.step(step.number)
+            names.update(dict.fromkeys((*entry.files_created, *entry.files_modified)))
         return list(names)
 
 
@@ -205,8 +205,8 @@ class _Findings(Struct, frozen=True):
             self._verify_step(step, passed.get(step.number, set()), difference)
             for step in subject.plan.order()
         )
-        known = set[str]().union(*passed.values())
-        places = {place for test in known for place in _places(test)}
+        passed_anywhere = set[str]().union(*passed.values())
+        places = {place for test in passed_anywhere for place in _places(test)}
         checks = tuple(
             VerifiedCheck(
                 shown,
@@ -238,11 +238,11 @@ class _Findings(Struct, frozen=True):
     def _verify_step(
         self, step: PlanStep, passed: set[str], difference: Difference
     ) -> VerifiedStep:
-        known = self.subject.state.step(step.number)
+        entry = self.subject.state.step(step.number)
         verified = partial(VerifiedStep, step.number, step.title, label=step.label)
-        if known.status is StepStatus.SKIPPED:
+        if entry.status is StepStatus.SKIPPED:
             return verified(StepResult.SKIPPED)
-        if known.status is not StepStatus.COMPLETED:
+        if entry.status is not StepStatus.COMPLETED:
             return verified(StepResult.OPEN)
         failed = _find_failed(passed, difference.new_failures)
         lost = tuple(
@@ -250,7 +250,7 @@ class _Findings(Struct, frozen=True):
         )
         checks = tuple(self._failed_checks(step, passed))
         missing = [work for work in self.missing if work.step == step.number]
-        was_verified = known.verification is not Verification.NONE
+        was_verified = entry.verification is not Verification.NONE
         has_lost_check = was_verified and not self._has_check(step, passed)
         result = StepResult.HOLDS
         if checks or failed or lost or missing or has_lost_check:

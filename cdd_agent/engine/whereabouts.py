@@ -159,8 +159,8 @@ def in_its_tree(ticket: Ticket) -> Ticket:
     if made is None:
         return ticket
     root = record / TREE / made.prefix
-    there = ticket.at(root)
-    return there if there.plan_path.exists() else ticket
+    ticket_in_tree = ticket.at(root)
+    return ticket_in_tree if ticket_in_tree.plan_path.exists() else ticket
 
 
 def where_in_short(record: Path) -> str:
@@ -169,22 +169,26 @@ def where_in_short(record: Path) -> str:
     """
     if load_own_tree(record) is not None:
         return "in its own tree"
-    known = load_whereabouts(record)
-    if known is None or known.phase is Phase.HERE:
+    whereabouts = load_whereabouts(record)
+    if whereabouts is None or whereabouts.phase is Phase.HERE:
         return ""
-    if known.phase is Phase.ARRIVING:
-        return f"half pulled from {known.shown}"
-    return f"pushed to {known.shown}"
+    if whereabouts.phase is Phase.ARRIVING:
+        return f"half pulled from {whereabouts.shown}"
+    return f"pushed to {whereabouts.shown}"
 
 
 def how_to_hand_back(record: Path) -> str:
     """Return how to let others take a run that was pulled; empty if they can take it
     already.
     """
-    known = load_whereabouts(record)
-    if known is None or known.phase is not Phase.HERE or known.until is None:
+    whereabouts = load_whereabouts(record)
+    if (
+        whereabouts is None
+        or whereabouts.phase is not Phase.HERE
+        or whereabouts.until is None
+    ):
         return ""
-    until = f"{known.until.astimezone():%H:%M}"
+    until = f"{whereabouts.until.astimezone():%H:%M}"
     return (
         f"This copy holds {record.name} until {until}. Release it with `cdd push"
         f" {record.name}`."
@@ -210,18 +214,18 @@ def expect_here(root: Path, record: Path, now: datetime) -> None:
             hint=f"Continue there with `cdd exec {slug} --worktree`. When all"
             f" steps are done, merge it with `cdd land {slug}`.",
         )
-    known = load_whereabouts(record)
-    if known is not None:
-        known.expect_here(slug, copy_id(root), now)
+    whereabouts = load_whereabouts(record)
+    if whereabouts is not None:
+        whereabouts.expect_here(slug, copy_id(root), now)
 
 
 def expect_arrived(record: Path) -> None:
     """Raise `RunElsewhere` if a pull of the run was interrupted: its files may be
     written in part.
     """
-    known = load_whereabouts(record)
-    if known is not None and known.phase is Phase.ARRIVING:
-        known.expect_here(record.name, known.holder, datetime.now(UTC))
+    whereabouts = load_whereabouts(record)
+    if whereabouts is not None and whereabouts.phase is Phase.ARRIVING:
+        whereabouts.expect_here(record.name, whereabouts.holder, datetime.now(UTC))
 
 
 def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
@@ -236,9 +240,9 @@ def copy_id(root: Path) -> str:
     """Return the id of this copy of a project in leases. Each folder of each machine
     has a different one. Raises `BadInput`.
     """
-    known = _machine_id(root).decode(errors="replace")
+    machine = _machine_id(root).decode(errors="replace")
     return hashlib.sha256(
-        f"{known}\0{platform.node()}\0{root}".encode(errors="surrogateescape")
+        f"{machine}\0{platform.node()}\0{root}".encode(errors="surrogateescape")
     ).hexdigest()[:20]
 
 
@@ -254,9 +258,9 @@ def _machine_id(root: Path) -> bytes:
         files.insert(0, folder / "machine")
     for file in files:
         with suppress(NotRead):
-            known = read_bytes(file)
-            if known:
-                return known
+            saved = read_bytes(file)
+            if saved:
+                return saved
     *at_home, in_project = files
     new = secrets.token_hex(16).encode()
     for file in at_home:

@@ -429,20 +429,27 @@ def _is_mostly_utf8(text: str) -> bool:
     return good > bad
 
 
+def _encoding_of_new_text(
+    path: PurePosixPath, new: str, charsets: Charsets
+) -> Encoding:
+    encoding = _declared(path, charsets) or UTF_8
+    if named := _named_in(path, new):
+        encoding = Encoding(named, Origin.CODING_LINE)
+    if encoding.codec == "utf-8" and new.startswith("#!"):
+        # no system runs a script that begins with a mark
+        encoding = replace(encoding, mark=b"")
+    return encoding
+
+
 def _encoding_of(
     path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
 ) -> Encoding:
     """Raises `TextNotHeld` if its coding line names another than the file has."""
     named = _named_in(path, new)
-    if before is None or before.encoding == _ASCII:
-        encoding = _declared(path, charsets) or UTF_8
-        if named:
-            encoding = Encoding(named, Origin.CODING_LINE)
-        if encoding.codec == "utf-8" and new.startswith("#!"):
-            # no system runs a script that begins with a mark
-            encoding = replace(encoding, mark=b"")
-        if before is None or not before.text:
-            return encoding
+    if before is None or (not before.text and before.encoding == _ASCII):
+        return _encoding_of_new_text(path, new, charsets)
+    if before.encoding == _ASCII:
+        encoding = _encoding_of_new_text(path, new, charsets)
         return _without_change_of_ascii(encoding, before.text)
     encoding = before.encoding
     is_named_as_before = named == _named_in(path, before.text)

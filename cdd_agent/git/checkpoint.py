@@ -35,8 +35,8 @@ from cdd_agent.git.inner import InnerRepositories, find_owner
 from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.git.restore import (
     CheckpointGone,
+    ContentPiece,
     Contents,
-    Piece,
     RestoreResult,
     find_edited,
     restore,
@@ -264,8 +264,8 @@ class Checkpoints(Struct, frozen=True):
         repositories below stay.
         """
         for name in await self.snapshots.names(self.prefix):
-            if (known := self._load(name)) is not None:
-                target.save_notes(known)
+            if (checkpoint := self._load(name)) is not None:
+                target.save_notes(checkpoint)
         await self.snapshots.move_references(
             self.prefix, target.snapshots, target.prefix
         )
@@ -273,10 +273,10 @@ class Checkpoints(Struct, frozen=True):
     @property
     def unseen(self) -> frozenset[str]:
         """Files that could not be read, and so are in none."""
-        found = set[str]()
+        paths = set[str]()
         for folder, part in self.inner.all_parts.items():
-            found |= {_whole(folder, path) for path in part.unseen}
-        return frozenset(found - self.inner.parts.keys() - self.inner.uncovered.keys())
+            paths |= {_whole(folder, path) for path in part.unseen}
+        return frozenset(paths - self.inner.parts.keys() - self.inner.uncovered.keys())
 
     @property
     def uncovered(self) -> dict[str, str]:
@@ -284,11 +284,11 @@ class Checkpoints(Struct, frozen=True):
         git cannot read, and large ignored files that were asked for. Also repositories
         that came or went between two checkpoints that were compared.
         """
-        found = dict.fromkeys(self._in_between, _CAME_OR_WENT) | self.inner.uncovered
+        reasons = dict.fromkeys(self._in_between, _CAME_OR_WENT) | self.inner.uncovered
         for folder, part in self.inner.all_parts.items():
-            found |= {_whole(folder, path): _TOO_LARGE for path in part.too_large}
-            found |= {_whole(folder, path): _NOT_HERE for path in part.not_here}
-        return found
+            reasons |= {_whole(folder, path): _TOO_LARGE for path in part.too_large}
+            reasons |= {_whole(folder, path): _NOT_HERE for path in part.not_here}
+        return reasons
 
     @property
     def has_inner(self) -> bool:
@@ -310,22 +310,22 @@ class Checkpoints(Struct, frozen=True):
 
     async def find(self, name: str) -> Checkpoint | None:
         """Return the one that was taken under a name, if it is still there."""
-        known = await self.snapshots.find(f"{self.prefix}/{name}")
-        if known is None:
+        commit = await self.snapshots.find(f"{self.prefix}/{name}")
+        if commit is None:
             return None
         saved = self._load(name)
         if saved is None:
-            return Checkpoint(name, known)
-        return saved if saved.id == known else None
+            return Checkpoint(name, commit)
+        return saved if saved.id == commit else None
 
     async def all(self) -> list[Checkpoint]:
         """Return all that are still there."""
-        found = []
+        checkpoints = []
         for name, tree in (await self.snapshots.names(self.prefix)).items():
             saved = self._load(name)
             is_saved = saved is not None and saved.id == tree
-            found.append(saved if saved and is_saved else Checkpoint(name, tree))
-        return found
+            checkpoints.append(saved if saved and is_saved else Checkpoint(name, tree))
+        return checkpoints
 
     def save_notes(self, checkpoint: Checkpoint) -> None:
         """Save what git does not know of a checkpoint, for `find`."""
@@ -359,7 +359,7 @@ class Checkpoints(Struct, frozen=True):
         old, new = await self._parts_of(before), await self._parts_of(after)
         self._in_between.update(old.keys() ^ new.keys())
         folders = old.keys() | new.keys()
-        found = list[Change]()
+        changes = list[Change]()
         for folder in old.keys() & new.keys():
             if old[folder] == new[folder]:
                 continue
@@ -370,8 +370,8 @@ class Checkpoints(Struct, frozen=True):
                 path = _whole(folder, change.path)
                 # one of the two may have taken a repository below for a plain folder
                 if find_owner(path, folders) == folder:
-                    found.append(replace(change, path=path))
-        return tuple(sorted(found, key=lambda change: change.path))
+                    changes.append(replace(change, path=path))
+        return tuple(sorted(changes, key=lambda change: change.path))
 
     async def diff(
         self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()
@@ -382,10 +382,14 @@ class Checkpoints(Struct, frozen=True):
         old, new = await self._parts_of(before), await self._parts_of(after)
         texts = list[str]()
         for folder in sorted(old.keys() & new.keys()):
-            own = [path for path in paths if find_owner(path, old.keys()) == folder]
-            if (paths and not own) or old[folder] == new[folder]:
+            paths_of_part = [
+                path for path in paths if find_owner(path, old.keys()) == folder
+            ]
+            if (paths and not paths_of_part) or old[folder] == new[folder]:
                 continue
-            short = [path[len(folder) + 1 :] if folder else path for path in own]
+            short = [
+                path[len(folder) + 1 :] if folder else path for path in paths_of_part
+            ]
             texts.append(await self._diff_part(folder, old[folder], new[folder], short))
         text = "".join(texts)
         if len(text) <= _LONGEST_DIFF:
@@ -442,12 +446,12 @@ class Checkpoints(Struct, frozen=True):
         def beginning(contents: Contents, entry: TreeEntry | None) -> bytes | None:
             if entry is None:
                 return None
-            found = b""
+            data = b""
             for chunk in contents.chunks(entry.content):
-                found += chunk
-                if len(found) >= _LONGEST_READ:
+                data += chunk
+                if len(data) >= _LONGEST_READ:
                     break
-            return found[:_LONGEST_READ]
+            return data[:_LONGEST_READ]
 
         def read_all(contents: Contents) -> dict[str, tuple[bytes | None, ...]]:
             return {
@@ -464,8 +468,12 @@ class Checkpoints(Struct, frozen=True):
             for entry in (change.before, change.after)
         ]
         async with self._contents(wanted) as contents:
-            found = await in_thread(partial(read_all, contents), name="contents")
-        return {path: (before, after) for path, (before, after) in found.items()}
+            contents_by_path = await in_thread(
+                partial(read_all, contents), name="contents"
+            )
+        return {
+            path: (before, after) for path, (before, after) in contents_by_path.items()
+        }
 
     @asynccontextmanager
     async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
@@ -508,7 +516,7 @@ class Checkpoints(Struct, frozen=True):
         in a repository that it does not cover. Raises `CheckpointGone`.
         """
         parts = await self._parts_of(checkpoint)
-        found = dict[str, TreeEntry | None]()
+        entries_by_path = dict[str, TreeEntry | None]()
         for folder, short_paths in _by_owner(paths, parts).items():
             part = self.inner.all_parts.get(folder)
             entries = await part.entries(parts[folder].tree) if part else None
@@ -519,8 +527,8 @@ class Checkpoints(Struct, frozen=True):
             entries |= parts[folder].saved
             for path in short_paths:
                 if not _is_in(path, hidden):
-                    found[_whole(folder, path)] = entries.get(path)
-        return found
+                    entries_by_path[_whole(folder, path)] = entries.get(path)
+        return entries_by_path
 
     async def ignored(
         self, checkpoint: Checkpoint, missing: Collection[str]
@@ -530,7 +538,7 @@ class Checkpoints(Struct, frozen=True):
         """
         if not missing:
             return set()
-        parts, found = await self._parts_of(checkpoint), set[str]()
+        parts, ignored_paths = await self._parts_of(checkpoint), set[str]()
         uncovered = self.inner.all_parts.keys() - parts.keys()
         uncovered |= self.inner.uncovered.keys()
         for folder, paths in _by_owner(missing, parts).items():
@@ -541,8 +549,8 @@ class Checkpoints(Struct, frozen=True):
             ignored |= {
                 path for path in paths if _is_in(_whole(folder, path), uncovered)
             }
-            found |= {_whole(folder, path) for path in ignored}
-        return found
+            ignored_paths |= {_whole(folder, path) for path in ignored}
+        return ignored_paths
 
     async def own_part(self, checkpoint: Checkpoint) -> Snapshot:
         """Return what it holds of the project's own repository. Raises
@@ -573,7 +581,7 @@ class Checkpoints(Struct, frozen=True):
         `CheckpointGone`.
         """
         remaining = {entry.content: path for path, entry in wanted if entry}
-        places = dict[str, Piece | bytes]()
+        places = dict[str, ContentPiece | bytes]()
         owners = {find_owner(path, self.inner.all_parts) for path in remaining.values()}
         # A file may have been in another repository at the time of the checkpoint.
         others = sorted(self.inner.all_parts.keys() - owners)
@@ -584,7 +592,7 @@ class Checkpoints(Struct, frozen=True):
                 for name in list(remaining):
                     if part.store.has(name):
                         place = part.store.find(name)
-                        places[name] = Piece(place, 0, place.stat().st_size)
+                        places[name] = ContentPiece(place, 0, place.stat().st_size)
                         del remaining[name]
                 if not remaining:
                     break
@@ -593,10 +601,12 @@ class Checkpoints(Struct, frozen=True):
                 words = ("cat-file", "--batch", "--buffer")
                 await part.git(*words, stdin=names, stdout=batches[-1])
                 read = partial(Contents.read, batches[-1])
-                found = (await in_thread(read, name="contents")).places
-                places |= found
+                read_places = (await in_thread(read, name="contents")).places
+                places |= read_places
                 remaining = {
-                    name: path for name, path in remaining.items() if name not in found
+                    name: path
+                    for name, path in remaining.items()
+                    if name not in read_places
                 }
             if remaining:
                 raise CheckpointGone
@@ -618,7 +628,7 @@ class _PartOfChanges(Struct, frozen=True):
         listed = await self.part.changes(self.old.tree, self.new.tree)
         if listed is None:
             raise CheckpointGone
-        found, repositories = dict[str, Change](), set[str]()
+        changes, repositories = dict[str, Change](), set[str]()
         for change in read_raw(os.fsdecode(listed)):
             if REPOSITORY in (
                 change.before and change.before.mode,
@@ -626,12 +636,12 @@ class _PartOfChanges(Struct, frozen=True):
             ):
                 repositories.add(change.path)
             else:
-                found[change.path] = self._with_permissions(change)
-        found |= await self._changed_permissions(found.keys())
-        self._add_saved(found)
+                changes[change.path] = self._with_permissions(change)
+        changes |= await self._changed_permissions(changes.keys())
+        self._add_saved(changes)
         hidden = self.old.unseen | self.new.unseen | repositories
         seen = {
-            path: change for path, change in found.items() if not _is_in(path, hidden)
+            path: change for path, change in changes.items() if not _is_in(path, hidden)
         }
         return [seen[path] for path in seen.keys() - await self._not_new(seen)]
 
@@ -658,22 +668,22 @@ class _PartOfChanges(Struct, frozen=True):
             for path in paths & entries.keys()
         }
 
-    def _add_saved(self, found: dict[str, Change]) -> None:
+    def _add_saved(self, changes: dict[str, Change]) -> None:
         """Add the changes of ignored files that are saved. A file that only one of the
         two was asked for is no change, unless git had it at the time of the other.
         """
         for path in self.old.saved.keys() | self.new.saved.keys():
-            in_git = found.get(path, Change(path, None, None))
+            in_git = changes.get(path, Change(path, None, None))
             before = self.old.saved.get(path, in_git.before)
             after = self.new.saved.get(path, in_git.after)
             was_asked = path in self.old.also or before is not None
             is_asked = path in self.new.also or after is not None
-            found.pop(path, None)
+            changes.pop(path, None)
             if not was_asked or not is_asked or _is_same(before, after):
                 continue
             saved = (self.old.saved.get(path), self.new.saved.get(path))
             if all(self.part.store.has(entry.content) for entry in saved if entry):
-                found[path] = Change(path, before, after)
+                changes[path] = Change(path, before, after)
             else:
                 # contents do not travel with a run
                 self.part.not_here.add(path)
@@ -700,12 +710,12 @@ def _is_same(before: TreeEntry | None, after: TreeEntry | None) -> bool:
 
 def _by_owner(paths: Iterable[str], folders: Collection[str]) -> dict[str, list[str]]:
     """Return paths relative to the repository that they are in, by its folder."""
-    found = dict[str, list[str]]()
+    paths_by_owner = dict[str, list[str]]()
     for path in paths:
         owner = find_owner(path, folders)
         short = path[len(owner) + 1 :] if owner else path
-        found.setdefault(owner, []).append(short)
-    return found
+        paths_by_owner.setdefault(owner, []).append(short)
+    return paths_by_owner
 
 
 def _whole(folder: str, path: str) -> str:

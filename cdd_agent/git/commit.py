@@ -155,15 +155,15 @@ class _StepRepository(Struct, frozen=True):
         """Return the paths of this repository, and by folder those of the repositories
         inside it.
         """
-        own: list[str] = []
+        paths_here: list[str] = []
         nested: dict[str, list[str]] = {}
         for path in paths:
             folder = self._find_nested(path)
             if folder is None:
-                own.append(path)
+                paths_here.append(path)
             else:
                 nested.setdefault(folder, []).append(path)
-        return own, nested
+        return paths_here, nested
 
     def _find_nested(self, path: str) -> str | None:
         inside = PurePosixPath(path)
@@ -208,7 +208,7 @@ class _StepCommit(Struct, frozen=True):
         commit that the repository's HEAD will be at.
         """
         repository.git.expect_at_rest()
-        own, nested = repository.split(paths)
+        paths_here, nested = repository.split(paths)
         pointers = {}
         for folder, files in nested.items():
             if pointer := await self._prepare_nested(repository, folder, files):
@@ -216,7 +216,7 @@ class _StepCommit(Struct, frozen=True):
         draft = await CommitDraft.begin(repository.git)
         staged = await draft.staged()
         files = []
-        for path in own:
+        for path in paths_here:
             if submodule := repository.find_absent_submodule(path):
                 self.left_out[path] = f"the submodule {submodule} is not checked out"
             else:
@@ -225,8 +225,8 @@ class _StepCommit(Struct, frozen=True):
         entries = _add_staged(changes, files, staged)
         if held := self._find_held(repository, entries, staged):
             self.left_out.update(held)
-            kept = {repository.to_git(path) for path in held}
-            files = [file for file in files if file not in kept]
+            held_paths = {repository.to_git(path) for path in held}
+            files = [file for file in files if file not in held_paths]
             changes = await draft.take(files, pointers, staged)
             entries = _add_staged(changes, files, staged)
         if not changes:
@@ -291,9 +291,9 @@ class _StepCommit(Struct, frozen=True):
             return None
         if head is not None and all(one.folder != folder for one in self.prepared):
             # its commit was made before a kill
-            found = await _find_by_trailer(inner.git, self.message.trailer)
-            if found is not None:
-                self.inside[folder] = found
+            commit = await _find_by_trailer(inner.git, self.message.trailer)
+            if commit is not None:
+                self.inside[folder] = commit
         return head
 
     def _find_held(
@@ -337,10 +337,10 @@ async def _expect_repository_ready(
     git = repository.git
     git.expect_at_rest()
     await git.expect_identity()
-    own, nested = repository.split(paths)
+    paths_here, nested = repository.split(paths)
     staged = await (await CommitDraft.begin(git)).staged()
-    _expect_not_staged(repository, own, staged, declares)
-    _expect_no_flag(repository, own)
+    _expect_not_staged(repository, paths_here, staged, declares)
+    _expect_no_flag(repository, paths_here)
     for folder, files in nested.items():
         if not repository.is_submodule(folder):
             continue
@@ -361,17 +361,17 @@ def _expect_not_staged(
     """Raise `CommitRefused` if a declared file has staged changes, or another file that
     is staged is in its place.
     """
-    found = []
+    staged_paths = []
     for name in staged:
         path = repository.to_project(name)
         if path and (path in paths or declares(path)):
-            found.append(path)
+            staged_paths.append(path)
     for path in paths:
         if blocker := _find_blocker(repository.to_git(path), staged):
-            found.append(repository.to_project(blocker) or blocker)
-    if not found:
+            staged_paths.append(repository.to_project(blocker) or blocker)
+    if not staged_paths:
         return
-    names = dict.fromkeys(found)
+    names = dict.fromkeys(staged_paths)
     command = f"git restore --staged {' '.join(map(quote_path, names))}"
     raise CommitRefused(
         "The step declares files with staged changes:"

@@ -173,8 +173,10 @@ class CommitDraft(Struct, frozen=True):
             return
         if await git.find_commit(f"{_PENDING}~") == self.base:
             staged = await self.staged()
-            meant = await git.tree_differences(self.tree, name)
-            ours = [change for change in meant if staged.get(change.path) == change]
+            differences = await git.tree_differences(self.tree, name)
+            ours = [
+                change for change in differences if staged.get(change.path) == change
+            ]
             await git.write_index(_reversed(ours, {}))
         await git.ask("update-ref", "-d", _PENDING)
 

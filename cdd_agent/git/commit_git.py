@@ -86,9 +86,9 @@ class CommitGit(Struct, frozen=True):
     @classmethod
     async def open(cls, root: Path, scratch: Path) -> Self:
         """Open the repository that a folder is in. Raises `CommitRefused`."""
-        here = cls(root, "", root, scratch)
+        repository = cls(root, "", root, scratch)
         what = ("--is-bare-repository", "--is-inside-work-tree", "--show-prefix")
-        result = await here.run("rev-parse", *what)
+        result = await repository.run("rev-parse", *what)
         if result.started and "not a git repository" in result.stderr:
             raise CommitRefused(
                 f"{root} is not in a git repository.",
@@ -104,7 +104,9 @@ class CommitGit(Struct, frozen=True):
                 f"The repository at {root} {why}: nothing can be committed from here.",
                 hint=OR_OFF,
             )
-        places = await here.ask("rev-parse", "--show-toplevel", "--absolute-git-dir")
+        places = await repository.ask(
+            "rev-parse", "--show-toplevel", "--absolute-git-dir"
+        )
         top, folder, *more = places.split("\n")
         if "\ufffd" in places + prefix or more != [""]:
             raise CommitRefused(
@@ -135,8 +137,8 @@ class CommitGit(Struct, frozen=True):
 
     async def find_commit(self, name: str) -> str | None:
         """Return the commit that a name means; None if there is none."""
-        meant = f"{name}^{{commit}}"
-        result = await self.run("rev-parse", "--verify", "--quiet", meant)
+        commit_name = f"{name}^{{commit}}"
+        result = await self.run("rev-parse", "--verify", "--quiet", commit_name)
         return result.stdout.strip() if result.return_code == 0 else None
 
     async def ask(

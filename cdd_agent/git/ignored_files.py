@@ -65,9 +65,9 @@ def _read_states(root: Path, names: list[str]) -> dict[str, tuple[int, int]]:
 
 def _read_state(place: Path) -> tuple[int, int]:
     """Raises `OSError` for a place that is gone."""
-    found = os.lstat(place)
-    last, size = found.st_mtime_ns, found.st_size
-    if stat.S_ISDIR(found.st_mode):
+    status = os.lstat(place)
+    last, size = status.st_mtime_ns, status.st_size
+    if stat.S_ISDIR(status.st_mode):
         for inner in islice(_stats_below(place), _MOST_ENTRIES):
             last, size = max(last, inner.st_mtime_ns), size + inner.st_size
     return last, size

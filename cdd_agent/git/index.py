@@ -129,10 +129,10 @@ def read_tracked_files(root: Path) -> TrackedFiles:
         if folder is None:
             continue
         try:
-            found = (folder / "index").stat()
+            status = (folder / "index").stat()
         except OSError:
             break
-        return _read(root, found.st_ino, found.st_mtime_ns, found.st_size)
+        return _read(root, status.st_ino, status.st_mtime_ns, status.st_size)
     return TrackedFiles(root, _NO_INDEX)
 
 

@@ -62,8 +62,8 @@ class InnerRepositories(Struct):
         while unread:
             folder = unread.pop()
             part = self.all_parts[folder]
-            for found in sorted(await part.find_inner()):
-                whole = f"{folder}/{found}" if folder else found
+            for inner_folder in sorted(await part.find_inner()):
+                whole = f"{folder}/{inner_folder}" if folder else inner_folder
                 if await self._open(whole):
                     unread.append(whole)
 
@@ -77,32 +77,32 @@ class InnerRepositories(Struct):
             if self._may_be_top(folder):
                 await self._open(folder)
         try:
-            taken = {"": await self._take_part("", name, asked)}
+            parts = {"": await self._take_part("", name, asked)}
         except GitUnusable:
             await self._refuse_damaged()
-            taken = {"": await self._take_part("", name, asked)}
-        while unread := sorted(await self._find_new(taken)):
+            parts = {"": await self._take_part("", name, asked)}
+        while unread := sorted(await self._find_new(parts)):
             looks = [self._take_inner(folder, name, asked) for folder in unread]
             for folder, snapshot in zip(
                 unread, await asyncio.gather(*looks), strict=True
             ):
                 if snapshot is not None:
-                    taken[folder] = snapshot
-        return taken
+                    parts[folder] = snapshot
+        return parts
 
-    async def _find_new(self, taken: Collection[str]) -> set[str]:
-        for folder in taken:
-            for found in self.all_parts[folder].inner_repositories:
-                whole = f"{folder}/{found}" if folder else found
+    async def _find_new(self, known_folders: Collection[str]) -> set[str]:
+        for folder in known_folders:
+            for folder_inside in self.all_parts[folder].inner_repositories:
+                whole = f"{folder}/{folder_inside}" if folder else folder_inside
                 await self._open(whole)
-        return self.parts.keys() - taken
+        return self.parts.keys() - known_folders
 
     async def _take_part(
         self, folder: str, name: str, asked: Collection[str]
     ) -> Snapshot:
         folders = self.all_parts
-        own = {path for path in asked if find_owner(path, folders) == folder}
-        short = {path[len(folder) + 1 :] if folder else path for path in own}
+        paths_of_part = {path for path in asked if find_owner(path, folders) == folder}
+        short = {path[len(folder) + 1 :] if folder else path for path in paths_of_part}
         return await folders[folder].take(name, short)
 
     async def _take_inner(
@@ -193,11 +193,11 @@ class InnerRepositories(Struct):
 
 def _folders_of(paths: Iterable[str]) -> set[str]:
     """Return the folders that these paths are in, without the project itself."""
-    found = set[str]()
+    folders = set[str]()
     for path in paths:
         if ".." not in PurePosixPath(path).parts and not path.startswith("/"):
-            found.update(map(str, PurePosixPath(path).parents))
-    return found - {"."}
+            folders.update(map(str, PurePosixPath(path).parents))
+    return folders - {"."}
 
 
 def _patterns_below(folder: str, patterns: Iterable[str]) -> Iterator[str]:

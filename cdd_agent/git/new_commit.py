@@ -19,7 +19,7 @@ OUT = "refs/travel/out"
 """The reference that is at the last one, in the private repository."""
 
 
-class Entry(Struct, frozen=True):
+class CommitEntry(Struct, frozen=True):
     """A path in a commit: a file's content, the id of a tree, or None where it is not
     to be.
     """
@@ -34,7 +34,7 @@ async def new_commit(
     message: str,
     now: datetime,
     parents: Sequence[str],
-    entries: Iterable[Entry],
+    entries: Iterable[CommitEntry],
     *,
     afresh: bool,
 ) -> str:
@@ -44,9 +44,9 @@ async def new_commit(
 
     Raises `BadInput` when the disk refuses, `GitUnusable` where a parent is not there.
     """
-    told, marks = folder / "commit", folder / "commit-id"
+    message_file, marks = folder / "commit", folder / "commit-id"
     try:
-        with told.open("wb") as file:
+        with message_file.open("wb") as file:
             text = os.fsencode(message)
             file.write(b"commit %s\nmark :1\n" % OUT.encode())
             file.write(
@@ -84,14 +84,14 @@ async def new_commit(
             "--done",
             "--force",
             f"--export-marks={marks}",
-            stdin=told,
+            stdin=message_file,
         )
         return marks.read_text().split()[1]
     except OSError as error:
         raise BadInput(
-            f"{told} could not be written: {error.strerror or error}",
+            f"{message_file} could not be written: {error.strerror or error}",
             refusal=Refusal.DISK,
         ) from error
     finally:
-        for path in (told, marks):
+        for path in (message_file, marks):
             path.unlink(missing_ok=True)

@@ -95,9 +95,9 @@ class _Listing:
                 inner[prefix + path] = True
             else:
                 self.tracked.append(prefix + path)
-        for found, is_submodule in inner.items():
-            if await self.add_inner(found) and is_submodule:
-                self.submodules.append(found)
+        for inner_path, is_submodule in inner.items():
+            if await self.add_inner(inner_path) and is_submodule:
+                self.submodules.append(inner_path)
 
     async def add_inner(self, folder: str) -> bool:
         """Add a repository below. Its ignore files decide if git cannot read it. False
@@ -126,10 +126,10 @@ class _Listing:
 
 def _repositories_with(top: Path, asked: Iterable[str]) -> set[str]:
     """Return the folders of the repositories below that contain these files."""
-    found = set()
+    repositories = set()
     for path in asked:
         for parent in PurePosixPath(path).parents:
             is_below = parent.parts and ".." not in parent.parts
             if is_below and (top / parent / ".git").exists():
-                found.add(str(parent))
-    return found
+                repositories.add(str(parent))
+    return repositories

@@ -87,14 +87,14 @@ async def address_of(repository: Repository | None, name: str) -> Address:
     """Return the address of a remote that the project's repository has, or of an
     address. Raises `BadInput`.
     """
-    known = _Remotes()
+    remotes = _Remotes()
     top = Path.cwd()
     if repository is not None:
-        known = await _read_remotes(repository)
-    if name in known.urls:
+        remotes = await _read_remotes(repository)
+    if name in remotes.urls:
         assert repository is not None
-        top, fetch = repository.top, known.urls[name]
-        push = known.push_urls.get(name, fetch)
+        top, fetch = repository.top, remotes.urls[name]
+        push = remotes.push_urls.get(name, fetch)
         if any(not url or url.startswith("-") for url in (fetch, push)):
             raise BadInput(
                 f"The remote {name!r} has no usable address",
@@ -104,18 +104,20 @@ async def address_of(repository: Repository | None, name: str) -> Address:
         fetch = push = name
     else:
         hint = "Add a remote with `git remote add`, or give an address."
-        if known.urls:
-            hint = f"Remotes: {', '.join(known.urls)}."
+        if remotes.urls:
+            hint = f"Remotes: {', '.join(remotes.urls)}."
         raise BadInput(
             f"Unknown remote {name!r}", hint=hint, refusal=Refusal.PUSH_REFUSED
         )
 
     def resolve(url: str) -> str:
         before, colon, _ = url.partition(":")
-        is_path = (not colon or "/" in before) and not url.startswith(known.shorthands)
+        is_path = (not colon or "/" in before) and not url.startswith(
+            remotes.shorthands
+        )
         return str((top / url).resolve()) if is_path else url
 
-    return Address(name, resolve(fetch), resolve(push), tuple(known.settings))
+    return Address(name, resolve(fetch), resolve(push), tuple(remotes.settings))
 
 
 def _is_address(name: str) -> bool:
@@ -142,21 +144,21 @@ async def _read_remotes(repository: Repository) -> _Remotes:
         _OF_REMOTES,
     )
     listed = (await repository.git(*words, codes=(0, 1))).stdout.split("\0")
-    known = _Remotes()
+    remotes = _Remotes()
     for scope, entry in zip(listed[::2], listed[1::2], strict=False):
         key, _, value = entry.partition("\n")
         section, _, rest = key.partition(".")
         if section == "remote":
             remote, _, kind = rest.rpartition(".")
-            urls = known.urls if kind == "url" else known.push_urls
+            urls = remotes.urls if kind == "url" else remotes.push_urls
             urls.setdefault(remote, value)
             continue
         # git reads the user's global settings itself
         if scope in ("local", "worktree"):
-            known.settings.append((key, value))
+            remotes.settings.append((key, value))
         if section == "url":
-            known.shorthands = (*known.shorthands, value)
-    return known
+            remotes.shorthands = (*remotes.shorthands, value)
+    return remotes
 
 
 class Remote(Struct, frozen=True):

@@ -51,10 +51,10 @@ class Repository(Struct, frozen=True):
 
     async def head(self) -> str | None:
         """Return the commit that is checked out; None before the first one."""
-        found = await self.git(
+        result = await self.git(
             "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1, 128)
         )
-        return found.stdout.strip() or None
+        return result.stdout.strip() or None
 
     @property
     def worktree(self) -> str:
@@ -148,9 +148,9 @@ async def _read(top: Path, folder: Path) -> Repository | None:
     )
     if answer.return_code:
         return None
-    known = tuple(
+    values = tuple(
         line.replace("\n", "=", 1)
         for line in configured.stdout.split("\0")
         if "\n" in line
     )
-    return Repository(top, folder, git, answer.stdout.strip(), known)
+    return Repository(top, folder, git, answer.stdout.strip(), values)

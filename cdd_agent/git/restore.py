@@ -71,7 +71,7 @@ class RestoreResult(Struct, frozen=True):
     """Files that were changed since: the changes are undone, the later edit stays."""
 
 
-class Piece(Struct, frozen=True):
+class ContentPiece(Struct, frozen=True):
     """A part of a file, in bytes."""
 
     source: Path
@@ -82,20 +82,20 @@ class Piece(Struct, frozen=True):
 class Contents(Struct, frozen=True):
     """The contents of files, or where they are kept, by their ids."""
 
-    places: Mapping[str, Piece | bytes] = field(default_factory=dict)
+    places: Mapping[str, ContentPiece | bytes] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: Path) -> Contents:
         """Read what `git cat-file --batch` wrote: `id blob size`, newline, content,
         newline. A content that git does not have is left out.
         """
-        places: dict[str, Piece | bytes] = {}
+        places: dict[str, ContentPiece | bytes] = {}
         with source.open("rb") as file:
             while head := file.readline():
                 name, kind, *size = head.decode().split()
                 if kind != "blob" or not size:
                     continue
-                places[name] = Piece(source, file.tell(), int(size[0]))
+                places[name] = ContentPiece(source, file.tell(), int(size[0]))
                 file.seek(int(size[0]) + 1, os.SEEK_CUR)
         return cls(places)
 
@@ -104,11 +104,11 @@ class Contents(Struct, frozen=True):
         if isinstance(piece, bytes):
             yield piece
             return
-        left = piece.size
+        remaining = piece.size
         with piece.source.open("rb") as file:
             file.seek(piece.start)
-            while left and (data := file.read(min(left, _CHUNK))):
-                left -= len(data)
+            while remaining and (data := file.read(min(remaining, _CHUNK))):
+                remaining -= len(data)
                 yield data
 
 
@@ -450,10 +450,10 @@ def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
             return None  # what is behind a link has another name
         if not has_entry(root, path):
             return None  # the disk may find an entry that is spelled otherwise
-        found = place.lstat()
-        if stat.S_ISDIR(found.st_mode):
+        status = place.lstat()
+        if stat.S_ISDIR(status.st_mode):
             return None
-        return _describe(place, found, like) if like else UNKNOWN
+        return _describe(place, status, like) if like else UNKNOWN
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
@@ -464,19 +464,19 @@ def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
         ) from error
 
 
-def _describe(place: Path, found: os.stat_result, like: TreeEntry) -> TreeEntry:
-    if stat.S_ISLNK(found.st_mode):
+def _describe(place: Path, status: os.stat_result, like: TreeEntry) -> TreeEntry:
+    if stat.S_ISLNK(status.st_mode):
         target = os.fsencode(place.readlink())
         return TreeEntry(LINK, _name(like, [target], len(target)))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return UNKNOWN
-    mode = EXECUTABLE if found.st_mode & stat.S_IXUSR else PLAIN
+    mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN
     if os.name == "nt":
         # no file says there that it can be run
         mode = like.mode if like.mode != LINK else PLAIN
     with open_file(place) as file:
         return TreeEntry(
-            mode, _name(like, iter(lambda: file.read(_CHUNK), b""), found.st_size)
+            mode, _name(like, iter(lambda: file.read(_CHUNK), b""), status.st_size)
         )
 
 

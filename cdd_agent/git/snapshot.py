@@ -259,17 +259,17 @@ class Snapshots(Struct):
         Raises `GitUnusable` or `BadInput`.
         """
         self._asked |= set(also)
-        known = self._files
+        previous_files = self._files
         # at the same time, as both take long in a large project
         (tree, unseen), modes = await asyncio.gather(
             self._with_sound_index(self._look),
-            in_thread(partial(self._modes, known), name="modes"),
+            in_thread(partial(self._modes, previous_files), name="modes"),
         )
 
         def note() -> Snapshot:
-            new = dict(self._files.items() - known.items())
-            found = {path: modes[path] for path in modes.keys() & self._files.keys()}
-            return self._note(tree, unseen, found | self._modes(new))
+            new = dict(self._files.items() - previous_files.items())
+            tracked = {path: modes[path] for path in modes.keys() & self._files.keys()}
+            return self._note(tree, unseen, tracked | self._modes(new))
 
         snapshot = await in_thread(note, name="notes")
         await self._refer(f"{self.namespace}/{name}", tree)
@@ -313,7 +313,7 @@ class Snapshots(Struct):
         """List the folders of repositories below, without those in other repositories.
         Raises `GitUnusable`.
         """
-        listed, found = self.folder / "listed", set[str]()
+        listed, inner = self.folder / "listed", set[str]()
 
         async def list_all() -> None:
             words = ("-z", "--stage", "--others", "--exclude-standard")
@@ -324,17 +324,17 @@ class Snapshots(Struct):
         for line in names_in(listed):
             head, is_indexed, path = line.partition("\t")
             if is_indexed and head.startswith(REPOSITORY):
-                found.add(path)
+                inner.add(path)
             elif head.endswith("/"):
-                found.add(head.removesuffix("/"))
-        return found
+                inner.add(head.removesuffix("/"))
+        return inner
 
     async def find(self, name: str) -> str | None:
         """Return the object that is kept under a name."""
-        found = await self.references(
+        commits = await self.references(
             "rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1)
         )
-        return found.stdout.strip() or None
+        return commits.stdout.strip() or None
 
     async def check_out(self, snapshot: Snapshot) -> None:
         """Write all files of a snapshot into a tree that has none of them. Files that
@@ -378,11 +378,11 @@ class Snapshots(Struct):
         await self.references(
             "for-each-ref", "--format=%(objectname) %(refname)", names, stdout=listed
         )
-        found = {}
+        names_by_id = {}
         for line in listed.read_text(encoding="utf-8").splitlines():
             target, name = line.split(" ", 1)
-            found[name.removeprefix(names)] = target
-        return found
+            names_by_id[name.removeprefix(names)] = target
+        return names_by_id
 
     async def move_references(
         self, under: str, target: Snapshots, new: str = ""
@@ -390,10 +390,10 @@ class Snapshots(Struct):
         """Move what is kept under names that begin so to another tree of the same
         repository, perhaps under a new beginning.
         """
-        found = await self.names(under)
+        names = await self.names(under)
         where = f"{target.namespace}/{new or under}"
-        added = (f"update {where}/{name} {tree}\n" for name, tree in found.items())
-        removed = (f"delete {self.namespace}/{under}/{name}\n" for name in found)
+        added = (f"update {where}/{name} {tree}\n" for name, tree in names.items())
+        removed = (f"delete {self.namespace}/{under}/{name}\n" for name in names)
         for lines in (added, removed):
             await self.references("update-ref", "--stdin", stdin=self.input(lines))
 
@@ -506,9 +506,9 @@ class Snapshots(Struct):
         if not (result.return_code or result.stderr):
             self.hollow = set()
             return set()
-        found = _read_errors(result.stderr)
-        self.hollow = {name.removeprefix(self.prefix) for name in found.hollow}
-        return {name.removeprefix(self.prefix) for name in found.unseen}
+        errors = _read_errors(result.stderr)
+        self.hollow = {name.removeprefix(self.prefix) for name in errors.hollow}
+        return {name.removeprefix(self.prefix) for name in errors.unseen}
 
     async def _respell(self) -> set[str]:
         """Give the files in the index the names that they have on the disk: where the
@@ -533,9 +533,9 @@ class Snapshots(Struct):
         }
         below = [f"{pattern}/**" for pattern in self.leave_out if pattern not in links]
         out = [f":(exclude,glob){pattern}" for pattern in (*self.leave_out, *below)]
-        for own in (self.folder, self.store.folder):
-            if own.is_relative_to(self.root):
-                path = own.relative_to(self.root).as_posix()
+        for repository_folder in (self.folder, self.store.folder):
+            if repository_folder.is_relative_to(self.root):
+                path = repository_folder.relative_to(self.root).as_posix()
                 out.append(f":(exclude,literal){path}")
         out += [f":(exclude,literal){folder}" for folder in sorted(self.refused)]
         return [".", *out]
@@ -582,12 +582,12 @@ class Snapshots(Struct):
         saved = {}
         for path in self._missing(also):
             place = self.root / path
-            found = place.lstat()
-            if found.st_size > LARGEST_SAVED:
+            status = place.lstat()
+            if status.st_size > LARGEST_SAVED:
                 self.too_large.add(path)
                 unseen.add(path)
             else:
-                saved[path] = self._save(place, found.st_mode)
+                saved[path] = self._save(place, status.st_mode)
         unseen |= self.refused
         self.unseen |= unseen - self.too_large
         return Snapshot(tree, modes, frozenset(unseen), frozenset(also), saved)
@@ -688,13 +688,13 @@ def _fresh_index(folder: Path) -> Path:
     """
     fresh = folder / f"index-{secrets.token_hex(4)}"
     try:
-        known = sorted(
+        entries = sorted(
             folder.glob("index-*"), key=lambda path: path.lstat().st_mtime_ns
         )
-        complete = [path for path in known if path.suffix != ".lock"]
+        complete = [path for path in entries if path.suffix != ".lock"]
         if complete:
             complete[-1].replace(fresh)
-        for path in known:
+        for path in entries:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise BadInput(

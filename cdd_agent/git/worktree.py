@@ -135,10 +135,10 @@ class Trees(Struct, frozen=True):
         `untracked`, those that the commit does not have.
         """
         how = "all" if untracked else "no"
-        found = await _git(place)(
+        result = await _git(place)(
             "status", "--porcelain", "-z", "--no-renames", f"--untracked-files={how}"
         )
-        entries = [entry for entry in found.stdout.split("\0") if entry]
+        entries = [entry for entry in result.stdout.split("\0") if entry]
         return tuple(
             entry[3:] for entry in entries if entry.startswith("??") == untracked
         )

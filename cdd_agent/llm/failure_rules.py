@@ -79,7 +79,9 @@ def _find_proxy(address: str) -> Proxy | None:
     return None
 
 
-def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | None:
+def _rejection_by_proxy(
+    failure: Failure, model: str, proxy: Proxy
+) -> NotReachable | None:
     reason = _reason(failure)
     is_refusal = "ProxyError" in failure.kinds
     if failure.status == 407 or (is_refusal and _WRONG_PASSWORD.search(reason)):
@@ -93,6 +95,14 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
             hint="Ask its administrator. If the server can be reached without it, add"
             " the server to NO_PROXY.",
         )
+    return None
+
+
+def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | None:
+    reason = _reason(failure)
+    is_refusal = "ProxyError" in failure.kinds
+    if rejection := _rejection_by_proxy(failure, model, proxy):
+        return rejection
     if "SOCKSError" in failure.kinds:
         return NotReachable(
             f"The proxy {proxy} does not support SOCKS{reason}",

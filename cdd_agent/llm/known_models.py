@@ -120,8 +120,8 @@ def _known_by_vendor(provider: str, name: str) -> KnownModel:
         listed = _by_plain_name().get(_plain_name(spelled))
         row = _row(_table().models[listed]) if listed else None
         if row is not None and row.provider == provider:
-            known = _facts_in(row)
-            return replace(known, window=None, longest_reply=None, price=None)
+            facts = _facts_in(row)
+            return replace(facts, window=None, longest_reply=None, price=None)
     return known_model(model)
 
 
@@ -169,12 +169,12 @@ def _facts_in(row: _Row) -> KnownModel:
 
 
 def models_of(provider: str) -> list[str]:
-    found = []
+    names = []
     for name, raw in _table().models.items():
         row = _row(raw)
         if row.provider == provider and "t" in (row.flags or ""):
-            found.append(f"{provider}/{name.removeprefix(f'{provider}/')}")
-    return list(dict.fromkeys(found))
+            names.append(f"{provider}/{name.removeprefix(f'{provider}/')}")
+    return list(dict.fromkeys(names))
 
 
 def has_provider(model: str) -> bool:

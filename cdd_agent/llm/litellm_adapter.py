@@ -123,7 +123,7 @@ class LitellmModel:
             async with aclosing(chunks):
                 async for chunk in chunks:
                     piece = chunk.model_dump(exclude_none=True, warnings=False)
-                    has_content = has_content or _has_content(piece)
+                    has_content |= _has_content(piece)
                     for event in reply.read_object(_cleaned(piece)):
                         listener(event)
             if not has_finish_reason(chunks):
@@ -136,13 +136,12 @@ class LitellmModel:
         except vendor_errors(litellm) as error:
             if error is listener.raised:
                 raise
+            received = _received(texts, has_content)
             for cause in causes(error, outer):
                 if isinstance(cause, NotReachable):
                     raise cause from error
                 if isinstance(cause, NoReply) and not has_content:
-                    raise explain_incomplete(
-                        self.name, _received(texts, has_content)
-                    ) from error
+                    raise explain_incomplete(self.name, received) from error
             raise self._error(Failure.from_exception(error, outer)) from error
 
     def _error(self, failure: Failure) -> ModelError:
@@ -172,11 +171,11 @@ class LitellmModel:
         return arguments
 
     def _settings(self) -> dict[str, Any]:
-        options, known = self.options, self._known
+        options, facts = self.options, self._known
         settings: dict[str, Any] = {}
         if options.effort:
-            settings["reasoning_effort"] = openai_word(options.effort, known)
-        if options.temperature is not None and not known.refuses_sampling:
+            settings["reasoning_effort"] = openai_word(options.effort, facts)
+        if options.temperature is not None and not facts.refuses_sampling:
             settings["temperature"] = options.temperature
         if options.max_output_tokens is not None:
             settings["max_tokens"] = options.max_output_tokens

@@ -72,7 +72,7 @@ def candidate_addresses(text: str) -> tuple[str, ...]:
     expect_no_secret(text)
     if not text.endswith("://"):
         text = text.rstrip("/")
-    found: list[str] = []
+    addresses: list[str] = []
     try:
         bases = [_METHODS.sub("", web_address(start)) for start in _with_scheme(text)]
     except ValueError as error:
@@ -82,12 +82,12 @@ def candidate_addresses(text: str) -> tuple[str, ...]:
         ) from error
     for base in bases:
         if base.endswith("/v1"):
-            found.append(base)
+            addresses.append(base)
         elif urlsplit(base).path in ("", "/"):
-            found += [f"{base}/v1", base]
+            addresses += [f"{base}/v1", base]
         else:
-            found += [base, f"{base}/v1"]
-    return tuple(found)
+            addresses += [base, f"{base}/v1"]
+    return tuple(addresses)
 
 
 def expect_no_secret(text: str) -> None:

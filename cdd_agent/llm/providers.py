@@ -200,6 +200,11 @@ class Endpoint(PartlyShown, frozen=True):
         return f"Check {self.key_variable}, and that it may use this model."
 
 
+def _without_api_path(address: str, provider: Provider) -> str:
+    base = address.rstrip("/")
+    return base.removesuffix("/api") if provider.speaks is Speaks.OLLAMA_CHAT else base
+
+
 def endpoint_of(
     model: str,
     api_base: str | None = None,
@@ -218,9 +223,7 @@ def endpoint_of(
     chosen = api_base or _chosen_address(provider, environment)
     if not chosen and _has_other_api(provider, name):
         return None
-    base = (chosen or provider.address).rstrip("/")
-    if provider.speaks is Speaks.OLLAMA_CHAT:
-        base = base.removesuffix("/api")
+    base = _without_api_path(chosen or provider.address, provider)
     speaks = _protocol_at(base, provider, model)
     if not base.endswith(provider.path):
         base += provider.path

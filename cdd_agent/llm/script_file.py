@@ -217,11 +217,12 @@ class _Entry(_Part, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         has_reply = self.reply is not None or bool(self.tool_calls)
+        is_recorded = self.request is not None
         if self.empty and has_reply:
             raise RuleBroken("empty", "an empty reply has no text and no calls")
-        if self.request is not None and (has_reply or self.when is not None):
+        if is_recorded and (has_reply or self.when is not None):
             raise RuleBroken("request", "a recorded call has `events` and no `reply`")
-        if not (has_reply or self.empty or self.error or self.request):
+        if not any((has_reply, self.empty, self.error, is_recorded)):
             raise RuleBroken(
                 "reply", "an entry has `reply`, `tool_calls`, `error` or `empty`"
             )

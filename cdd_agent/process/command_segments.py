@@ -135,8 +135,8 @@ def split_nested(segment: Segment) -> list[Segment]:
     return [nested for text in texts for nested in split_segments(text)]
 
 
-def _without_body(found: re.Match[str]) -> str:
-    return found[0] if _INTERPRETER.search(found["line"]) else found["line"]
+def _without_body(match: re.Match[str]) -> str:
+    return match[0] if _INTERPRETER.search(match["line"]) else match["line"]
 
 
 class _Reader(Struct):
@@ -158,8 +158,8 @@ class _Reader(Struct):
                 self._take_operator(content)
             case "double":
                 self.substitutions += [
-                    found["inner"] or found["quoted"] or ""
-                    for found in _SUBSTITUTION.finditer(content)
+                    match["inner"] or match["quoted"] or ""
+                    for match in _SUBSTITUTION.finditer(content)
                 ]
                 self._take_double(content)
             case "plain":

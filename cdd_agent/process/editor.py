@@ -61,10 +61,10 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
                     refusal=Refusal.NO_EDITOR,
                 )
             return argv
-    found = next((name for name in _USUAL if shutil.which(name)), None)
-    if found is None:
-        raise BadInput("No editor found", hint=NAME_ONE, refusal=Refusal.NO_EDITOR)
-    return [found]
+    program = next((name for name in _USUAL if shutil.which(name)), None)
+    if program is None:
+        raise BadInput("No editor program", hint=NAME_ONE, refusal=Refusal.NO_EDITOR)
+    return [program]
 
 
 def words_of(command: str, *, posix: bool) -> list[str]:

@@ -144,8 +144,8 @@ def _others(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
     """Return the processes without this one and its parents, such as a terminal that a
     command has opened.
     """
-    own = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
-    return [one for one in processes if one.pid not in own]
+    own_pids = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
+    return [one for one in processes if one.pid not in own_pids]
 
 
 def alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":

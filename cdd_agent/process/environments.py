@@ -73,8 +73,8 @@ def as_started(
             or sys.executable
         )
         return (str(python), *rest)
-    own = [*own_folders(folder), *own_folders(root)]
-    return (str(find_program(name, own) or name), *rest)
+    folders = [*own_folders(folder), *own_folders(root)]
+    return (str(find_program(name, folders) or name), *rest)
 
 
 def own_folders(root: Path) -> list[Path]:
@@ -178,10 +178,10 @@ def environment_tools(root: Path) -> tuple[str, ...]:
 def _tools_of(folder: Path) -> list[_EnvironmentTool]:
     manifests = Manifests(folder)
     try:
-        known = section(manifests.content("pyproject.toml"), "tool")
+        tools = section(manifests.content("pyproject.toml"), "tool")
     except ManifestUnreadable:
-        known = {}
-    return [tool for tool in _TOOLS if tool.name in known or manifests.has(*tool.files)]
+        tools = {}
+    return [tool for tool in _TOOLS if tool.name in tools or manifests.has(*tool.files)]
 
 
 @lru_cache(16)

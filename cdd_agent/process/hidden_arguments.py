@@ -250,7 +250,7 @@ class _Commands(Struct, dict=True):
         return self._find_use_of_folders(segment, arguments, earlier)
 
     def find_listings(self, segments: Sequence[Segment]) -> list[_Listing]:
-        found = []
+        listing_uses = []
         listers = (each for each in segments if each.program in _LISTERS)
         for lister in islice(listers, _MOST_LISTERS):
             words = [word.text for word in lister.arguments]
@@ -263,8 +263,10 @@ class _Commands(Struct, dict=True):
                 names = _names_of_find([lister])
                 why = self._why_of_folders(places or [self.folder], names)
             if why or listings:
-                found.append(_Listing(lister.is_substituted, why or _LISTED, listings))
-        return found
+                listing_uses.append(
+                    _Listing(lister.is_substituted, why or _LISTED, listings)
+                )
+        return listing_uses
 
     def find_use_of_listing(
         self, segment: Segment, listings: Sequence[_Listing]
@@ -402,10 +404,10 @@ class _Commands(Struct, dict=True):
                 return ""
         except (OSError, ValueError):
             return ""
-        for known in (Path(os.path.normpath(place)), place.resolve()):
-            if known.is_relative_to(self.root):
-                return self.hidden.why(known.relative_to(self.root).as_posix())
-            if is_secret_path(known.as_posix()):
+        for spelling in (Path(os.path.normpath(place)), place.resolve()):
+            if spelling.is_relative_to(self.root):
+                return self.hidden.why(spelling.relative_to(self.root).as_posix())
+            if is_secret_path(spelling.as_posix()):
                 return BY_NAME
         return ""
 
@@ -435,12 +437,12 @@ class _Commands(Struct, dict=True):
         """Return the reason if a folder holds a hidden file of one of these names; no
         names mean all.
         """
-        left = _MOST_ENTRIES
+        remaining = _MOST_ENTRIES
         for top in dict.fromkeys(folders):
             for folder, inner, files in os.walk(top):
                 inner[:] = [name for name in inner if name not in _INSTALLED]
-                left -= len(files)
-                if left < 0:
+                remaining -= len(files)
+                if remaining < 0:
                     return f"{top.name}/ has too many files to check for hidden ones"
                 for name in files:
                     if names and not any(_fits(name, pattern) for pattern in names):
@@ -510,10 +512,10 @@ def _matching_files(
     """
     paths = [""]
     for part in parts:
-        found: list[str] = []
+        files: list[str] = []
         for path in paths:
             if part in ("..", ".", "/"):
-                found.append(f"{path}{part.rstrip('/')}/")
+                files.append(f"{path}{part.rstrip('/')}/")
                 continue
             try:
                 names = [entry.name for entry in (folder / path).iterdir()]
@@ -522,8 +524,8 @@ def _matching_files(
             for name in names:
                 has_dot = name.startswith(".") and not part.startswith(".")
                 if fnmatchcase(name, part) and (is_variable or not has_dot):
-                    found.append(f"{path}{name}/")
-        paths = found[:_MOST_PARTS]
+                    files.append(f"{path}{name}/")
+        paths = files[:_MOST_PARTS]
     for path in paths:
         yield path.rstrip("/")
 

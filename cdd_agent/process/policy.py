@@ -149,7 +149,7 @@ class Words(Struct, frozen=True):
     """
 
 
-class Command(Struct, frozen=True):
+class JudgedCommand(Struct, frozen=True):
     """A judged command text, and how it is started."""
 
     text: str
@@ -352,7 +352,7 @@ class CommandRunner(Struct, frozen=True):
         also: Callable[[str], bool] = lambda program: False,
         trusted: bool = False,
         for_model: bool = False,
-    ) -> Command:
+    ) -> JudgedCommand:
         """Return how a text would be started. Raises `CommandRefused`. With an
         `objection`, `ask` decides, for instance about a command that could show files
         that are hidden from models.
@@ -366,7 +366,9 @@ class CommandRunner(Struct, frozen=True):
             return command
         return self._with_hidden_files(command, for_model=for_model)
 
-    def _with_hidden_files(self, command: Command, *, for_model: bool) -> Command:
+    def _with_hidden_files(
+        self, command: JudgedCommand, *, for_model: bool
+    ) -> JudgedCommand:
         words = () if command.in_shell else split(command.text).argv
         uses = [
             use
@@ -383,7 +385,7 @@ class CommandRunner(Struct, frozen=True):
             is_always_asked=bool(sure),
         )
 
-    async def _with_listed(self, command: Command) -> Command:
+    async def _with_listed(self, command: JudgedCommand) -> JudgedCommand:
         """Return the command with an objection if one of its listings has a hidden
         file. Nothing is listed if the user is asked anyway.
         """
@@ -420,7 +422,7 @@ class CommandRunner(Struct, frozen=True):
         *,
         also: Callable[[str], bool],
         trusted: bool,
-    ) -> Command:
+    ) -> JudgedCommand:
         folder = cwd or self.root
         if self.settings.mode == "unsafe":
             return self._take_any(_readable(text, unsafe=True), folder)
@@ -432,17 +434,17 @@ class CommandRunner(Struct, frozen=True):
             if is_final:
                 hint = _OWN_SHELL_HINT if trusted else _SHELL_HINT
                 raise CommandRefused(reason, hint=hint)
-            return Command(text, shell_argv(text), folder, reason, in_shell=True)
+            return JudgedCommand(text, shell_argv(text), folder, reason, in_shell=True)
         program = words.argv[0]
         argv = self._find_argv(words.argv, folder)
         if trusted or program in self.allowed or also(program):
-            return Command(text, argv, folder)
+            return JudgedCommand(text, argv, folder)
         reason = f"`{program}` is not on the list of allowed commands"
         if is_final:
             raise CommandRefused(reason, hint=_choose_hint(program), program=program)
-        return Command(text, argv, folder, reason)
+        return JudgedCommand(text, argv, folder, reason)
 
-    def _take_any(self, text: str, folder: Path) -> Command:
+    def _take_any(self, text: str, folder: Path) -> JudgedCommand:
         """Return the command for a text in unsafe mode: a shell, whatever the text.
 
         A plain call of `python` and the like means the project's own Python here, too.
@@ -451,8 +453,10 @@ class CommandRunner(Struct, frozen=True):
             words = split(text)
             is_plain = not words.operator and not words.expands
             if is_plain and words.argv[0] in OWN_PROGRAMS:
-                return Command(text, as_started(words.argv, self.root, folder), folder)
-        return Command(text, shell_argv(text), folder, in_shell=True)
+                return JudgedCommand(
+                    text, as_started(words.argv, self.root, folder), folder
+                )
+        return JudgedCommand(text, shell_argv(text), folder, in_shell=True)
 
     def _find_argv(self, argv: tuple[str, ...], folder: Path) -> tuple[str, ...]:
         """Return the words with which a command is started in a folder."""
@@ -461,7 +465,7 @@ class CommandRunner(Struct, frozen=True):
             return (str(folder.absolute() / program), *rest)
         return as_started(argv, self.root, folder)
 
-    def _judged(self, text: str, folder: Path) -> Command:
+    def _judged(self, text: str, folder: Path) -> JudgedCommand:
         """Judge a text for a model. A refusal names the programs that may run."""
         try:
             return self.judge(text, folder, for_model=True)
@@ -469,13 +473,13 @@ class CommandRunner(Struct, frozen=True):
             refusal.allowed = () if self.settings.mode == "unsafe" else self.allowed
             raise
 
-    def must_ask(self, command: Command) -> bool:
+    def must_ask(self, command: JudgedCommand) -> bool:
         """True if the user must approve the command and has not answered "always"."""
         if not command.objection or self._known(command) in self.always:
             return False
         return command.is_always_asked or self.asks()
 
-    async def ask(self, command: Command) -> None:
+    async def ask(self, command: JudgedCommand) -> None:
         """Ask the user if necessary. Raises `CommandRefused` if the user refuses."""
         if not self.must_ask(command):
             return
@@ -488,12 +492,12 @@ class CommandRunner(Struct, frozen=True):
         if permission is Permission.ALWAYS:
             self.always.add(self._known(command))
 
-    def _known(self, command: Command) -> tuple[str, str]:
+    def _known(self, command: JudgedCommand) -> tuple[str, str]:
         return command.text, os.path.relpath(command.folder, self.root)
 
     async def start(
         self,
-        command: Command,
+        command: JudgedCommand,
         *,
         env: Mapping[str, str] | None = None,
         limit: float | None = None,

@@ -18,8 +18,8 @@ def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
         return None
     endings = [""]
     if IS_WINDOWS:
-        known = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
-        endings = [""] if Path(name).suffix.upper() in known else known
+        suffixes = os.environ.get("PATHEXT", ".COM;.EXE;.BAT;.CMD").split(";")
+        endings = [""] if Path(name).suffix.upper() in suffixes else suffixes
     for folder in (*first, *_absolute(tuple(os.get_exec_path()))):
         for ending in endings:
             file = folder / f"{name}{ending}"

@@ -490,20 +490,20 @@ class _PendingOutput:
     def taken(self) -> OutputChunk | None:
         """Return the waiting output; None if there is none."""
         with self._lock:
-            kept, length, stream = self._kept, self._length, self._stream
+            pieces, length, stream = self._kept, self._length, self._stream
             self._begin()
         if stream is None:
             return None
-        return OutputChunk(_for_display(kept, length), stream)
+        return OutputChunk(_for_display(pieces, length), stream)
 
 
-def _for_display(kept: "HeadTailBuffer", length: int) -> str:
+def _for_display(buffer: "HeadTailBuffer", length: int) -> str:
     """Return whole lines of the beginning and the end, and the number of characters
     between them. A line that is too long is split at a blank: half of a secret would
     not be recognised.
     """
-    begin, end = kept.head, "".join(kept.tail)
-    if not kept.cut:
+    begin, end = buffer.head, "".join(buffer.tail)
+    if not buffer.cut:
         text = begin + end
         if len(text) <= SHOWN_CHARACTERS and text.count("\n") <= SHOWN_LINES:
             return text

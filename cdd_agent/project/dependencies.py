@@ -45,10 +45,10 @@ def declared_packages(folder: Path) -> dict[str, str]:
     """Return the normalised names of the packages that a folder's manifests declare,
     each with the first place. Raises `ManifestUnreadable`.
     """
-    found: dict[str, str] = {}
+    packages: dict[str, str] = {}
     for name, place in _declarations(Manifests(folder)):
-        found.setdefault(normalise(name), place)
-    return found
+        packages.setdefault(normalise(name), place)
+    return packages
 
 
 def normalise(name: str) -> str:

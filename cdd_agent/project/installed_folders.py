@@ -41,13 +41,13 @@ def find_installed(top: Path, listed: ProjectFiles) -> list[str]:
     tracked = set()
     for path in listed.tracked:
         tracked.update(_installed_parents(path))
-    found: list[str] = []
+    folders: list[str] = []
     for path in sorted(candidates - tracked):
-        is_inside = found and path.startswith(f"{found[-1]}/")
+        is_inside = folders and path.startswith(f"{folders[-1]}/")
         is_one = PurePosixPath(path).name in INSTALLED and (top / path).is_dir()
         if is_one and not is_inside:
-            found.append(path)
-    return found
+            folders.append(path)
+    return folders
 
 
 def is_installed(path: str, installed: Collection[str]) -> bool:
@@ -142,9 +142,9 @@ class _Installed(Struct, frozen=True):
         target.mkdir()
         has_autoloader = (source / "composer").is_dir()
         for entry in _entries(source):
-            place, own = target / entry.name, self._own_target(entry)
-            if own is not None:
-                place.symlink_to(self.tree / own)
+            place, own_target = target / entry.name, self._own_target(entry)
+            if own_target is not None:
+                place.symlink_to(self.tree / own_target)
             elif has_autoloader and entry.name in _AUTOLOADER:
                 _copy(entry, place)
             elif self._is_group_that_leads_back(entry):

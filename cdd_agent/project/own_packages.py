@@ -42,27 +42,27 @@ class OwnPackages(Struct, frozen=True):
     """Their folders, relative to the project."""
 
     def env(
-        self, root: Path, known: Mapping[str, str] = _NO_VARIABLES
+        self, root: Path, environment: Mapping[str, str] = _NO_VARIABLES
     ) -> Mapping[str, str]:
-        """Add variables to the `known` ones that make Python import from `root`."""
+        """Add variables to the `environment` that make Python import from `root`."""
         if not self.folders:
-            return known
+            return environment
         path = [str(root / folder) for folder in self.folders]
-        before = {**os.environ, **known}.get("PYTHONPATH")
+        before = {**os.environ, **environment}.get("PYTHONPATH")
         if before:
             path.append(before)
-        return {**known, "PYTHONPATH": os.pathsep.join(path)}
+        return {**environment, "PYTHONPATH": os.pathsep.join(path)}
 
 
 async def own_packages(
     root: Path,
     other: Path,
-    known: Mapping[str, str] = _NO_VARIABLES,
+    environment: Mapping[str, str] = _NO_VARIABLES,
     bases: Sequence[str] = ("",),
 ) -> OwnPackages:
-    """Find the packages at `root` that tests would import from the `other` tree, given
-    the variables in `known`. `bases` are the folders that have a Python environment or
-    use the project's. Raises `BadInput` if no variable changes that.
+    """Find the packages at `root` that tests would import from the `other` tree in
+    this `environment`. `bases` are the folders that have a Python environment or use
+    the project's. Raises `BadInput` if no variable changes that.
     """
     look = _ImportSearch(root, other)
     owners: dict[str, list[str]] = {}
@@ -72,7 +72,7 @@ async def own_packages(
         packages = _packages_of(root / base)
         for name in packages:
             owners.setdefault(name, []).append(base)
-        places = await look.find_foreign(base, packages, known)
+        places = await look.find_foreign(base, packages, environment)
         foreign |= places
         for name in places:
             folders[packages[name].relative_to(root).as_posix()] = None
@@ -83,7 +83,7 @@ async def own_packages(
     still = {name: foreign[name] for name in foreign if len(owners[name]) > 1}
     for base in bases:
         names = [name for name in foreign if base in owners[name]]
-        still |= await look.find_foreign(base, names, own.env(root, known))
+        still |= await look.find_foreign(base, names, own.env(root, environment))
     if still:
         raise BadInput(
             f"Tests in another tree would import {', '.join(sorted(still))} from"

@@ -118,8 +118,8 @@ class _Reading(Struct):
             return
         key = "\n".join(line.rstrip() for line in text.splitlines())
         if key in self.files:
-            known = self.files[key]
-            self.files[key] = replace(known, paths=known.paths | paths)
+            rule = self.files[key]
+            self.files[key] = replace(rule, paths=rule.paths | paths)
         elif key not in self.left_out:
             is_cut = source.cut or len(text) > LONGEST
             self._add_text(key, RulesFile(shown, text, paths), is_cut=is_cut)

@@ -91,10 +91,10 @@ def is_test_file(path: PurePosixPath) -> bool:
 
 def tested_name(path: PurePosixPath) -> str | None:
     """Return `parser` for `test_parser.py`, `parser_test.py` and `parser.test.js`."""
-    found = _TEST_NAME.fullmatch(path.stem)
-    if found is None:
+    match = _TEST_NAME.fullmatch(path.stem)
+    if match is None:
         return None
-    return (found[1] or found[2]).strip("_")
+    return (match[1] or match[2]).strip("_")
 
 
 def _subject_name(path: PurePosixPath) -> str:

@@ -49,13 +49,13 @@ _SECTION = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
 
 def without_unfilled(text: str) -> str:
     """Remove blanks, and headings with only blanks below them."""
-    kept = []
+    lines_kept = []
     for section in _SECTION.split(text):
         filled = _UNNAMED_FOLDER.sub(r"\1", _BLANK_LINE.sub("", section))
         filled = _BLANK.sub("", filled)
         if _has_body(filled) or not _has_body(section):
-            kept.append(filled)
-    result = "".join(kept)
+            lines_kept.append(filled)
+    result = "".join(lines_kept)
     if result == text:
         return text
     return re.sub(r"\n{3,}", "\n\n", result).strip()

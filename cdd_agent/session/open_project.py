@@ -139,8 +139,10 @@ def open_project(
             f"{folder} cannot be used: {error.strerror or error}", refusal=Refusal.DISK
         ) from error
     root = folder.resolve() if exactly else find_root(folder)
-    own = root / ".cdd"
-    expect_no_link_out(root, [*_entries(own), *_entries(own / "runs")])
+    settings_folder = root / ".cdd"
+    expect_no_link_out(
+        root, [*_entries(settings_folder), *_entries(settings_folder / "runs")]
+    )
     # read once: what is shown is what is used
     layers = SettingsLayers.read(_read_settings(root), flags)
     tickets = _open_tickets(root, layers.config)
@@ -187,9 +189,9 @@ def look_at_trust(
     that are not trusted. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
-    found = _in_need(layers, project.tickets)
+    settings = _in_need(layers, project.tickets)
     trusted = _digests(TrustStore.open().read(project.root))
-    return found, [setting for setting in found if setting.digest not in trusted]
+    return settings, [setting for setting in settings if setting.digest not in trusted]
 
 
 def trust_project(project: Project) -> list[ProjectSetting]:
@@ -197,10 +199,10 @@ def trust_project(project: Project) -> list[ProjectSetting]:
     `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
-    found = _in_need(layers, project.tickets)
-    if found:
-        TrustStore.open().add(project.root, found)
-    return found
+    settings = _in_need(layers, project.tickets)
+    if settings:
+        TrustStore.open().add(project.root, settings)
+    return settings
 
 
 def trust_written(project: Project, text: str, names: Collection[str]) -> Project:
@@ -274,12 +276,12 @@ def _decide(
     decide: Decide,
 ) -> tuple[Config, ProjectTrust]:
     root, store = tickets.root, TrustStore.open()
-    found = _in_need(layers, tickets)
-    if not found and layers.config.commands.mode != "unsafe":
+    settings = _in_need(layers, tickets)
+    if not settings and layers.config.commands.mode != "unsafe":
         return layers.config, ProjectTrust()
     answers, note = _read_answers(store, root)
     trusted = _digests(answers)
-    untrusted = tuple(s for s in found if s.digest not in trusted)
+    untrusted = tuple(s for s in settings if s.digest not in trusted)
     before = _last_shown(answers)
     question = TrustQuestion(root, untrusted, before, layers.project.text, note)
     answer, not_stored = _ask(question, decide), ""
@@ -287,14 +289,14 @@ def _decide(
         not_stored = _store(store, root, untrusted)
         trusted |= {setting.digest for setting in untrusted}
     if answer is TrustAnswer.ONCE:
-        return layers.config, ProjectTrust(tuple(found))
+        return layers.config, ProjectTrust(tuple(settings))
     if isinstance(answer, AcceptThese):
         trusted |= answer.digests
     layers, left_out = leave_out_untrusted(layers, root, trusted)
     left_out += [s for s in untrusted if s.name == CHECK and s.digest not in trusted]
     config = layers.config
     checks = _trusted_checks(config, root, store, trusted)
-    trust = ProjectTrust(tuple(found), tuple(left_out), checks, not_stored)
+    trust = ProjectTrust(tuple(settings), tuple(left_out), checks, not_stored)
     return config, trust
 
 

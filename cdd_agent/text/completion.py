@@ -70,8 +70,8 @@ def find_matches(typed: str, names: Iterable[str]) -> Matches:
     starting: list[str] = []
     containing: list[str] = []
     scattered: list[tuple[int, str]] = []
-    known = list(names)
-    for name in known:
+    all_names = list(names)
+    for name in all_names:
         folded = name.casefold()
         if folded.startswith(typed):
             starting.append(name)
@@ -84,7 +84,7 @@ def find_matches(typed: str, names: Iterable[str]) -> Matches:
     if starting or containing or scattered:
         scattered.sort(key=lambda pair: pair[0])
         return Matches(starting, containing, [name for _, name in scattered])
-    return Matches((), (), (), [name for name in known if _has_typo(typed, name)])
+    return Matches((), (), (), [name for name in all_names if _has_typo(typed, name)])
 
 
 def _find_letters(letters: str, name: str) -> list[int]:

@@ -147,8 +147,8 @@ def _words_of(place: int, criteria: Sequence[str]) -> CriterionRef:
     if len(full) > _LONGEST:
         short = f"{full[:_LONGEST].rpartition(' ')[0] or full[:_LONGEST]} …"
     for words in (short, full):
-        found = find_criteria([words], criteria).get(words)
-        if found == place and read_refs(words) == (words,):
+        criterion = find_criteria([words], criteria).get(words)
+        if criterion == place and read_refs(words) == (words,):
             return words
     return place
 
@@ -159,12 +159,12 @@ def _find_place(words: str, keys: Sequence[str]) -> int | None:
     """
     without_label = _without(_ANY_LABEL, words.strip(_MARKS))
     unlabelled = [_without(_NAMED_LABEL, key) for key in keys]
-    for text, known in (
+    for text, names in (
         (words, keys),
         (without_label, keys),
         (without_label, unlabelled),
     ):
-        place = _find_key(text, known)
+        place = _find_key(text, names)
         if place is not None:
             return place
     return None
@@ -183,9 +183,9 @@ def _find_key(words: str, keys: Sequence[str]) -> int | None:
     beginning = _key(text)
     if not is_shortened or not beginning:
         return None
-    found = [key for key in keys if key.startswith(beginning)]
+    keys_that_fit = [key for key in keys if key.startswith(beginning)]
     # The same words at two places are one criterion.
-    return keys.index(found[0]) + 1 if len(set(found)) == 1 else None
+    return keys.index(keys_that_fit[0]) + 1 if len(set(keys_that_fit)) == 1 else None
 
 
 @lru_cache(maxsize=8)

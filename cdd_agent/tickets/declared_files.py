@@ -218,14 +218,14 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
     def _all_matches(self) -> dict[str, None]:
         """A set that keeps its order."""
         inside = tuple(f"{folder}/" for folder in self.without)
-        found = dict[str, None]()
+        matches = dict[str, None]()
         for file in self.files:
             for path in file.matches:
                 if path not in self.without and not path.startswith(inside):
-                    found[path] = None
+                    matches[path] = None
         for path in self.named:
-            found.pop(path, None)
-        return found
+            matches.pop(path, None)
+        return matches
 
 
 def declare_files(

@@ -154,9 +154,9 @@ def prose(lines: Sequence[Line]) -> str:
     either end.
     """
     document = Document(list(lines), {})
-    kept = document.without_separators(range(len(lines)))
+    kept_lines = document.without_separators(range(len(lines)))
     texts = []
-    for line in lines[kept.start : kept.stop]:
+    for line in lines[kept_lines.start : kept_lines.stop]:
         texts.append(line.text if line.is_code else _unescape(line.text))
     return "\n".join(texts).strip()
 

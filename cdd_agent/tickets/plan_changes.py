@@ -114,22 +114,22 @@ def name_served_criteria(
     former = {step.label: step for step in before.steps} if before else {}
     steps = []
     for step in plan.steps:
-        known = former.get(step.label)
-        if known == step:
+        former_step = former.get(step.label)
+        if former_step == step:
             steps.append(step)
         else:
-            serves = _named_serves(step, known, criteria)
+            serves = _named_serves(step, former_step, criteria)
             steps.append(replace(step, serves=serves))
     return replace(plan, steps=tuple(steps))
 
 
 def _named_serves(
-    step: PlanStep, known: PlanStep | None, criteria: Sequence[str]
+    step: PlanStep, former_step: PlanStep | None, criteria: Sequence[str]
 ) -> tuple[CriterionRef, ...]:
-    former = find_criteria(known.serves, criteria) if known else {}
+    former = find_criteria(former_step.serves, criteria) if former_step else {}
     is_same = set(former.values()) == served_places(step.serves, criteria)
-    if known and is_same and len(former) == len(known.serves):
-        return known.serves
+    if former_step and is_same and len(former) == len(former_step.serves):
+        return former_step.serves
     return name_criteria(step.serves, criteria)
 
 
@@ -178,11 +178,11 @@ def replace_plan(
         raise ChangeRefused("\n".join(f"number {number} {hint}" for number in used))
     labels = _labels_by_number(plan)
     steps = [_refer_by_labels(step, labels) for step in completed]
-    known = {str(step.number): step.label for step in completed}
+    completed_labels = {str(step.number): step.label for step in completed}
     for step in new.steps:
         # Completed steps are missing in the new plan, which names them by numbers.
         needed = _refer_by_labels(step, {}).missing_dependencies
-        labels_needed = tuple(known.get(number, number) for number in needed)
+        labels_needed = tuple(completed_labels.get(number, number) for number in needed)
         steps.append(replace(step, dependencies=(), missing_dependencies=labels_needed))
     return replace(new, steps=tuple(steps))
 

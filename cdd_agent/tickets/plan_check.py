@@ -48,7 +48,7 @@ _TIME = re.compile(
 _WORK_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
 
 
-class ProjectFiles(Struct, frozen=True):
+class FilesOfPlan(Struct, frozen=True):
     """The files of the plan, as the project has them."""
 
     existing: frozenset[str]
@@ -77,7 +77,7 @@ def check_plan(
 def find_problems(
     plan: ImplementationPlan,
     spec: TicketSpec,
-    files: ProjectFiles,
+    files: FilesOfPlan,
     state: ExecutionState | None = None,
 ) -> list[Problem]:
     """Return the problems of a plan in a project with these files. The files are
@@ -105,7 +105,7 @@ def find_misfits(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.kind in _ABOUT_THE_SPEC]
 
 
-def _find_files(root: Path, plan: ImplementationPlan) -> ProjectFiles:
+def _find_files(root: Path, plan: ImplementationPlan) -> FilesOfPlan:
     existing = set()
     refused = {}
     patterns = {}
@@ -123,14 +123,14 @@ def _find_files(root: Path, plan: ImplementationPlan) -> ProjectFiles:
                 patterns[path] = declared
             if why := find_hidden_reason(declared, hidden_files):
                 hidden[path] = why
-    return ProjectFiles(frozenset(existing), refused, patterns, hidden)
+    return FilesOfPlan(frozenset(existing), refused, patterns, hidden)
 
 
 def _normalised(path: str) -> str:
     return str(PurePosixPath(path.replace("\\", "/")))
 
 
-def _refused_paths(plan: ImplementationPlan, files: ProjectFiles) -> Iterator[Problem]:
+def _refused_paths(plan: ImplementationPlan, files: FilesOfPlan) -> Iterator[Problem]:
     for step in plan.steps:
         for file in step.files_affected:
             if file.path in files.refused:
@@ -142,7 +142,7 @@ def _refused_paths(plan: ImplementationPlan, files: ProjectFiles) -> Iterator[Pr
 
 
 def _hidden_files(
-    plan: ImplementationPlan, files: ProjectFiles, begun: Collection[int]
+    plan: ImplementationPlan, files: FilesOfPlan, begun: Collection[int]
 ) -> Iterator[Problem]:
     for step in plan.steps:
         for file in step.files_affected:
@@ -249,7 +249,7 @@ class _FileChecker:
     """Follows the files of a plan through its steps, in the order in which they run."""
 
     def __init__(
-        self, plan: ImplementationPlan, files: ProjectFiles, begun: Collection[int]
+        self, plan: ImplementationPlan, files: FilesOfPlan, begun: Collection[int]
     ) -> None:
         self._label_of = plan.label_of
         self._steps = plan.order()

@@ -299,19 +299,19 @@ def add_ids(
     """Return the steps, each with an id that is not in use. The same plan gets the same
     ids every time.
     """
-    taken = set(used)
+    used_ids = set(used)
     result = []
     for step in steps:
-        step_id = _free_id(f"{slug}\n{step.number}\n{step.title}", taken)
-        taken.add(step_id)
+        step_id = _free_id(f"{slug}\n{step.number}\n{step.title}", used_ids)
+        used_ids.add(step_id)
         result.append(replace(step, id=step_id))
     return result
 
 
-def _free_id(text: str, taken: Collection[str]) -> str:
+def _free_id(text: str, used_ids: Collection[str]) -> str:
     attempt = 0
     step_id = ""
-    while not step_id or step_id in taken:
+    while not step_id or step_id in used_ids:
         content = f"{text}\n{attempt}".encode("utf-8", "surrogatepass")
         value = int.from_bytes(sha256(content).digest())
         step_id = ""

@@ -422,22 +422,22 @@ class _PlanReader(Struct):
     # Findings
 
     def _find_stray_checks(self, section: _Section) -> None:
-        known: set[str] = set()
+        known_labels: set[str] = set()
         for parsed in self.plan.steps:
-            known.update(parsed.step.checks or ())
+            known_labels.update(parsed.step.checks or ())
         strays = []
         for number in section.body:
-            strays.append(self._find_stray_field(number, section, known))
+            strays.append(self._find_stray_field(number, section, known_labels))
         for heading, body in section.parts:
             label = read_heading_label(heading.text)
             if label and label.field is Field.VERIFY:
-                strays.append(find_stray_check(self.document, body, known))
+                strays.append(find_stray_check(self.document, body, known_labels))
         for stray in strays:
             if stray is not None:
                 self._report_stray_check(stray)
 
     def _find_stray_field(
-        self, number: int, section: _Section, known: Collection[str]
+        self, number: int, section: _Section, known_labels: Collection[str]
     ) -> int | None:
         """Return the line of the check that a `**Verify:**` outside the steps names."""
         line = self.document.lines[number]
@@ -448,8 +448,8 @@ class _PlanReader(Struct):
             return None
         if not label.value and not label.is_loose_check:
             below = range(number + 1, section.body.stop)
-            return find_stray_check(self.document, below, known)
-        if "`" not in label.value or has_only_checks(label.value, known):
+            return find_stray_check(self.document, below, known_labels)
+        if "`" not in label.value or has_only_checks(label.value, known_labels):
             return None
         return number
 

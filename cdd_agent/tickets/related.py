@@ -35,11 +35,13 @@ def related_tickets(
         if other.slug != ticket.slug:
             related = _describe(other)
             words[related] = _words(related)
-    frequency = Counter(word for found in words.values() for word in found)
+    frequency = Counter(
+        word for words_of_ticket in words.values() for word in words_of_ticket
+    )
     own_words = _words(_describe(ticket))
     similarity = {}
-    for related, found in words.items():
-        shared = found & own_words
+    for related, words_of_ticket in words.items():
+        shared = words_of_ticket & own_words
         if shared:
             similarity[related] = sum(1 / frequency[word] for word in shared)
     return sorted(similarity, key=lambda related: (-similarity[related], related.slug))[

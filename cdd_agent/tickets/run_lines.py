@@ -31,7 +31,7 @@ _CHECK_WORDS = re.compile(
 _RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
 
 
-class Run(Struct, frozen=True):
+class CommandsToRun(Struct, frozen=True):
     """Commands that a text says to run."""
 
     commands: tuple[str, ...]
@@ -48,7 +48,7 @@ class Run(Struct, frozen=True):
         return any(map(needs_shell, self.commands))
 
 
-def find_runs(pieces: Sequence[Piece]) -> list[Run]:
+def find_runs(pieces: Sequence[Piece]) -> list[CommandsToRun]:
     """Return the commands behind or below "Run:", and those in code blocks above their
     expected output. Commands that should fail are left out.
     """
@@ -59,12 +59,12 @@ def find_runs(pieces: Sequence[Piece]) -> list[Run]:
         commands = _read_commands(piece, below, is_open=is_open)
         is_expected_to_fail = expects_failure(piece.text) or expects_failure(below)
         if commands and not is_expected_to_fail:
-            runs.append(Run(tuple(commands), piece.lines))
+            runs.append(CommandsToRun(tuple(commands), piece.lines))
         is_open = bool(_RUN_ALONE.fullmatch(piece.text)) or (is_open and bool(commands))
     return runs
 
 
-def find_mentioned_checks(pieces: Sequence[Piece]) -> list[Run]:
+def find_mentioned_checks(pieces: Sequence[Piece]) -> list[CommandsToRun]:
     """Return the commands of sentences such as "Make sure that `make lint` passes"."""
     mentions = []
     for position, piece in enumerate(pieces):
@@ -76,7 +76,9 @@ def find_mentioned_checks(pieces: Sequence[Piece]) -> list[Run]:
             continue
         for span in code_spans(piece.text):
             if len(span.text.split()) > 1 and is_check_command(span.text):
-                mentions.append(Run(tuple(split_chain(span.text)), piece.lines))
+                mentions.append(
+                    CommandsToRun(tuple(split_chain(span.text)), piece.lines)
+                )
     return mentions
 
 

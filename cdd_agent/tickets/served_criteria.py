@@ -213,11 +213,14 @@ def _begun_serves(
     noted = entry.serves
     if noted is not None and noted.keys() == {str(ref) for ref in step.serves}:
         return noted
-    found = _find_digests(step, criteria)
+    digests = _find_digests(step, criteria)
     if state is None or entry.spec_version is None:
-        return found
-    known = state.criteria[entry.spec_version]
-    return {ref: digest if digest in known else None for ref, digest in found.items()}
+        return digests
+    criteria_then = state.criteria[entry.spec_version]
+    return {
+        ref: digest if digest in criteria_then else None
+        for ref, digest in digests.items()
+    }
 
 
 def _pending_serves(
@@ -247,10 +250,12 @@ def _find_digests(step: PlanStep, criteria: Sequence[str]) -> dict[str, str | No
         return {}
     digests = criteria_digests(tuple(criteria))
     places = find_criteria(step.serves, criteria)
-    found: dict[str, str | None] = {}
+    digests_by_reference: dict[str, str | None] = {}
     for ref in step.serves:
-        found[str(ref)] = digests[places[ref] - 1] if ref in places else None
-    return found
+        digests_by_reference[str(ref)] = (
+            digests[places[ref] - 1] if ref in places else None
+        )
+    return digests_by_reference
 
 
 def _to_begin_with(
@@ -300,11 +305,11 @@ def _find_edits(
     if not state.criteria or _will_serve_all(plan, state):
         return {}
     first = state.criteria[0]
-    known = set(first).intersection(*state.criteria)
-    known.update(_digests_for_all(state))
+    common = set(first).intersection(*state.criteria)
+    common.update(_digests_for_all(state))
     edits = {}
     for place, digest in enumerate(digests, 1):
-        if digest not in known:
+        if digest not in common:
             is_back = digest in first
             edits[place] = CriterionEdit.CHANGED if is_back else CriterionEdit.NEW
     verified = _verified_digests(state)

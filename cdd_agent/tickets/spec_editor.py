@@ -152,7 +152,9 @@ class SpecText(Struct, frozen=True):
 
     def _line_for_new_key(self, name: str) -> int:
         preceding = [
-            known for known in FIELDS[: FIELDS.index(name)] if known in self.places
+            field_name
+            for field_name in FIELDS[: FIELDS.index(name)]
+            if field_name in self.places
         ]
         if not preceding:
             return min(place.start for place in self.places.values())

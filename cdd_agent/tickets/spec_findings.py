@@ -99,9 +99,9 @@ class _SpecReader:
     ) -> None:
         if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
             return
-        meant = _similar_field(key.value, value, others)
-        if meant:
-            text = f"unknown key {_shorten(key.value)}; did you mean `{meant}`?"
+        similar = _similar_field(key.value, value, others)
+        if similar:
+            text = f"unknown key {_shorten(key.value)}; did you mean `{similar}`?"
             self._warn("unknown_key", key, text)
 
     def _check_level(self, key: yaml.Node, value: yaml.Node) -> None:
@@ -401,18 +401,18 @@ def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
     if name in FIELDS or name in OLD_DESCRIPTION_KEYS:
         return ""
     letters = _letters(name)
-    for known in FIELDS:
-        if letters == _letters(known):
-            return known
-    free = [known for known in FIELDS if known not in others]
-    for known in free:
-        if letters in _OTHER_NAMES.get(known, ()):
-            return known
-    for known in free:
+    for field in FIELDS:
+        if letters == _letters(field):
+            return field
+    free = [field for field in FIELDS if field not in others]
+    for field in free:
+        if letters in _OTHER_NAMES.get(field, ()):
+            return field
+    for field in free:
         # `types` is a different word, and a spec may leave out its type.
-        is_possible = known != "type" or _is_ticket_type(value)
-        if is_possible and _is_misspelt(letters, _letters(known)):
-            return known
+        is_possible = field != "type" or _is_ticket_type(value)
+        if is_possible and _is_misspelt(letters, _letters(field)):
+            return field
     return ""
 
 
@@ -427,20 +427,20 @@ def _letters(name: str) -> str:
     return "".join(letter for letter in plain if letter.isalnum())
 
 
-def _is_misspelt(word: str, known: str) -> bool:
+def _is_misspelt(word: str, field: str) -> bool:
     """True if a word differs from a known one by a slip or two."""
-    most = 1 if len(known) < 8 else 2
-    if abs(len(word) - len(known)) > most:
+    most = 1 if len(field) < 8 else 2
+    if abs(len(word) - len(field)) > most:
         return False
-    return _count_slips(word, known) <= most
+    return _count_slips(word, field) <= most
 
 
-def _count_slips(word: str, known: str) -> int:
+def _count_slips(word: str, field: str) -> int:
     before: list[int] = []
-    last = list(range(len(known) + 1))
+    last = list(range(len(field) + 1))
     for row, letter in enumerate(word, 1):
         current = [row]
-        for column, other in enumerate(known, 1):
+        for column, other in enumerate(field, 1):
             slips = min(
                 last[column] + 1,
                 current[-1] + 1,
@@ -450,7 +450,7 @@ def _count_slips(word: str, known: str) -> int:
                 row > 1
                 and column > 1
                 and word[row - 2] == other
-                and letter == known[column - 2]
+                and letter == field[column - 2]
             )
             if is_swap:
                 slips = min(slips, before[column - 2] + 1)

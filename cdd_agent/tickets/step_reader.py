@@ -40,7 +40,7 @@ from cdd_agent.tickets.reference_reader import (
     read_tests,
     refers_to_step,
 )
-from cdd_agent.tickets.run_lines import Run, find_mentioned_checks, find_runs
+from cdd_agent.tickets.run_lines import CommandsToRun, find_mentioned_checks, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
 _BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
@@ -124,21 +124,21 @@ def _is_value_of_step(label: Label) -> bool:
 
 
 def find_stray_check(
-    document: Document, numbers: Iterable[int], known: Collection[str] = ()
+    document: Document, numbers: Iterable[int], known_labels: Collection[str] = ()
 ) -> int | None:
-    """Return the first line with a command that checks something and is not `known`: in
-    a list item, in a code block for a shell, or alone.
+    """Return the first line with a command that checks something and is not one of the
+    `known_labels`: in a list item, in a code block for a shell, or alone.
     """
     for piece in split_pieces(document, list(numbers)):
         commands = _stray_commands(piece)
-        if not set(commands) <= set(known):
+        if not set(commands) <= set(known_labels):
             return piece.lines[0]
     return None
 
 
-def has_only_checks(text: str, known: Collection[str]) -> bool:
+def has_only_checks(text: str, known_labels: Collection[str]) -> bool:
     commands = read_check(text).commands
-    return bool(commands) and set(commands) <= set(known)
+    return bool(commands) and set(commands) <= set(known_labels)
 
 
 def _stray_commands(piece: Piece) -> tuple[str, ...]:
@@ -186,18 +186,21 @@ class _Block(Struct):
             pieces.append(piece)
         return pieces
 
+    @property
+    def _is_complete(self) -> bool:
+        value = self.label.value.strip()
+        return bool(value) and not value.endswith(":")
+
     def _is_ended_by(self, piece: Piece, pieces: Sequence[Piece]) -> bool:
         """True if a piece below the label does not belong to it.
 
         After a blank line, a paragraph belongs only to a heading, and nothing belongs
         to a label with a value.
         """
-        value = self.label.value.strip()
-        is_complete = bool(value) and not value.endswith(":")
-        label = read_label(piece.text) if piece.kind is PieceKind.LINE else None
-        if piece.kind is PieceKind.OTHER or (label and label.is_bold):
+        if piece.kind is PieceKind.OTHER or _has_bold_label(piece):
             return True
-        if is_complete and (piece.is_apart or piece.text.startswith("[")):
+        begins_new = piece.is_apart or piece.text.startswith("[")
+        if begins_new and self._is_complete:
             return True
         if piece.kind is not PieceKind.LINE or not piece.is_apart:
             return False
@@ -233,7 +236,7 @@ class _StepReader(Struct):
             number for number in self.section.body if number not in self.field_lines
         ]
         pieces = split_pieces(self.document, numbers)
-        lost: list[Run] = []
+        lost: list[CommandsToRun] = []
         for run in find_runs(pieces) if not self.checks else ():
             if run.is_check:
                 self.checks += run.commands
@@ -321,9 +324,9 @@ class _StepReader(Struct):
 
     def _read_dependencies(self, block: _Block) -> None:
         earlier = self.section.labels[: self.section.position]
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         for piece in self._list_of(block):
-            is_below = bool(taken) and piece.lines[0] != block.line
+            is_below = bool(used_lines) and piece.lines[0] != block.line
             if is_below and not refers_to_step(piece.text):
                 break
             labels = read_dependencies(piece.text, self.section.labels, earlier)
@@ -335,23 +338,23 @@ class _StepReader(Struct):
                     " `None`, `Step 1`, `Steps 1-3` or `All previous steps`",
                 )
             self.dependencies += labels or []
-            taken.update(piece.lines)
-        self._take(block, taken)
+            used_lines.update(piece.lines)
+        self._take(block, used_lines)
 
     def _read_serves(self, block: _Block) -> None:
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         for piece in self._list_of(block):
-            is_below_value = block.line in taken and piece.lines[0] != block.line
+            is_below_value = block.line in used_lines and piece.lines[0] != block.line
             if is_below_value and not is_numbers(piece.text):
                 break
             self.serves += read_refs(piece.text)
-            taken.update(piece.lines)
-        self._take(block, taken)
+            used_lines.update(piece.lines)
+        self._take(block, used_lines)
 
     def _read_tests(self, block: _Block) -> None:
         is_leave_to_fail = block.label.field is Field.MAY_FAIL
         removed: list[str] = []
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         for piece in self._list_of(block):
             tests = read_tests(piece.text)
             if tests is None:
@@ -365,8 +368,8 @@ class _StepReader(Struct):
                 self.may_fail += tests.to_leave()
             else:
                 removed += tests.names
-            taken.update(piece.lines)
-        other = [] if taken else block.pieces(self.document)
+            used_lines.update(piece.lines)
+        other = [] if used_lines else block.pieces(self.document)
         if other:
             self._error(
                 "unread_tests",
@@ -374,12 +377,12 @@ class _StepReader(Struct):
                 "has tests in a table or a code block, which is not read; write a list"
                 " of names in backticks",
             )
-        if taken and not is_leave_to_fail:
+        if used_lines and not is_leave_to_fail:
             self.removes_tests = (*(self.removes_tests or ()), *removed)
-        self._take(block, taken)
+        self._take(block, used_lines)
 
     def _read_checks(self, block: _Block) -> None:
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         checks: list[CheckText] = []
         words: list[Piece] = []
         pieces = block.pieces(self.document)
@@ -394,13 +397,13 @@ class _StepReader(Struct):
             self.checks += check.commands
             self._report_check(piece, check)
             if check.commands or check.is_none or not check.has_prose:
-                taken.update(piece.lines)
+                used_lines.update(piece.lines)
             elif not check.problem and _is_lost_item(block, pieces, position):
                 words.append(piece)
         self._judge_checks(block, checks)
         self._report_words_among_checks(block, checks, words)
-        self._report_checks_below(block, taken)
-        self._take(block, taken)
+        self._report_checks_below(block, used_lines)
+        self._take(block, used_lines)
 
     def _report_check(self, piece: Piece, check: CheckText) -> None:
         if check.problem:
@@ -447,8 +450,8 @@ class _StepReader(Struct):
             " backticks",
         )
 
-    def _report_checks_below(self, block: _Block, taken: set[int]) -> None:
-        remaining = [number for number in block.lines if number not in taken]
+    def _report_checks_below(self, block: _Block, used_lines: set[int]) -> None:
+        remaining = [number for number in block.lines if number not in used_lines]
         stray = find_stray_check(self.document, remaining)
         if stray is not None:
             self._error(
@@ -459,19 +462,19 @@ class _StepReader(Struct):
             )
 
     def _read_files(self, block: _Block) -> None:
-        taken: set[int] = set()
+        used_lines: set[int] = set()
         last_line = block.line
         files = FileList(block.label.implied_note)
         for piece in block.pieces(self.document):
             if files.add_note(piece):
-                taken.update(piece.lines)
+                used_lines.update(piece.lines)
                 continue
             text = read_file_piece(piece, is_below=piece.lines[0] != block.line)
             if text is None:
                 break
             last_line = piece.lines[-1]
             if files.add(piece, text):
-                taken.update(piece.lines)
+                used_lines.update(piece.lines)
             else:
                 self._warn(
                     "unread_file",
@@ -481,7 +484,7 @@ class _StepReader(Struct):
                 )
         self.files += files.files
         self._report_files_below(block, last_line)
-        self._take(block, taken)
+        self._take(block, used_lines)
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
         below = [number for number in block.lines if number > last_line]
@@ -518,20 +521,20 @@ class _StepReader(Struct):
 
     # Prose and findings
 
-    def _take(self, block: _Block, taken: Collection[int]) -> None:
+    def _take(self, block: _Block, used_lines: Collection[int]) -> None:
         """Mark lines as the value of the block's field. Add the others to the
         description.
         """
-        self.field_lines.update(taken)
+        self.field_lines.update(used_lines)
         part: list[Line] = []
         label = block.label
         if label is not _NO_LABEL:
             self.field_lines.add(block.line)
-        if label.value.strip() and block.line not in taken:
+        if label.value.strip() and block.line not in used_lines:
             value = f"{label.name.capitalize()}: {label.value}"
             part.append(Line(value, is_code=True))
         for number in block.lines:
-            if number in taken:
+            if number in used_lines:
                 self.description.append(prose(part))
                 part = []
             else:
@@ -563,8 +566,8 @@ class _StepReader(Struct):
         value = leading_code(label.value)
         if value in self.checks or any(file.path == value for file in self.files):
             return False
-        known = replace(label, is_bold=True).field
-        if known is Field.VERIFY:
+        field = replace(label, is_bold=True).field
+        if field is Field.VERIFY:
             if not read_check(label.value).commands:
                 return False
             text = (
@@ -583,7 +586,7 @@ class _StepReader(Struct):
             )
         else:
             return False
-        kind = "unread_check" if known else "unknown_label"
+        kind = "unread_check" if field else "unknown_label"
         self._error(kind, number, text)
         return True
 
@@ -700,3 +703,8 @@ def _is_sentence(label: Label) -> bool:
 def _is_heading(document: Document, number: int) -> bool:
     heading = document.headings.get(number)
     return heading is not None and heading.end == number + 1
+
+
+def _has_bold_label(piece: Piece) -> bool:
+    label = read_label(piece.text) if piece.kind is PieceKind.LINE else None
+    return label is not None and label.is_bold

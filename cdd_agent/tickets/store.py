@@ -112,15 +112,15 @@ class Ticket(Struct, frozen=True):
         """The folder of the run's record. It exists once a run has begun. Until a
         renamed ticket is run again, it has the ticket's former name.
         """
-        own = Path(self.root, ".cdd", "runs", self.slug)
+        run_folder = Path(self.root, ".cdd", "runs", self.slug)
         named = self._slug_in_state()
         if named is None or named == self.slug:
-            return own
+            return run_folder
         if self.state_origin(named) in (StateOrigin.OWN, StateOrigin.RENAMED):
-            recorded = own.with_name(named)
+            recorded = run_folder.with_name(named)
             if recorded.exists():
                 return recorded
-        return own
+        return run_folder
 
     @property
     def former_slug(self) -> str:
@@ -360,11 +360,11 @@ class TicketStore:
         """
         tickets: dict[str, Ticket] = {}
         for place in self.folders:
-            found: dict[str, list[Path]] = {}
+            folders_by_slug: dict[str, list[Path]] = {}
             for folder in self._ticket_folders(place):
                 slug = unicodedata.normalize("NFC", folder.name)
-                found.setdefault(slug, []).append(folder)
-            for slug, folders in found.items():
+                folders_by_slug.setdefault(slug, []).append(folder)
+            for slug, folders in folders_by_slug.items():
                 if slug not in tickets:
                     tickets[slug] = self._first_of(slug, folders)
         return [tickets[slug] for slug in sorted(tickets)]
@@ -434,9 +434,11 @@ class TicketStore:
         typed = comparable(reference)
         matches = [slug for slug in tickets if comparable(slug) == typed]
         if not matches:
-            found = find_matches(typed, tickets)
-            words = [slug for slug in found.containing if _has_words(typed, slug)]
-            matches = list(found.starting or (found.containing if by_part else words))
+            matching = find_matches(typed, tickets)
+            words = [slug for slug in matching.containing if _has_words(typed, slug)]
+            matches = list(
+                matching.starting or (matching.containing if by_part else words)
+            )
         if len(matches) == 1:
             return tickets[matches[0]]
         if matches:
@@ -624,10 +626,10 @@ def slug_in(state: Path | str) -> str | None:
         if match is not None:
             return from_json(match[1], str)
         # Another tool may write the keys in another order.
-        found = from_json(Path(state).read_bytes(), dict[str, object])
+        content = from_json(Path(state).read_bytes(), dict[str, object])
     except (OSError, ValueError):
         return None
-    named = found.get("ticket_slug")
+    named = content.get("ticket_slug")
     return named if isinstance(named, str) else None
 
 

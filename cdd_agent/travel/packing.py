@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import VERSIONS
-from cdd_agent.engine.ledger_file import Entry as LedgerEntry
+from cdd_agent.engine.ledger_file import LedgerEntry as LedgerEntry
 from cdd_agent.engine.ledger_file import LedgerFile, encode_ledger
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.errors import BadInput
@@ -29,7 +29,7 @@ from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import as_json
 from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.diff import Change
-from cdd_agent.git.new_commit import Entry, new_commit
+from cdd_agent.git.new_commit import CommitEntry, new_commit
 from cdd_agent.git.objects import find_objects
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import home_folder
@@ -64,7 +64,7 @@ class PackedRun(Struct, frozen=True):
     """A run as it is sent."""
 
     manifest: Manifest
-    entries: tuple[Entry, ...]
+    entries: tuple[CommitEntry, ...]
     left_out: dict[str, Reason]
     """Files of the project and the record that are not sent."""
     stayed: dict[str, Reason]
@@ -105,7 +105,7 @@ class Packing(Struct):
         sent = await self._select_checkpoints(project)
         trees = {name: one.id for name, one in sent.items() if name != PROJECT}
 
-        def read_files() -> list[Entry]:
+        def read_files() -> list[CommitEntry]:
             record = self._pack_record(sent, project.folders)
             return [*self._pack_ticket(), *record]
 
@@ -121,9 +121,11 @@ class Packing(Struct):
             left_out=tuple(sorted(map(name_in_json, self.left_out))),
             stayed=tuple(sorted(map(name_in_json, self.stayed))),
         )
-        entries = [Entry(MANIFEST, as_json(manifest)), *files]
-        entries += [Entry(f"checkpoints/{name}", tree) for name, tree in trees.items()]
-        entries.append(Entry("project", manifest.project))
+        entries = [CommitEntry(MANIFEST, as_json(manifest)), *files]
+        entries += [
+            CommitEntry(f"checkpoints/{name}", tree) for name, tree in trees.items()
+        ]
+        entries.append(CommitEntry("project", manifest.project))
         return PackedRun(manifest, tuple(entries), self.left_out, self.stayed)
 
     async def _select_checkpoints(self, project: Checkpoint) -> dict[str, Checkpoint]:
@@ -151,10 +153,10 @@ class Packing(Struct):
         """Return the checkpoints without these files, as if they could not be read."""
         git = self.checkpoints.snapshots.git
         folder = self.checkpoints.snapshots.folder
-        entries = list[Entry]()
+        entries = list[CommitEntry]()
         for name, one in checkpoints.items():
-            entries.append(Entry(name, one.id))
-            entries += [Entry(f"{name}/{path}", None) for path in paths]
+            entries.append(CommitEntry(name, one.id))
+            entries += [CommitEntry(f"{name}/{path}", None) for path in paths]
         commit = await new_commit(
             git, folder, "Without secrets", datetime.now(UTC), [], entries, afresh=True
         )
@@ -169,7 +171,7 @@ class Packing(Struct):
             smaller[name] = replace(one, id=tree_id, unseen=tuple(unseen))
         return smaller
 
-    def _pack_ticket(self) -> Iterator[Entry]:
+    def _pack_ticket(self) -> Iterator[CommitEntry]:
         for name in TICKET_FILES:
             path = self.ticket.folder / name
             content = read_bytes(path)
@@ -185,11 +187,11 @@ class Packing(Struct):
                     " variable that holds it.",
                     refusal=Refusal.SECRET_NOT_SENT,
                 )
-            yield Entry(f"ticket/{name}", content)
+            yield CommitEntry(f"ticket/{name}", content)
 
     def _pack_record(
         self, sent: Mapping[str, Checkpoint], inner: Collection[str]
-    ) -> Iterator[Entry]:
+    ) -> Iterator[CommitEntry]:
         """Yield the files of the record that are sent. `inner` are the folders of other
         repositories in the project.
         """
@@ -220,7 +222,7 @@ class Packing(Struct):
 
     def _pack_versions(
         self, changes: Iterable[Change], inner: Collection[str]
-    ) -> Iterator[Entry]:
+    ) -> Iterator[CommitEntry]:
         """Yield the contents that the ledgers name, except private ones."""
         paths = dict[str, set[str]]()
         for change in changes:
@@ -237,22 +239,22 @@ class Packing(Struct):
             if is_searched and has_secret(content, self.record.redactor):
                 reason = reason or Reason.CONTENT
             if reason is None:
-                yield Entry(f"record/{VERSIONS}/{content_id}", content)
+                yield CommitEntry(f"record/{VERSIONS}/{content_id}", content)
                 continue
             for path in files:
                 self.stayed[path] = reasons[path] or reason
 
-    def _pack_file(self, name: str, content: bytes | None) -> Iterator[Entry]:
+    def _pack_file(self, name: str, content: bytes | None) -> Iterator[CommitEntry]:
         """Yield a file of the record, unless it has secrets and is used again."""
         if content is None:
             return
         if _FOR_READING.fullmatch(PurePosixPath(name).name):
-            yield Entry(f"record/{name}", self._make_presentable(content))
+            yield CommitEntry(f"record/{name}", self._make_presentable(content))
         elif has_secret(content, self.record.redactor):
             path = (self.record.folder / name).relative_to(self.record.root)
             self.left_out[path.as_posix()] = Reason.CONTENT
         else:
-            yield Entry(f"record/{name}", content)
+            yield CommitEntry(f"record/{name}", content)
 
     def _make_presentable(self, content: bytes) -> bytes:
         """Return a text without secrets and names of this machine's folders."""

@@ -14,7 +14,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import read_bytes
 from cdd_agent.files.json_file import as_json, from_json
 from cdd_agent.git.command import Git
-from cdd_agent.git.new_commit import Entry, new_commit
+from cdd_agent.git.new_commit import CommitEntry, new_commit
 from cdd_agent.git.objects import find_objects
 from cdd_agent.git.remote import Remote, address_of
 from cdd_agent.git.repository import Repository
@@ -120,7 +120,7 @@ class RunReference(Struct):
             raise NotARun(f"{LEASE}: {error}") from error
 
     async def leased(self, tip: str, lease: Lease) -> str:
-        entry = Entry(LEASE, as_json(lease))
+        entry = CommitEntry(LEASE, as_json(lease))
         message = f"{self.slug} is held by {lease.host}"
         return await new_commit(
             self.git, self.folder, message, self.now(), [tip], [entry], afresh=False

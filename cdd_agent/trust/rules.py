@@ -218,12 +218,12 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
 """Every setting, with its rule or with the reason why it needs no trust."""
 
 
-def _is_later(order: tuple[str, ...], value: str, own: str) -> bool:
-    return order.index(value) > order.index(own)
+def _is_later(order: tuple[str, ...], value: str, own_value: str) -> bool:
+    return order.index(value) > order.index(own_value)
 
 
-def _is_raised(own: float | None, value: float | None) -> bool:
-    return own is not None and (value is None or value > own)
+def _is_raised(own_value: float | None, value: float | None) -> bool:
+    return own_value is not None and (value is None or value > own_value)
 
 
 def _is_usual(case: Case, command: str | None) -> bool:
@@ -246,13 +246,13 @@ def settings_with_rule(layers: SettingsLayers, root: Path) -> list[ProjectSettin
     values = layers.project.values
     case = Case(layers.own_config, layers.config, root)
     redactor = Redactor.of_environment(case.own.commands.hide_env)
-    found = []
+    settings = []
     for keys in _given_keys(values):
         rule = _rule(keys)
         if isinstance(rule, str):
             continue
         name, value = ".".join(keys), _value(values, keys)
-        found.append(
+        settings.append(
             ProjectSetting(
                 name,
                 _as_shown(name, value, redactor),
@@ -263,7 +263,7 @@ def settings_with_rule(layers: SettingsLayers, root: Path) -> list[ProjectSettin
                 keys,
             )
         )
-    return sorted(found, key=lambda setting: setting.line)
+    return sorted(settings, key=lambda setting: setting.line)
 
 
 def checks_in_need(config: Config, tickets: TicketStore) -> list[ProjectSetting]:
@@ -273,7 +273,7 @@ def checks_in_need(config: Config, tickets: TicketStore) -> list[ProjectSetting]
     if config.commands.mode != "unsafe":
         return []
     redactor = Redactor.of_environment(config.commands.hide_env)
-    found: dict[str, ProjectSetting] = {}
+    checks: dict[str, ProjectSetting] = {}
     for ticket in tickets.list():
         try:
             plan = ticket.read_plan()
@@ -292,8 +292,8 @@ def checks_in_need(config: Config, tickets: TicketStore) -> list[ProjectSetting]
                     step.line,
                     check_digest(check),
                 )
-                found.setdefault(setting.digest, setting)
-    return [*found.values()]
+                checks.setdefault(setting.digest, setting)
+    return [*checks.values()]
 
 
 def is_usual_check(config: Config, check: str, root: Path) -> bool:
@@ -316,15 +316,17 @@ def leave_out_untrusted(
     is found.
     """
     left_out: list[ProjectSetting] = []
-    while found := [
+    while untrusted := [
         setting
         for setting in settings_in_need(layers, root)
         if setting.digest not in trusted
     ]:
         # without the address beside it, a model may be one that is trusted
-        first = [setting for setting in found if setting.keys[-1] != "model"] or found
+        first = [
+            setting for setting in untrusted if setting.keys[-1] != "model"
+        ] or untrusted
         layers = layers.without(setting.keys for setting in first)
-        alone = _models_without_address(layers, root, found, first, trusted)
+        alone = _models_without_address(layers, root, untrusted, first, trusted)
         layers = layers.without(setting.keys for setting in alone)
         left_out += [*first, *alone]
     return layers, sorted(left_out, key=lambda setting: setting.line)
@@ -333,7 +335,7 @@ def leave_out_untrusted(
 def _models_without_address(
     layers: SettingsLayers,
     root: Path,
-    found: Iterable[ProjectSetting],
+    settings: Iterable[ProjectSetting],
     left_out: Iterable[ProjectSetting],
     trusted: Collection[str],
 ) -> list[ProjectSetting]:
@@ -343,7 +345,7 @@ def _models_without_address(
     case = Case(layers.own_config, layers.config, root)
     left_out_keys = {setting.keys for setting in left_out}
     models = []
-    for setting in found:
+    for setting in settings:
         *section, last = setting.keys
         if last == "model" and (*section, "api_base") in left_out_keys:
             value = _value(layers.project.values, setting.keys)

@@ -120,5 +120,5 @@ def _make_title(sentence: str) -> str:
 
 def _telling_words(text: str) -> list[str]:
     # `\w` has no vowel signs, as words of many scripts need them.
-    found = re.findall(r"[^\s!-/:-@\[-`{-~]+", text)
-    return [word for word in found if word.casefold() not in _SMALL]
+    words = re.findall(r"[^\s!-/:-@\[-`{-~]+", text)
+    return [word for word in words if word.casefold() not in _SMALL]

@@ -243,7 +243,7 @@ def read_entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
         raise BadInput(
             f"{place}: {_reason(error)}.", refusal=Refusal.NOT_YAML
         ) from error
-    found: dict[object, YamlEntry] = {}
+    entries: dict[object, YamlEntry] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         entry = YamlEntry(read_tree(value_node), line, value_node, key_node)
@@ -252,8 +252,8 @@ def read_entries(node: yaml.Node, source: str) -> dict[object, YamlEntry]:
                 f"{entry.at(source)}: a list or mapping cannot be a key.",
                 refusal=Refusal.NOT_YAML,
             )
-        found[_construct(key_node, source)] = entry
-    return found
+        entries[_construct(key_node, source)] = entry
+    return entries
 
 
 def locate(node: yaml.Node, source: str) -> str:

@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from cdd_agent.process.command_folder import split_folder
-from cdd_agent.process.policy import Command, split
+from cdd_agent.process.policy import JudgedCommand, split
 from cdd_agent.process.run import CommandResult
-from cdd_agent.verification.invocation import Invocation, invocation
+from cdd_agent.verification.invocation import RunnerInvocation, invocation
 from cdd_agent.verification.outcomes import Statement
 from cdd_agent.verification.scripts import find_started
 from cdd_agent.verification.statements import find_watch_word
@@ -21,7 +21,7 @@ _INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
 class Check(Struct, frozen=True, dict=True):
     """A command that decides about a step."""
 
-    command: Command
+    command: JudgedCommand
     found: bool = False
     """True if the command follows from the files of the project. There may be no tests
     yet.
@@ -51,7 +51,7 @@ class Check(Struct, frozen=True, dict=True):
         return str(PurePosixPath(self.folder, program))
 
     @cached_property
-    def invocation(self) -> Invocation | None:
+    def invocation(self) -> RunnerInvocation | None:
         """The test runner that the command starts; None if cdd knows none."""
         if self.command.in_shell:
             return None

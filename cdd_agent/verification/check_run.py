@@ -23,7 +23,7 @@ from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.secret_names import is_secret_name
 from cdd_agent.verification.check import Check
-from cdd_agent.verification.invocation import Invocation
+from cdd_agent.verification.invocation import RunnerInvocation
 from cdd_agent.verification.outcomes import (
     Result,
     Statement,
@@ -163,7 +163,10 @@ async def run_check(
 
 
 def _read_result(
-    check: Check, result: CommandResult, reporter: Invocation | None, scratch: Path
+    check: Check,
+    result: CommandResult,
+    reporter: RunnerInvocation | None,
+    scratch: Path,
 ) -> CheckRun:
     """Return the result of a check that came to an end. `reporter` is the invocation of
     a runner that was made to report into `scratch`.
@@ -281,7 +284,9 @@ def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
     return ""
 
 
-def _environment(commands: CommandRunner, tests: Invocation | None) -> dict[str, str]:
+def _environment(
+    commands: CommandRunner, tests: RunnerInvocation | None
+) -> dict[str, str]:
     # Python would take the bytecode of a file for current if the file was rewritten
     # within the same second and with the same size.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -326,7 +331,7 @@ class _OutputFilter(Struct):
     that may be about the report until the line is complete.
     """
 
-    tests: Invocation | None
+    tests: RunnerInvocation | None
     report: Path
     unfinished_line: str = ""
 
@@ -348,7 +353,9 @@ class _OutputFilter(Struct):
         return "".join(self.tests.shown(line, self.report) for line in lines)
 
 
-def _read_report(run: CheckRun, tests: Invocation, reported: Reported) -> CheckRun:
+def _read_report(
+    run: CheckRun, tests: RunnerInvocation, reported: Reported
+) -> CheckRun:
     output = _OutputFilter(tests, reported.file)
     result = reported.result
     cleaned = replace(

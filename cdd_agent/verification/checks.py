@@ -13,9 +13,9 @@ from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.environments import environment_tools
 from cdd_agent.process.policy import (
-    Command,
     CommandRefused,
     CommandRunner,
+    JudgedCommand,
     needs_shell,
     split,
 )
@@ -98,7 +98,7 @@ def parse_command(command: str, root: Path, settings: Commands | None = None) ->
     return _judge(command, partial(commands.judge, trusted=True), root)
 
 
-def _judge(text: str, judge: Callable[..., Command], root: Path) -> Check:
+def _judge(text: str, judge: Callable[..., JudgedCommand], root: Path) -> Check:
     """Judge a check. It may begin with `cd FOLDER &&`, for a folder in the project."""
     folder, plain = split_folder(text)
     try:
@@ -138,9 +138,9 @@ def test_programs(test_command: str | None, root: Path) -> frozenset[str]:
         if test_command:
             texts = [parse_command(test_command, root).shown]
         else:
-            known = survey(root)
-            texts = [found.check.shown for found in known.runs]
-            texts += [tool.command for tool in known.requested]
+            found_runs = survey(root)
+            texts = [run.check.shown for run in found_runs.runs]
+            texts += [tool.command for tool in found_runs.requested]
             texts += environment_tools(root)
     except BadInput:  # the steps that use it report the error
         return frozenset()

@@ -20,7 +20,7 @@ from msgspec import Struct
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
 from cdd_agent.process.command_folder import in_folder
 from cdd_agent.process.environments import as_started
-from cdd_agent.process.policy import Command
+from cdd_agent.process.policy import JudgedCommand
 from cdd_agent.project.source_folders import source_folders
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.compiled_tests import go_runner, rust_runner
@@ -90,7 +90,7 @@ def detect(root: Path) -> tuple[Check, ...]:
     """Return the checks that run the project's tests; empty if there is no runner that
     cdd runs unasked. Raises `BadInput` for a manifest that cannot be read.
     """
-    return tuple(found.check for found in survey(root).runs)
+    return tuple(run.check for run in survey(root).runs)
 
 
 def survey(root: Path) -> Survey:
@@ -100,26 +100,26 @@ def survey(root: Path) -> Survey:
     listed = list(source_folders(root, _DEPTH, _SAMPLES))
     folders = project_folders(root, listed)
     requested = requested_tools(root, listed)
-    found = _declared(folders)
-    has_others = bool(found or requested)
-    guessed = _undeclared(folders, found, has_others=has_others)
-    if all(each.problem for each in found):
+    all_runs = _declared(folders)
+    has_others = bool(all_runs or requested)
+    guessed = _undeclared(folders, all_runs, has_others=has_others)
+    if all(each.problem for each in all_runs):
         make = _make_test(root)
         if make and (not guessed or not _PYTHON_TESTS.search(make)):
-            found, guessed = [*found, _Found(root, "", _MAKE)], []
-    runs, notes = _choose([*found, *guessed])
+            all_runs, guessed = [*all_runs, _Found(root, "", _MAKE)], []
+    runs, notes = _choose([*all_runs, *guessed])
     detected = tuple(DetectedCheck(each.check, each.reason) for each in runs)
     return Survey(detected, requested, tuple(notes))
 
 
 def why_no_check(root: Path) -> str:
     """Return why no check follows from the project's files, as a clause."""
-    known = survey(root)
-    if known.requested:
-        tool = known.requested[0]
+    runs = survey(root)
+    if runs.requested:
+        tool = runs.requested[0]
         return f"{tool.name} runs only if you set `test_command: {tool.command}`"
-    if known.notes:
-        return known.notes[0]
+    if runs.notes:
+        return runs.notes[0]
     return "cdd found no test runner that it knows"
 
 
@@ -146,7 +146,7 @@ class _Found(Struct, frozen=True, dict=True):
     def check(self) -> Check:
         argv = as_started(self.runner.argv, self.root, self.place)
         return Check(
-            Command(self.shown, argv, self.place), found=True, folder=self.folder
+            JudgedCommand(self.shown, argv, self.place), found=True, folder=self.folder
         )
 
     def covers(self, other: "_Found") -> bool:
@@ -166,9 +166,9 @@ class _Found(Struct, frozen=True, dict=True):
         return ""
 
 
-def _choose(found: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
-    usable = [each for each in found if not each.problem]
-    unusable = [each for each in found if each.problem]
+def _choose(runs: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
+    usable = [each for each in runs if not each.problem]
+    unusable = [each for each in runs if each.problem]
     if not usable:
         # its error says what is missing
         usable, unusable = unusable[:1], unusable[1:]
@@ -188,7 +188,7 @@ def _declared(folders: Sequence[ProjectFolder]) -> list[_Found]:
     """Return the runners that manifests declare, at most one of each language in a
     folder, and none for tests that a runner above it runs.
     """
-    found: list[_Found] = []
+    runs: list[_Found] = []
     for folder in folders:
         for find in _FINDERS:
             try:
@@ -200,9 +200,9 @@ def _declared(folders: Sequence[ProjectFolder]) -> list[_Found]:
             if runner is None:
                 continue
             added = _Found(folder.root, folder.path, runner)
-            if not any(each.covers(added) for each in found):
-                found.append(added)
-    return found
+            if not any(each.covers(added) for each in runs):
+                runs.append(added)
+    return runs
 
 
 def _undeclared(
@@ -212,22 +212,24 @@ def _undeclared(
     anything, and which have no folder with a runner of Python around or below. If one
     is below the root, the root's usual folders for tests run beside it.
     """
-    known = [each.folder for each in declared if each.runner.language == "python"]
-    found: list[_Found] = []
+    python_folders = [
+        each.folder for each in declared if each.runner.language == "python"
+    ]
+    runs: list[_Found] = []
     for folder in folders:
         is_python = is_python_project(folder)
-        is_known = any(_is_inside(folder.path, other) for other in known)
+        is_known = any(_is_inside(folder.path, other) for other in python_folders)
         if is_known or not (folder.is_root or is_python):
             continue
-        below = [other for other in known if _is_inside(other, folder.path)]
+        below = [other for other in python_folders if _is_inside(other, folder.path)]
         if below and not folder.is_root:
             continue
         is_deep = not below and (is_python or not has_others)
         runner = undeclared_runner(folder, is_deep=is_deep, elsewhere=below)
         if runner is not None:
-            found.append(_Found(folder.root, folder.path, runner))
-            known.append(folder.path)
-    return found
+            runs.append(_Found(folder.root, folder.path, runner))
+            python_folders.append(folder.path)
+    return runs
 
 
 def _is_inside(path: str, folder: str) -> bool:

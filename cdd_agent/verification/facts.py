@@ -146,10 +146,12 @@ class CheckFacts(Struct, frozen=True, dict=True):
         assignment = self.work.assignment
         if assignment is None:
             return reasons
-        own = find_own_modules(
+        own_modules = find_own_modules(
             {*reasons.values()}, assignment.root, assignment.planned_files
         )
-        return {test: cause for test, cause in reasons.items() if cause not in own}
+        return {
+            test: cause for test, cause in reasons.items() if cause not in own_modules
+        }
 
     @property
     def missing_program(self) -> Statement | None:
@@ -165,10 +167,10 @@ class CheckFacts(Struct, frozen=True, dict=True):
         for statement in self.run.statements:
             is_program = statement.kind is StatementKind.PROGRAM_MISSING
             if is_program and statement in last.statements:
-                own = find_own_modules(
+                own_modules = find_own_modules(
                     [statement.text], assignment.root, assignment.planned_files
                 )
-                return None if own else statement
+                return None if own_modules else statement
         return None
 
     @property

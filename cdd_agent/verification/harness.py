@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from cdd_agent.changes.change_set import FileChange
-from cdd_agent.verification.invocation import Invocation
+from cdd_agent.verification.invocation import RunnerInvocation
 from cdd_agent.verification.runner import Matters, whole
 from cdd_agent.verification.runners import all_runners
 
@@ -30,7 +30,7 @@ runners.
 
 
 def changes_of_harness(
-    changes: Iterable[FileChange], invocation: Invocation | None, script: str = ""
+    changes: Iterable[FileChange], invocation: RunnerInvocation | None, script: str = ""
 ) -> tuple[str, ...]:
     """Return the changed files that decide how tests run. If the runner is known, only
     its settings count.
@@ -47,7 +47,9 @@ def changes_of_harness(
     return tuple(paths)
 
 
-def _changes_how_tests_run(change: FileChange, invocation: Invocation | None) -> bool:
+def _changes_how_tests_run(
+    change: FileChange, invocation: RunnerInvocation | None
+) -> bool:
     if invocation is None or invocation.may_start_anything:
         part_of = _matters_to_any_runner(change.path)
     else:

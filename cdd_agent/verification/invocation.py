@@ -18,7 +18,11 @@ from cdd_agent.verification.runner import (
 from cdd_agent.verification.runners import all_runners
 from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.runners.lines import INJECTED
-from cdd_agent.verification.scripts import Started, find_started, run_all_packages
+from cdd_agent.verification.scripts import (
+    StartedProgram,
+    find_started,
+    run_all_packages,
+)
 from cdd_agent.verification.settings import package_json
 
 _ECHO = ("> ", "$ ", "Task ")
@@ -30,13 +34,13 @@ _RUN_TESTS_UNREAD = (
 """Programs whose tests no runner here reports."""
 
 
-class Invocation(Struct, frozen=True):
+class RunnerInvocation(Struct, frozen=True):
     """A command that runs tests."""
 
     runner: TestRunner
     root: Path
     argv: tuple[str, ...]
-    parts: tuple[Started, ...] = ()
+    parts: tuple[StartedProgram, ...] = ()
     """The programs that run tests, if the command starts them by scripts."""
     obstacle: str = ""
     """Why the tests of the command cannot be reported, as a clause."""
@@ -63,7 +67,7 @@ class Invocation(Struct, frozen=True):
         argv = run_all_packages(self.argv) if len(self.parts) > 1 else self.argv
         return Reporting((*argv, *first.argv), first.env)
 
-    def _addition(self, part: Started, report: Path) -> Reporting | None:
+    def _addition(self, part: StartedProgram, report: Path) -> Reporting | None:
         """Return the words and variables to add to the command, so that a program
         reports; None if the words cannot reach it.
         """
@@ -156,19 +160,21 @@ class Invocation(Struct, frozen=True):
         return self.runner.what_matters(path)
 
 
-def invocation(argv: Sequence[str], root: Path, folder: str = "") -> Invocation | None:
+def invocation(
+    argv: Sequence[str], root: Path, folder: str = ""
+) -> RunnerInvocation | None:
     """Return how a command runs tests in `root`; None if it starts no runner that cdd
     knows. `folder` leads from the project's root to `root`.
     """
     argv = tuple(argv)
     direct = _find_runner(argv)
     if direct is not None:
-        return Invocation(direct, root, argv, folder=folder)
+        return RunnerInvocation(direct, root, argv, folder=folder)
     started = find_started(argv, root)
     if [part.words for part in started] == [argv]:
         return None
     runners: dict[str, TestRunner] = {}
-    parts: list[Started] = []
+    parts: list[StartedProgram] = []
     for part in started:
         runner = _find_runner(part.words)
         if runner is not None:
@@ -178,12 +184,12 @@ def invocation(argv: Sequence[str], root: Path, folder: str = "") -> Invocation 
         return None
     first = next(iter(runners.values()))
     obstacle = _find_obstacle(started, parts, tuple(runners), first, root)
-    return Invocation(first, root, argv, tuple(parts), obstacle, folder)
+    return RunnerInvocation(first, root, argv, tuple(parts), obstacle, folder)
 
 
 def _find_obstacle(
-    started: Sequence[Started],
-    parts: Sequence[Started],
+    started: Sequence[StartedProgram],
+    parts: Sequence[StartedProgram],
     names: Sequence[str],
     runner: TestRunner,
     root: Path,

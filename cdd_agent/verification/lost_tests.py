@@ -17,7 +17,11 @@ from cdd_agent.files.text import decode_versions
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.declared import Declared, Skipped
 from cdd_agent.verification.testcode.reader import read_tests, read_whole
-from cdd_agent.verification.testcode.test_files import Place, is_for_tests, place_of
+from cdd_agent.verification.testcode.test_files import (
+    LikelihoodOfTests,
+    is_for_tests,
+    place_of,
+)
 
 _MAX_COMPARED = 200_000
 """Pairs of tests to search for parts of one in the other; with more, none is
@@ -80,7 +84,7 @@ class Comparison(Struct, frozen=True):
 class _Test(Struct, frozen=True):
     id: TestId
     code: Declared
-    place: Place
+    place: LikelihoodOfTests
 
     def can_become(self, other: "_Test") -> bool:
         is_found = self.id.file == other.id.file or other.place >= self.place
@@ -225,8 +229,8 @@ class _Absorber:
     def is_split(self, old: _Test, *rest: _Test) -> bool:
         added = [new for new in self._added if new.code.checks and old.can_become(new)]
         if not old.code.name:  # a file that was one test is now several
-            own = [new.code.weight for new in added if new.id.file == old.id.file]
-            return sum(own) >= old.code.checks > 0
+            weights = [new.code.weight for new in added if new.id.file == old.id.file]
+            return sum(weights) >= old.code.checks > 0
         parts = [new for new in rest if new.code.checks]
         parts += [new for new in added if new.code.words <= old.code.words]
         words = frozenset[str]().union(*(part.code.words for part in parts))

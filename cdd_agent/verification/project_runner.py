@@ -61,7 +61,7 @@ class ProjectFolder(Struct, frozen=True):
 
 def project_folders(root: Path, folders: Sequence[SourceFolder]) -> list[ProjectFolder]:
     """Return the folders with those that are inside each."""
-    found = []
+    folders_of_project = []
     for folder in folders:
         inside = f"{folder.path}/" if folder.path else ""
         below = [
@@ -69,8 +69,8 @@ def project_folders(root: Path, folders: Sequence[SourceFolder]) -> list[Project
             for other in folders
             if other.path != folder.path and other.path.startswith(inside)
         ]
-        found.append(ProjectFolder(root, folder.path, folder.files, below))
-    return found
+        folders_of_project.append(ProjectFolder(root, folder.path, folder.files, below))
+    return folders_of_project
 
 
 def read_start(path: Path) -> bytes:

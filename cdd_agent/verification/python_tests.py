@@ -73,9 +73,9 @@ def _test_paths(manifests: Manifests) -> list[str]:
     if isinstance(paths, list) and paths:
         return [str(path) for path in paths]
     for name in (*SETTINGS_FILES, "tox.ini", "setup.cfg"):
-        found = _TEST_PATHS.search(manifests.data(name))
-        if found:
-            return found[1].decode("utf-8", errors="replace").split()
+        match = _TEST_PATHS.search(manifests.data(name))
+        if match:
+            return match[1].decode("utf-8", errors="replace").split()
     return []
 
 

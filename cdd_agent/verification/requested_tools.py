@@ -192,12 +192,12 @@ def requested_tools(
     root: Path, folders: Iterable[SourceFolder]
 ) -> tuple[RequestedTool, ...]:
     """Return the tools of a project, each once, where it is outermost."""
-    found: dict[str, RequestedTool] = {}
+    tools: dict[str, RequestedTool] = {}
     for folder in folders:
         for sign in _SIGNS:
-            if sign.name in found:
+            if sign.name in tools:
                 continue
             tool = sign.find(root, folder)
             if tool is not None:
-                found[sign.name] = tool
-    return tuple(found.values())
+                tools[sign.name] = tool
+    return tuple(tools.values())

@@ -20,7 +20,7 @@ from cdd_agent.verification.outcomes import Result
 from cdd_agent.verification.test_id import TestId
 
 
-class Finding(Struct, frozen=True):
+class RuleResult(Struct, frozen=True):
     """The result of a rule that matches."""
 
     verification: Verification | None
@@ -40,7 +40,7 @@ class CheckRule(Struct, frozen=True):
 
     seen: str
     verdict: str
-    find: Callable[[CheckFacts], Finding | None]
+    find: Callable[[CheckFacts], RuleResult | None]
     refusal: Refusal | None = None
     """The kind of the failure; None if the rule fails no step."""
 
@@ -50,7 +50,7 @@ class StepRule(Struct, frozen=True):
 
     seen: str
     verdict: str
-    find: Callable[[StepFacts], Finding | None]
+    find: Callable[[StepFacts], RuleResult | None]
     refusal: Refusal | None = None
     """The kind of the failure; None if the rule fails no step."""
 
@@ -58,16 +58,16 @@ class StepRule(Struct, frozen=True):
 # --- Rules about the changes ----------------------------------------------------------
 
 
-def find_missing_file(step: StepFacts) -> Finding | None:
+def find_missing_file(step: StepFacts) -> RuleResult | None:
     missing = step.work.missing
     if not missing:
         return None
     are = "is" if len(missing) == 1 else "are"
     reason = f"{words.in_a_line(missing)} {are} declared as new, but missing"
-    return Finding(None, reason, f"{words.MISSING}\n{words.as_list(missing)}")
+    return RuleResult(None, reason, f"{words.MISSING}\n{words.as_list(missing)}")
 
 
-def find_lost_tests(step: StepFacts) -> Finding | None:
+def find_lost_tests(step: StepFacts) -> RuleResult | None:
     """Tests that a run no longer finds or skips, and tests whose text is gone or
     weaker.
     """
@@ -76,10 +76,10 @@ def find_lost_tests(step: StepFacts) -> Finding | None:
         return None
     advice = "\n\n".join(finding.advice for finding in findings)
     lost = {item.test: item for finding in findings for item in finding.lost}
-    return Finding(None, findings[0].reason, advice, tuple(lost.values()))
+    return RuleResult(None, findings[0].reason, advice, tuple(lost.values()))
 
 
-def _missed_in_runs(step: StepFacts) -> Iterator[Finding]:
+def _missed_in_runs(step: StepFacts) -> Iterator[RuleResult]:
     """Yield the tests that no check ran. A test that passes under another name, or as a
     part of another test, is not gone.
     """
@@ -110,14 +110,14 @@ def _missed_in_runs(step: StepFacts) -> Iterator[Finding]:
         find, skip = f"`{command}` no longer finds", f"`{command}` skips"
     if gone:
         previous = words.contents(work, work.tests.removed)
-        yield Finding(
+        yield RuleResult(
             None,
             f"{find} {words.in_a_line(gone)}",
             f"{words.GONE}\n{words.as_list(gone)}{previous}",
             _lost(gone, "is no longer found"),
         )
     if skipped:
-        yield Finding(
+        yield RuleResult(
             None,
             f"{skip} {words.in_a_line(skipped)}",
             f"{words.SKIPPED}\n{words.as_list(skipped)}",
@@ -133,7 +133,7 @@ def _lost(tests: Iterable[str], how: str) -> tuple[LostTest, ...]:
     return tuple(LostTest(test, how) for test in tests)
 
 
-def _lost_in_files(step: StepFacts) -> Iterator[Finding]:
+def _lost_in_files(step: StepFacts) -> Iterator[RuleResult]:
     """Yield the tests that the step removed or weakened, by the text of their files.
     `_missed_in_runs` has those that the run missed.
     """
@@ -159,15 +159,15 @@ def _lost_in_files(step: StepFacts) -> Iterator[Finding]:
         if not weakened:
             advice += previous
         reason = f"tests are removed, and {words.UNNAMED}: {words.in_a_line(removed)}"
-        yield Finding(None, reason, advice, _lost(removed, "is removed"))
+        yield RuleResult(None, reason, advice, _lost(removed, "is removed"))
     if weakened:
         names = [f"{item.test} ({item.how})" for item in weakened]
         advice = f"{words.WEAKENED}\n{words.as_list(names)}{previous}"
         reason = f"tests are weakened, and {words.UNNAMED}: {words.in_a_line(names)}"
-        yield Finding(None, reason, advice, tuple(weakened))
+        yield RuleResult(None, reason, advice, tuple(weakened))
 
 
-def find_changed_harness(step: StepFacts) -> Finding | None:
+def find_changed_harness(step: StepFacts) -> RuleResult | None:
     """Changes of how tests are run in files that the step does not name. The first
     settings of a project without tests hide none.
     """
@@ -185,34 +185,34 @@ def find_changed_harness(step: StepFacts) -> Finding | None:
         "the reply changes how tests run, and the step does not name"
         f" {words.in_a_line(steering)}"
     )
-    return Finding(None, reason, f"{words.HARNESS}\n{words.as_list(steering)}")
+    return RuleResult(None, reason, f"{words.HARNESS}\n{words.as_list(steering)}")
 
 
 # --- Rules about one check ------------------------------------------------------------
 
 
-def find_unusable_check(check: CheckFacts) -> Finding | None:
+def find_unusable_check(check: CheckFacts) -> RuleResult | None:
     why, missing = check.run.unusable, check.missing_program
     if not why and missing is not None:
         why = f"cannot run, {words.as_before(check.before)}: {missing.text}"
     if not why:
         return None
-    return Finding(None, f"`{check.run.command}` {why}", is_unusable=True)
+    return RuleResult(None, f"`{check.run.command}` {why}", is_unusable=True)
 
 
-def find_due_failure(check: CheckFacts) -> Finding | None:
+def find_due_failure(check: CheckFacts) -> RuleResult | None:
     if not check.due or check.run.timed_out:
         return None
     return _tests_failed(check)
 
 
-def find_new_failure(check: CheckFacts) -> Finding | None:
+def find_new_failure(check: CheckFacts) -> RuleResult | None:
     if not check.counted or check.run.timed_out:
         return None
     return _tests_failed(check)
 
 
-def _tests_failed(check: CheckFacts) -> Finding:
+def _tests_failed(check: CheckFacts) -> RuleResult:
     """All failed tests that count: the model should see them at once."""
     counted, targets = check.counted, check.targets
     reason = f"{words.failed(check.run)}: {words.in_a_line(counted)}"
@@ -227,10 +227,10 @@ def _tests_failed(check: CheckFacts) -> Finding:
             f"; {which} failed before too, and this step has to fix {it}:"
             f" {targets.due[due[0]]}"
         )
-    return Finding(None, reason, words.to_fix(check))
+    return RuleResult(None, reason, words.to_fix(check))
 
 
-def find_known_reason(check: CheckFacts) -> Finding | None:
+def find_known_reason(check: CheckFacts) -> RuleResult | None:
     statement = check.known_reason
     if statement is None or check.run.problem:
         return None
@@ -238,36 +238,36 @@ def find_known_reason(check: CheckFacts) -> Finding | None:
         f"`{check.run.command}` ended with exit code {check.run.return_code},"
         f" {words.as_before(check.before)}: {statement.text}"
     )
-    return Finding(Verification.BASELINE, reason)
+    return RuleResult(Verification.BASELINE, reason)
 
 
-def find_failed_exit(check: CheckFacts) -> Finding | None:
+def find_failed_exit(check: CheckFacts) -> RuleResult | None:
     """Any other end that is not good: by the exit code, or by a run that does not agree
     with its own report.
     """
     run = check.run
     if run.timed_out:
-        return Finding(None, f"`{run.command}` {run.problem}")
+        return RuleResult(None, f"`{run.command}` {run.problem}")
     is_cut_short = run.tests is not None and not run.tests.is_finished
     if run.problem and (is_cut_short or not run.return_code):
-        return Finding(None, f"`{run.command}` {run.problem}", words.CUT_SHORT)
+        return RuleResult(None, f"`{run.command}` {run.problem}", words.CUT_SHORT)
     if run.problem:
-        return Finding(None, words.failed(run))
+        return RuleResult(None, words.failed(run))
     if run.tests is None:
         return _failed_without_report(check)
     return _disagreement(check)
 
 
-def _failed_without_report(check: CheckFacts) -> Finding | None:
+def _failed_without_report(check: CheckFacts) -> RuleResult | None:
     run, before = check.run, check.before
     if run.return_code:
         last = check.last_run
         was_so = last is not None and bool(last.return_code)
         also = f", {words.as_before(before)}" if was_so else ""
         why = f": {run.statements[0].text}" if run.statements else ""
-        return Finding(None, f"{words.failed(run)}{also}{why}")
+        return RuleResult(None, f"{words.failed(run)}{also}{why}")
     if check.check.asks_for_report and _has_reported(check):
-        return Finding(
+        return RuleResult(
             None,
             f"`{run.command}` ended with exit code 0, but wrote no test report",
             words.CUT_SHORT,
@@ -279,15 +279,15 @@ def _has_reported(check: CheckFacts) -> bool:
     invocation = check.check.invocation
     asked = invocation.selection if invocation else None
     return any(
-        asked in known.seen_by for known in check.before.reference.tests.values()
+        asked in results.seen_by for results in check.before.reference.tests.values()
     )
 
 
-def _disagreement(check: CheckFacts) -> Finding | None:
+def _disagreement(check: CheckFacts) -> RuleResult | None:
     run, tests = check.run, check.tests
     code, others = run.return_code, check.others
     if code == 0 and others:
-        return Finding(
+        return RuleResult(
             None,
             f"`{run.command}` ended with exit code 0, but"
             f" {words.in_a_line(others)} failed",
@@ -295,7 +295,7 @@ def _disagreement(check: CheckFacts) -> Finding | None:
         )
     ran_nothing = not tests.count(Result.PASSED) and not others
     if code and not others and not run.ran_no_test:
-        return Finding(
+        return RuleResult(
             None,
             f"`{run.command}` ended with exit code {code}, but no test failed",
             words.DISAGREE,
@@ -303,34 +303,34 @@ def _disagreement(check: CheckFacts) -> Finding | None:
     looks_for_tests = check.check.always_reports or bool(tests.results)
     if ran_nothing and looks_for_tests and not check.check.found:
         reason = f"`{run.command}` {words.nothing_ran(tests)} (exit code {code})"
-        return Finding(None, reason)
+        return RuleResult(None, reason)
     return None
 
 
 # --- Rules about a step that has not failed -------------------------------------------
 
 
-def find_nothing_done(step: StepFacts) -> Finding | None:
+def find_nothing_done(step: StepFacts) -> RuleResult | None:
     work = step.work
     if work.changed:
         return None
     if work.refused:
         advice = f"{words.NOTHING_DONE}\n{words.as_list(work.refused)}"
-        return Finding(None, f"nothing was done: {work.refused[0]}", advice)
+        return RuleResult(None, f"nothing was done: {work.refused[0]}", advice)
     if step.checks:
         return None
     if work.needs_no_check and not work.permissions.declared:
         return None
-    return Finding(None, words.NOTHING_CHANGED, words.NOTHING_CHANGED_ADVICE)
+    return RuleResult(None, words.NOTHING_CHANGED, words.NOTHING_CHANGED_ADVICE)
 
 
-def find_no_check(step: StepFacts) -> Finding | None:
+def find_no_check(step: StepFacts) -> RuleResult | None:
     if step.checks:
         return None
-    return Finding(Verification.NONE, step.why_unchecked)
+    return RuleResult(Verification.NONE, step.why_unchecked)
 
 
-def find_nothing_new(step: StepFacts) -> Finding | None:
+def find_nothing_new(step: StepFacts) -> RuleResult | None:
     """Tests passed, but they would have passed without the step."""
     has_tests = any(each.run.has_tests for each in step.checks)
     if not has_tests or step.work.has_changed_declared or step.turned_green:
@@ -339,30 +339,30 @@ def find_nothing_new(step: StepFacts) -> Finding | None:
     untouched = step.work.untouched
     if untouched:
         reason += f", and {words.in_a_line(untouched)} did not change"
-    return Finding(Verification.NONE, reason)
+    return RuleResult(Verification.NONE, reason)
 
 
-def find_old_failures(step: StepFacts) -> Finding | None:
+def find_old_failures(step: StepFacts) -> RuleResult | None:
     return _find_proof(step, Verification.BASELINE)
 
 
-def find_passed(step: StepFacts) -> Finding | None:
+def find_passed(step: StepFacts) -> RuleResult | None:
     return _find_proof(step, Verification.PASSED)
 
 
-def find_no_test(step: StepFacts) -> Finding | None:
+def find_no_test(step: StepFacts) -> RuleResult | None:
     return _find_proof(step, Verification.NONE)
 
 
-def find_exit_code(step: StepFacts) -> Finding | None:
-    return Finding(Verification.EXIT_CODE, _joined(step))
+def find_exit_code(step: StepFacts) -> RuleResult | None:
+    return RuleResult(Verification.EXIT_CODE, _joined(step))
 
 
-def _find_proof(step: StepFacts, verification: Verification) -> Finding | None:
+def _find_proof(step: StepFacts, verification: Verification) -> RuleResult | None:
     """Return this verification if one of the checks shows it by itself."""
     if not any(proof_of(each) is verification for each in step.checks):
         return None
-    return Finding(verification, _joined(step))
+    return RuleResult(verification, _joined(step))
 
 
 def _joined(step: StepFacts) -> str:
@@ -382,9 +382,9 @@ def proof_of(check: CheckFacts) -> Verification:
 
 def reason_of(check: CheckFacts) -> str:
     """Return the result of a check that has not failed, in one line."""
-    known = find_known_reason(check)
-    if known is not None:
-        return known.reason
+    reason = find_known_reason(check)
+    if reason is not None:
+        return reason.reason
     match proof_of(check):
         case Verification.BASELINE:
             return words.with_old_failures(check)

@@ -26,7 +26,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SETS_VARIABLES = ("cross-env", "env")
 
 
-class Started(Struct, frozen=True):
+class StartedProgram(Struct, frozen=True):
     """A program that a command starts."""
 
     words: tuple[str, ...]
@@ -134,16 +134,16 @@ class _Call(Struct):
 
 def find_started(
     argv: Sequence[str], folder: Path, depth: int = 0
-) -> tuple[Started, ...]:
+) -> tuple[StartedProgram, ...]:
     """Return the programs that a command starts, one after the other: the command
     itself unless it runs a script. A script that needs more of a shell than `&&` is
     one program that cdd does not know.
     """
-    itself = (Started(tuple(argv), folder),)
+    itself = (StartedProgram(tuple(argv), folder),)
     call = _read_call(argv, folder) if depth < _DEEPEST else None
     if call is None:
         return itself
-    started: list[Started] = []
+    started: list[StartedProgram] = []
     for place in _find_packages(call):
         text = _read_script(place, call)
         if text:
@@ -161,10 +161,12 @@ def run_all_packages(argv: Sequence[str]) -> tuple[str, ...]:
     return (argv[0], "--no-bail", *argv[1:])
 
 
-def _read_chain(text: str, folder: Path, call: _Call, depth: int) -> Iterator[Started]:
+def _read_chain(
+    text: str, folder: Path, call: _Call, depth: int
+) -> Iterator[StartedProgram]:
     commands = _split_chain(text)
     if not commands:
-        yield Started((text,), folder, None)
+        yield StartedProgram((text,), folder, None)
     for index, command in enumerate(commands):
         if command[0] == "cd" and len(command) == 2:
             folder = folder / command[1]
@@ -175,7 +177,7 @@ def _read_chain(text: str, folder: Path, call: _Call, depth: int) -> Iterator[St
             separators = None
             if is_last and inner.separators is not None:
                 separators = inner.separators + call.separators
-            yield Started(inner.words, inner.folder, separators)
+            yield StartedProgram(inner.words, inner.folder, separators)
 
 
 def _split_chain(text: str) -> list[tuple[str, ...]]:
@@ -315,17 +317,17 @@ def _list_packages(root: Path, packages_file: str) -> dict[Path, str]:
 def _read_patterns(root: Path, packages_file: str) -> list[str]:
     """Return the patterns for the folders of packages."""
     manifests = Manifests(root)
-    found: object = None
+    patterns: object = None
     try:
         if not packages_file:
-            found = manifests.content("package.json").get("workspaces")
+            patterns = manifests.content("package.json").get("workspaces")
         else:
             node = read_node(manifests.text(packages_file), packages_file)
-            found = read_tree(node) if node else None
+            patterns = read_tree(node) if node else None
     except (ManifestUnreadable, BadInput):
         return []
-    if isinstance(found, Mapping):
-        found = found.get("packages")
-    if not isinstance(found, list):
+    if isinstance(patterns, Mapping):
+        patterns = patterns.get("packages")
+    if not isinstance(patterns, list):
         return []
-    return [pattern for pattern in found if isinstance(pattern, str) and pattern]
+    return [pattern for pattern in patterns if isinstance(pattern, str) and pattern]

@@ -395,12 +395,12 @@ def find_statements(return_code: int, *streams: str) -> tuple[Statement, ...]:
     rows = [row for row in _ROWS if return_code or row.kind in _OF_ANY_EXIT]
     if any(map(_RAN_TESTS.search, lines)):
         rows = [row for row in rows if row.kind is not StatementKind.NO_TESTS]
-    found = dict.fromkeys(_find(rows, lines))
-    has_name = any(one.kind in _NOT_FOUND for one in found)
+    statements = dict.fromkeys(_find(rows, lines))
+    has_name = any(one.kind in _NOT_FOUND for one in statements)
     if return_code in _NOT_FOUND_CODES and not has_name:
         reason = f"something that it starts was not found (exit code {return_code})"
-        found[Statement(StatementKind.SCRIPT_MISSING, reason)] = None
-    return tuple(found)
+        statements[Statement(StatementKind.SCRIPT_MISSING, reason)] = None
+    return tuple(statements)
 
 
 def _find(rows: Sequence[_Row], lines: Sequence[str]) -> Iterator[Statement]:

@@ -201,6 +201,6 @@ def _passed_inside(test: TestId, reference: Reference) -> Iterable[TestId]:
         return ()
     return [
         TestId.parse(name)
-        for name, known in reference.tests.items()
-        if known.result is Result.PASSED and is_in(name, [test.file])
+        for name, results in reference.tests.items()
+        if results.result is Result.PASSED and is_in(name, [test.file])
     ]

@@ -24,7 +24,7 @@ from cdd_agent.verification.rules import (
     CHANGE_RULES,
     CHECK_RULES,
     RESULT_RULES,
-    Finding,
+    RuleResult,
     proof_of,
     reason_of,
 )
@@ -40,7 +40,7 @@ class CheckResult(Struct, frozen=True):
     """The judged run of one check."""
 
     facts: CheckFacts
-    finding: Finding | None
+    finding: RuleResult | None
     """The finding of the first rule about a check that matched; None if it passed."""
     refusal: Refusal | None = None
     """The kind of the failure."""
@@ -193,7 +193,7 @@ def judge(
 
 def _find(
     results: Sequence[CheckResult], step: StepFacts
-) -> tuple[Finding, Refusal | None]:
+) -> tuple[RuleResult, Refusal | None]:
     for rule in CHANGE_RULES:
         finding = rule.find(step)
         if finding is not None:

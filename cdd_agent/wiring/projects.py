@@ -48,12 +48,12 @@ def list_own_paths(project: Project, config: Config) -> list[str]:
     root.
     """
     root = project.root
-    own = list(project.tickets.folders)
+    paths = list(project.tickets.folders)
     if config.record:
         record = (root / config.record).resolve()
         if record.is_relative_to(root):
-            own.append(record.relative_to(root).as_posix())
-    return own
+            paths.append(record.relative_to(root).as_posix())
+    return paths
 
 
 def open_commands(
@@ -143,15 +143,15 @@ def open_chat_tools(
         if not mode.asks_before_edits():
             return changes, ""
         with commands.clock.standing_still():
-            answer, taken = await ask_about(
+            answer, accepted = await ask_about(
                 changes, None, frontend, project.root, project.tickets.owns
             )
         refused = (
             ""
-            if taken.changes or answer.reason
+            if accepted.changes or answer.reason
             else "The user did not approve this change"
         )
-        return taken, redactor.redact(
+        return accepted, redactor.redact(
             answer.review.answer_model(answer.reason)
         ) or refused
 

@@ -206,14 +206,14 @@ class Wiring(Struct, frozen=True, dict=True):
         )
 
     async def make_tree(self, ticket: Ticket) -> Ticket:
-        own = await open_own_tree(self.session.project, ticket)
-        self.environments[own.root] = await own.prepare(self.emit_of_agent)
-        return own.ticket_in_it
+        own_tree = await open_own_tree(self.session.project, ticket)
+        self.environments[own_tree.root] = await own_tree.prepare(self.emit_of_agent)
+        return own_tree.ticket_in_it
 
     async def land(self, ticket: Ticket, *, rebase: bool) -> None:
         project = self.session.project
-        own = await open_own_tree(project, ticket)
-        await open_landing(project, own, self.frontend, self.emit_of_agent).land(
+        own_tree = await open_own_tree(project, ticket)
+        await open_landing(project, own_tree, self.frontend, self.emit_of_agent).land(
             rebase=rebase
         )
 

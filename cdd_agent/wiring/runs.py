@@ -76,16 +76,16 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
         record = RunRecord.of(project.root, name, redactor)
     else:
         record = RunRecord.of_ticket(ticket, redactor)
-    own = await OwnTree.open(record, ticket)
+    own_tree = await OwnTree.open(record, ticket)
     if (record.folder / CAME_BACK).exists():
         await put_what_came_back(
-            own,
+            own_tree,
             no_part(
-                own.root,
+                own_tree.root,
                 (*list_own_paths(project, config), ticket.shown(ticket.folder)),
             ),
         )
-    return own
+    return own_tree
 
 
 def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[None]:
@@ -96,12 +96,12 @@ def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[
 
 
 def open_landing(
-    project: Project, own: OwnTree, frontend: Frontend, emit: Emit
+    project: Project, own_tree: OwnTree, frontend: Frontend, emit: Emit
 ) -> Landing:
     """Open what merges the work of a run's separate tree into the user's tree."""
     config = of_role(project.config, "executor")
-    record = RunRecord.of(own.root, own.ticket.slug, own.record.redactor)
-    folder = own.ticket.shown(own.ticket.folder)
+    record = RunRecord.of(own_tree.root, own_tree.ticket.slug, own_tree.record.redactor)
+    folder = own_tree.ticket.shown(own_tree.ticket.folder)
     own_paths = (*list_own_paths(project, config), folder)
 
     def open_commands_in(root: Path, env: Mapping[str, str]) -> CommandRunner:
@@ -115,12 +115,12 @@ def open_landing(
         )
 
     return Landing(
-        own=own,
+        own=own_tree,
         record=record,
         commands=open_commands_in,
         test_command=config.test_command,
         limit=config.test_timeout,
-        leave_out=no_part(own.root, own_paths),
+        leave_out=no_part(own_tree.root, own_paths),
         emit=emit,
     )
 

@@ -97,9 +97,9 @@ def describe_tool_finished(event: ToolFinished) -> Lines:
 
 @words_of.register
 def describe_conversation_shortened(event: ConversationShortened) -> Lines:
-    kept = "Your own messages stay word for word"
+    promise = "Your own messages stay word for word"
     if not event.has_all_lines:
-        kept = (
+        promise = (
             f"{event.lines:,} of your own messages stay word for word, the latest first"
         )
     see = "`/conversation` shows what the model receives instead."
@@ -107,10 +107,10 @@ def describe_conversation_shortened(event: ConversationShortened) -> Lines:
     if event.messages != 1:
         messages = f"{event.messages:,} older messages were"
     if not event.problem:
-        return [(f"{messages} replaced by a summary. {kept}. {see}", Tone.PLAIN)]
+        return [(f"{messages} replaced by a summary. {promise}. {see}", Tone.PLAIN)]
     text = (
         f"The model's summary cannot be used: it {event.problem}. {messages} left"
-        f" out of the prompt. {kept}. {see}"
+        f" out of the prompt. {promise}. {see}"
     )
     return [(text, Tone.WARNING)]
 

@@ -125,10 +125,10 @@ def _review_question(review: "Review") -> str:
     if review.is_empty:
         return "You left out every change. Reject them all?"
     parts = len(review.parts)
-    taken = parts - sum(len(file.left_out) for file in review.files)
+    accepted = parts - sum(len(file.left_out) for file in review.files)
     what = "these changes"
-    if taken != parts:
-        what = f"{taken} of {parts} parts"
+    if accepted != parts:
+        what = f"{accepted} of {parts} parts"
     if review.step is not None:
         what += f" of step {review.step}"
     return f"Apply {what}?"

@@ -69,15 +69,15 @@ def describe_changes_put_back(event: ChangesPutBack) -> Lines:
 
 
 def describe_restored(
-    how: str, restored: Sequence[str], kept: Sequence[str], merged: Sequence[str]
+    how: str, restored: Sequence[str], kept_paths: Sequence[str], merged: Sequence[str]
 ) -> Lines:
     lines = []
     if restored:
         lines.append((f"{how} {', '.join(restored)}", Tone.QUIET))
     if merged:
         lines.append((f"merged with your edits: {', '.join(merged)}", Tone.PLAIN))
-    if kept:
-        text = f"edited since, left unchanged: {', '.join(kept)}"
+    if kept_paths:
+        text = f"edited since, left unchanged: {', '.join(kept_paths)}"
         lines.append((text, Tone.WARNING))
     return lines
 

@@ -19,8 +19,8 @@ from cdd_agent.changes.reply.scanned_parts import (
     EditEnded,
     EditNote,
     EditStarted,
-    FileText,
     HunkLine,
+    LineOfFile,
     LinesReplaced,
     ReplyPart,
     ReplyWords,
@@ -40,7 +40,7 @@ counts only if its end is there; a list in a block of text, which its later line
 """
 
 
-_CHANGES = FileText | HunkLine | LinesReplaced
+_CHANGES = LineOfFile | HunkLine | LinesReplaced
 
 
 def scan(text: str) -> list[ReplyPart]:
@@ -146,7 +146,7 @@ _MARKS = re.compile(
 
 def text_of(part: ReplyPart) -> str:
     match part:
-        case ReplyWords(text=text) | FileText(text=text) | EditNote(text=text):
+        case ReplyWords(text=text) | LineOfFile(text=text) | EditNote(text=text):
             return text
         case HunkLine(text=text):
             return text

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cdd_agent.engine.attempt import Attempt, AttemptFailure, Shown
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.llm.port import Message, ToolCall
 
 REPLY = "of a run whose state is gone"
@@ -69,9 +69,9 @@ def test_entries_of_an_attempt_whose_state_is_gone_are_set_aside(
     """Those of earlier attempts stay."""
     later = Attempt(attempt.root, attempt.folder.with_name("attempt-2"))
     attempt.begin("")
-    first = attempt.ledger.append(Entry(Kind.BEGIN, 1))
+    first = attempt.ledger.append(LedgerEntry(EntryKind.BEGIN, 1))
     later.begin("")
-    later.ledger.append(Entry(Kind.BEGIN, 2))
+    later.ledger.append(LedgerEntry(EntryKind.BEGIN, 2))
     whole = later.ledger.path.read_bytes()
     later.begin("")
     assert (attempt.entries, later.entries) == ((first,), ())
@@ -85,10 +85,10 @@ def test_what_was_done_beside_is_an_attempts_too_and_in_the_order_of_time(
     attempt: Attempt,
 ) -> None:
     beside = replace(attempt, side=attempt.folder.parent / "side")
-    beside.ledger.append(Entry(Kind.TOOL, 1, at="1", call=0))
-    attempt.ledger.append(Entry(Kind.BEGIN, 1, at="2"))
+    beside.ledger.append(LedgerEntry(EntryKind.TOOL, 1, at="1", call=0))
+    attempt.ledger.append(LedgerEntry(EntryKind.BEGIN, 1, at="2"))
     Attempt(attempt.root, attempt.folder.with_name("attempt-2")).ledger.append(
-        Entry(Kind.BEGIN, 2, at="3")
+        LedgerEntry(EntryKind.BEGIN, 2, at="3")
     )
     assert [entry.at for entry in attempt.all_entries] == ["1", "2"]
     assert [entry.at for entry in attempt.entries] == ["2"]

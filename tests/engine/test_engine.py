@@ -14,7 +14,7 @@ from cdd_agent.changes.change_set import ChangeSet, build_changed_refusal
 from cdd_agent.changes.model import ReplyFault
 from cdd_agent.changes.review import Review
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.ledger_file import Kind, LedgerFile
+from cdd_agent.engine.ledger_file import EntryKind, LedgerFile
 from cdd_agent.engine.lock import TicketTaken
 from cdd_agent.errors import BadInput, ExitCode, NotApproved
 from cdd_agent.events.dialogue_events import ReplyDelta, ReplyStarted
@@ -632,7 +632,7 @@ async def test_after_a_lost_state_the_record_of_the_old_run_is_set_aside_not_los
     runs = sandbox.root / ".cdd/runs" / SLUG
     (aside,) = runs.glob("step-01/ledger*.aside-*")
     (reply,) = [
-        entry for entry in LedgerFile(aside).entries() if entry.kind is Kind.REPLY
+        entry for entry in LedgerFile(aside).entries() if entry.kind is EntryKind.REPLY
     ]
     before = reply.changes[0].before
     assert before
@@ -727,7 +727,7 @@ async def test_the_ledger_is_on_the_disk_before_the_first_file_is_written(
         says("a.txt", "good") + says("b.txt", "new")
     )
     (sandbox.root / "a.txt").write_text("ORIGINAL")
-    found: list[tuple[list[Kind], dict[str, str | None], list[str]]] = []
+    found: list[tuple[list[EntryKind], dict[str, str | None], list[str]]] = []
     apply = ChangeSet.apply
 
     def looked_at(changes: ChangeSet, root: Path) -> None:
@@ -748,7 +748,7 @@ async def test_the_ledger_is_on_the_disk_before_the_first_file_is_written(
     await run_all(sandbox)
 
     ((kinds, written, saved),) = found
-    assert kinds == [Kind.BEGIN, Kind.REPLY]
+    assert kinds == [EntryKind.BEGIN, EntryKind.REPLY]
     assert written == {
         "a.txt": hash_of(sandbox, "a.txt"),
         "b.txt": hash_of(sandbox, "b.txt"),

@@ -25,7 +25,7 @@ from cdd_agent.engine import ledger_file
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.ledger import Ledger
 from cdd_agent.engine.ledger_entries import commands_to_redo
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.engine.ledger_undo import enter_undo
 from cdd_agent.engine.record import RunRecord
 from cdd_agent.engine.restoring import Restorer
@@ -74,7 +74,7 @@ class Work:
         act: Callable[[], object] | str,
         call: int | None = 0,
         meanwhile: Callable[[], object] = lambda: None,
-    ) -> Entry:
+    ) -> LedgerEntry:
         """A command of a tool's call, or without `call` a check. A text is Python."""
         states = self.ledger.start(self.attempt, "make", self.declared, call=call)
         meanwhile()
@@ -100,7 +100,7 @@ class Work:
         return place.read_text() if place.is_file() else None
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         return list(self.attempt.entries)
 
     @property
@@ -119,7 +119,7 @@ def work(tmp_path: Path) -> Work:
     return Work(tmp_path, declared=("made.txt",))
 
 
-def paths(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def paths(entry: LedgerEntry) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (
         tuple(change.path for change in entry.changes),
         tuple(change.path for change in entry.others),
@@ -133,7 +133,7 @@ def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(
     work: Work,
 ) -> None:
     work.put("a.txt", "first\n")
-    found: list[list[Kind]] = []
+    found: list[list[EntryKind]] = []
     edits = parse_reply("```text:a.txt\none\n```\n\n```text:b.txt\nnew\n```").edits
     changes = change_set(work.root, edits, EditPolicy(seen=None))
     with work.ledger.writing(work.attempt, changes, ()):
@@ -144,7 +144,7 @@ def test_all_that_is_needed_to_go_back_is_saved_before_anything_is_written(
         changes.apply(work.root)
         # and after the last one
         assert work.restore() == RestoreResult(restored=("a.txt", "b.txt"))
-    assert found == [[Kind.REPLY]]
+    assert found == [[EntryKind.REPLY]]
     assert (work.text("a.txt"), work.text("b.txt")) == ("first\n", None)
 
 
@@ -195,9 +195,9 @@ def test_a_refused_change_is_withdrawn_and_what_was_written_before_it_is_not(
         raise ReplyRefused("no")
     work.put("b.txt", "b\n")  # the very same, and of the user
     assert [entry.kind for entry in work.entries] == [
-        Kind.REPLY,
-        Kind.REPLY,
-        Kind.WITHDRAWN,
+        EntryKind.REPLY,
+        EntryKind.REPLY,
+        EntryKind.WITHDRAWN,
     ]
     assert work.restore() == RestoreResult(restored=("a.txt",))
     assert work.text("b.txt") == "b\n"
@@ -306,7 +306,7 @@ async def test_a_later_edit_is_merged_where_that_is_clean(work: Work) -> None:
         assert work.text("a.txt") == LINES.replace("six", "mine")
     await work.begin()
     assert work.restore() == NOTHING
-    (last,) = [entry for entry in work.entries if entry.kind is Kind.RESTORED]
+    (last,) = [entry for entry in work.entries if entry.kind is EntryKind.RESTORED]
     assert last.merged == ("a.txt",)
 
 
@@ -369,7 +369,7 @@ def test_without_a_content_nothing_is_restored(tmp_path: Path, harm: str) -> Non
     with pytest.raises(CheckpointGone):
         work.restore()
     assert (work.text("a.txt"), work.text("b.txt")) == ("one\n", "one\n")
-    assert [entry.kind for entry in work.entries] == [Kind.REPLY, Kind.REPLY]
+    assert [entry.kind for entry in work.entries] == [EntryKind.REPLY, EntryKind.REPLY]
 
 
 def test_a_content_that_is_not_needed_may_be_gone(work: Work) -> None:
@@ -401,7 +401,7 @@ async def test_a_change_is_the_steps_on_paths_that_it_declares_or_wrote(
         "\n(root / 'gone.txt').unlink()",
         call=call,
     )
-    assert entry.kind is (Kind.CHECK if call is None else Kind.COMMAND)
+    assert entry.kind is (EntryKind.CHECK if call is None else EntryKind.COMMAND)
     assert paths(entry) == (
         ("gone.txt", "made.txt", "written.txt"),
         ("beside.txt", "old.txt"),
@@ -679,7 +679,7 @@ async def test_dropped_calls_are_not_made_again(tmp_path: Path) -> None:
     # another round gets the number
     await work.command(lambda: work.put("made.txt", "2nd\n"), call=2)
     assert sorted(commands_to_redo(work.attempt)) == [1, 2]
-    dropped = [entry.call for entry in work.entries if entry.kind is Kind.DROPPED]
+    dropped = [entry.call for entry in work.entries if entry.kind is EntryKind.DROPPED]
     assert dropped == [2]
 
 
@@ -727,7 +727,7 @@ async def test_a_diff_writes_nothing_through_a_link_of_the_ledger(
     if not is_before:
         pairs = [(path, after, before) for path, before, after in pairs]
     changes = tuple(Change(*pair) for pair in pairs)
-    work.attempt.ledger.append(Entry(Kind.REPLY, 1, changes=changes))
+    work.attempt.ledger.append(LedgerEntry(EntryKind.REPLY, 1, changes=changes))
     with pytest.raises(BadInput):
         await work.ledger.diff([work.attempt])
     assert (outside / "keys").read_text() == "mine\n"

@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile, LedgerTooNew
+from cdd_agent.engine.ledger_file import (
+    EntryKind,
+    LedgerEntry,
+    LedgerFile,
+    LedgerTooNew,
+)
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.files.json_file import Damaged
 from cdd_agent.git.checkpoint import Checkpoint
@@ -20,13 +25,17 @@ from tests.support.tables import each_row
 PLAIN, LINK = TreeEntry("100644", "1" * 40), TreeEntry("120000", "2" * 40)
 PRIVATE = TreeEntry("100644", "1" * 40, 0o600)
 ALL = (
-    Entry(Kind.BEGIN, 1, tree=Checkpoint("step-01/attempt-1/before", "3" * 40)),
-    Entry(Kind.REPLY, 1, changes=(Change("a.txt", None, PLAIN),)),
-    Entry(Kind.TOOL, 1, call=0, changes=(Change("deep/b.txt", PLAIN, PRIVATE),)),
-    Entry(Kind.WITHDRAWN, 1),
-    Entry(Kind.STARTED, 1, by="make gen", call=1),
-    Entry(
-        Kind.COMMAND,
+    LedgerEntry(
+        EntryKind.BEGIN, 1, tree=Checkpoint("step-01/attempt-1/before", "3" * 40)
+    ),
+    LedgerEntry(EntryKind.REPLY, 1, changes=(Change("a.txt", None, PLAIN),)),
+    LedgerEntry(
+        EntryKind.TOOL, 1, call=0, changes=(Change("deep/b.txt", PLAIN, PRIVATE),)
+    ),
+    LedgerEntry(EntryKind.WITHDRAWN, 1),
+    LedgerEntry(EntryKind.STARTED, 1, by="make gen", call=1),
+    LedgerEntry(
+        EntryKind.COMMAND,
         1,
         by="make gen",
         call=1,
@@ -34,13 +43,13 @@ ALL = (
         others=(Change("né\n\ud83d", None, PLAIN), Change("caf\udce9", None, PLAIN)),
         ignored=("x.log",),
     ),
-    Entry(Kind.CHECK, 1, by="python -m pytest; make lint"),
-    Entry(Kind.DROPPED, 1, call=1),
-    Entry(Kind.FOUND, 1),
-    Entry(Kind.STARTED, 1),
-    Entry(Kind.RESTORED, 1, kept=("a.txt",), merged=("b.txt",)),
-    Entry(Kind.UNDONE, by="20261126T221500123456", kept=("a.txt",)),
-    Entry(Kind.REDONE, by="20261126T221500123456"),
+    LedgerEntry(EntryKind.CHECK, 1, by="python -m pytest; make lint"),
+    LedgerEntry(EntryKind.DROPPED, 1, call=1),
+    LedgerEntry(EntryKind.FOUND, 1),
+    LedgerEntry(EntryKind.STARTED, 1),
+    LedgerEntry(EntryKind.RESTORED, 1, kept=("a.txt",), merged=("b.txt",)),
+    LedgerEntry(EntryKind.UNDONE, by="20261126T221500123456", kept=("a.txt",)),
+    LedgerEntry(EntryKind.REDONE, by="20261126T221500123456"),
 )
 
 
@@ -61,7 +70,7 @@ def line(**fields: Any) -> str:
 
 
 def test_what_was_appended_is_read(ledger: LedgerFile) -> None:
-    assert {entry.kind for entry in ALL} == set(Kind)
+    assert {entry.kind for entry in ALL} == set(EntryKind)
     assert ledger.entries() == ()
     appended = [ledger.append(entry) for entry in ALL]
     found = ledger.entries()
@@ -80,17 +89,17 @@ def test_what_was_appended_is_read(ledger: LedgerFile) -> None:
 def test_steps_are_in_order_also_if_the_clock_was_set_back(tmp_path: Path) -> None:
     first = LedgerFile(tmp_path / "step-01" / "ledger.jsonl")
     second = LedgerFile(tmp_path / "step-02" / "ledger.jsonl")
-    first.append(Entry(Kind.BEGIN, 1, at="29991231T235959999999"))
-    first.append(Entry(Kind.REPLY, 1))
-    second.append(Entry(Kind.BEGIN, 1))
-    second.append(Entry(Kind.REPLY, 1))
-    first.append(Entry(Kind.RESTORED, 1))
-    second.append(Entry(Kind.UNDONE, by="x"))
+    first.append(LedgerEntry(EntryKind.BEGIN, 1, at="29991231T235959999999"))
+    first.append(LedgerEntry(EntryKind.REPLY, 1))
+    second.append(LedgerEntry(EntryKind.BEGIN, 1))
+    second.append(LedgerEntry(EntryKind.REPLY, 1))
+    first.append(LedgerEntry(EntryKind.RESTORED, 1))
+    second.append(LedgerEntry(EntryKind.UNDONE, by="x"))
     found = [*first.entries(), *second.entries()]
     assert [entry.kind for entry in sorted(found, key=lambda entry: entry.at)] == [
-        *(Kind.BEGIN, Kind.REPLY),
-        *(Kind.BEGIN, Kind.REPLY),
-        *(Kind.RESTORED, Kind.UNDONE),
+        *(EntryKind.BEGIN, EntryKind.REPLY),
+        *(EntryKind.BEGIN, EntryKind.REPLY),
+        *(EntryKind.RESTORED, EntryKind.UNDONE),
     ]
     assert found[3].at < found[2].at
 
@@ -98,7 +107,7 @@ def test_steps_are_in_order_also_if_the_clock_was_set_back(tmp_path: Path) -> No
 def test_each_entry_has_its_time_and_keeps_it(ledger: LedgerFile) -> None:
     times = [ledger.append(entry).at for entry in ALL]
     assert all(first <= second for first, second in pairwise(times))
-    assert ledger.append(Entry(Kind.STARTED, 1, at=times[0])).at == times[0]
+    assert ledger.append(LedgerEntry(EntryKind.STARTED, 1, at=times[0])).at == times[0]
 
 
 @each_row("size", [1, 5, 2_000, 70_000, 200_000])
@@ -107,7 +116,7 @@ def test_a_line_that_a_kill_tore_does_not_count_and_is_cut(
 ) -> None:
     """Wherever it was torn, also in the first line."""
     ledger = LedgerFile(tmp_path / "ledger.jsonl")
-    long = Entry(Kind.COMMAND, 1, by="x" * size)
+    long = LedgerEntry(EntryKind.COMMAND, 1, by="x" * size)
     for first in (ledger.append(ALL[0]), None):
         if first is None:
             ledger.path.unlink()
@@ -192,7 +201,7 @@ def test_fields_that_this_version_does_not_know_are_ignored(
     text = line(attempt=2, reviewer="someone", changes=[change])
     written(ledger, text)
     assert ledger.entries() == (
-        Entry(Kind.REPLY, 2, changes=(Change("a", None, None),)),
+        LedgerEntry(EntryKind.REPLY, 2, changes=(Change("a", None, None),)),
     )
 
 
@@ -256,15 +265,15 @@ def test_the_page_about_the_ledger_has_each_field() -> None:
     section = page.partition("\n## Ledger\n")[2].partition("\n## ")[0]
     fields = section.partition("<!-- generated")[0]
     documented = re.findall(r"^\| `(\w+)` \|", fields, re.MULTILINE)
-    assert documented == list(Entry.__struct_fields__)
+    assert documented == list(LedgerEntry.__struct_fields__)
 
 
 def test_the_example_on_the_page_is_a_ledger(tmp_path: Path) -> None:
     page = RECORDS.read_text("utf-8")
     (tmp_path / "ledger.jsonl").write_text(page.split("```json\n")[1].split("```")[0])
     kinds = [entry.kind for entry in LedgerFile(tmp_path / "ledger.jsonl").entries()]
-    assert kinds[0] is Kind.BEGIN
-    assert kinds[-1] is Kind.UNDONE
+    assert kinds[0] is EntryKind.BEGIN
+    assert kinds[-1] is EntryKind.UNDONE
 
 
 @each_row("kind", ["pipe", "folder", "link"])

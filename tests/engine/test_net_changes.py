@@ -8,15 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdd_agent.engine.ledger_file import Entry, Kind
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry
 from cdd_agent.engine.net_changes import NetChange, NetChanges, fold
 from cdd_agent.git.diff import Change, TreeEntry
 from cdd_agent.tickets.state import Files
 from tests.support.tables import each_row
 
-REPLY, TOOL, COMMAND, CHECK = Kind.REPLY, Kind.TOOL, Kind.COMMAND, Kind.CHECK
-BACK, REFUSED = Kind.RESTORED, Kind.WITHDRAWN
-Part = tuple[Kind, str, str]
+REPLY, TOOL, COMMAND, CHECK = (
+    EntryKind.REPLY,
+    EntryKind.TOOL,
+    EntryKind.COMMAND,
+    EntryKind.CHECK,
+)
+BACK, REFUSED = EntryKind.RESTORED, EntryKind.WITHDRAWN
+Part = tuple[EntryKind, str, str]
 """The kind of an entry, and the file before and after it."""
 
 
@@ -35,10 +40,10 @@ def text_of(found: TreeEntry | None) -> str:
     return found.content + (f"{found.permissions:o}" if found.permissions else "")
 
 
-def entries(parts: Sequence[Part], path: str = "f") -> list[Entry]:
+def entries(parts: Sequence[Part], path: str = "f") -> list[LedgerEntry]:
     """One file in the entries of one attempt."""
     return [
-        Entry(kind, 1, changes=(Change(path, entry(before), entry(after)),))
+        LedgerEntry(kind, 1, changes=(Change(path, entry(before), entry(after)),))
         for kind, before, after in parts
     ]
 
@@ -206,13 +211,13 @@ def test_any_content_that_the_attempts_knew_leads_back(
 
 def test_a_change_beside_the_steps_files_is_in_no_net_change() -> None:
     other = Change("other", None, entry("x"))
-    for kind in (Kind.COMMAND, Kind.CHECK, Kind.FOUND):
-        assert fold([Entry(kind, 1, others=(other,))]) == NetChanges()
+    for kind in (EntryKind.COMMAND, EntryKind.CHECK, EntryKind.FOUND):
+        assert fold([LedgerEntry(kind, 1, others=(other,))]) == NetChanges()
 
 
 def test_an_undo_and_its_reversal_are_no_change_of_an_attempt() -> None:
     made = entries([(REPLY, "v", "a")])
-    undone = entries([(Kind.UNDONE, "a", "v"), (Kind.REDONE, "v", "a")])
+    undone = entries([(EntryKind.UNDONE, "a", "v"), (EntryKind.REDONE, "v", "a")])
     assert fold([*made, *undone]) == fold(made)
 
 
@@ -259,7 +264,7 @@ def test_whatever_happened_an_undo_leads_to_the_users_last_version(
     present = "v"
     stacks: dict[str, Stack] = {"v": (("v", True),)}
     seen = ["v"]
-    made: list[Entry] = []
+    made: list[LedgerEntry] = []
     for number, (act, choice) in enumerate(acts):
         match act:
             case "write":
@@ -267,7 +272,7 @@ def test_whatever_happened_an_undo_leads_to_the_users_last_version(
                 if present not in stacks:
                     stacks[present] = (*stacks[seen[-1]], (present, True))
                 stacks[new] = (*stacks[present], (new, False))
-                made += entries([(Kind.TOOL, present, new)])
+                made += entries([(EntryKind.TOOL, present, new)])
                 seen += [present, new]
                 present = new
             case "edit":
@@ -276,7 +281,7 @@ def test_whatever_happened_an_undo_leads_to_the_users_last_version(
                 present = seen[choice % len(seen)]
             case _ if present in stacks and made:
                 back = last_of_user(stacks[present])
-                made += entries([(Kind.RESTORED, present, back)])
+                made += entries([(EntryKind.RESTORED, present, back)])
                 present = back
             case _:
                 pass

@@ -13,7 +13,7 @@ import pytest
 
 from cdd_agent.engine import old_records
 from cdd_agent.engine.engine import Engine
-from cdd_agent.engine.ledger_file import Entry, LedgerFile
+from cdd_agent.engine.ledger_file import LedgerEntry, LedgerFile
 from cdd_agent.engine.old_records import OldRecordUnreadable
 from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.step_events import StepDiff
@@ -404,7 +404,7 @@ async def test_a_kill_while_a_run_is_taken_over_loses_nothing(
     write = LedgerFile.write
     written = list[Path]()
 
-    def die_later(self: LedgerFile, entries: Iterable[Entry]) -> None:
+    def die_later(self: LedgerFile, entries: Iterable[LedgerEntry]) -> None:
         if len(written) == allowed:
             raise KeyboardInterrupt
         written.append(self.path)

@@ -250,7 +250,7 @@ MUTATIONS = [
             (
                 "a whole file keeps lines of another normal form",
                 "changes/draft.py",
-                "new.append(composed if composed in known else line)",
+                "new.append(composed if composed in old_paths else line)",
                 "new.append(line)",
             ),
             (
@@ -539,7 +539,7 @@ MUTATIONS = [
             (
                 "a notebook of one line is named",
                 "engine/shown_files",
-                "elif not text.is_shown_by_lines:",
+                "if not wanted.text.is_shown_by_lines:",
                 "elif False:",
                 "tests/engine/test_notebooks_in_step.py",
             ),
@@ -604,14 +604,14 @@ MUTATIONS = [
             (
                 "a call that cannot be carried out refuses the reply",
                 "changes/reply/calls",
-                "        if found.problem:",
+                "        if numbered_call.problem:",
                 "        if False:",
                 _CALLS,
             ),
             (
                 "a mark of no whole call refuses the reply",
                 "changes/reply/calls",
-                "    found += search.find_lone_marks(found)\n",
+                "    calls += search.find_lone_marks(calls)\n",
                 "",
                 _CALLS,
             ),
@@ -1103,8 +1103,8 @@ MUTATIONS = [
             (
                 "what was found for the first attempt is shown again as it was",
                 "engine/related_code.py",
-                "kept.step == identity",
-                "kept.step != identity",
+                "saved.step == identity",
+                "saved.step != identity",
                 "tests/engine/test_related_code.py",
             ),
         ]
@@ -1123,15 +1123,15 @@ MUTATIONS = [
             (
                 "two runners run",
                 "verification/detection.py",
-                "if not any(each.covers(added) for each in found):",
-                "if not found:",
+                "if not any(each.covers(added) for each in runs):",
+                "if not runs:",
                 _DETECTION,
             ),
             (
                 "a module that the plan makes is not missing",
                 "verification/facts.py",
-                "if cause not in own}",
-                "if cause}",
+                "if cause not in own_modules\n",
+                "if cause\n",
                 "tests/verification/test_rules.py",
             ),
             (
@@ -1158,8 +1158,8 @@ MUTATIONS = [
             (
                 "a second runner that is not installed is left out",
                 "verification/detection.py",
-                "    usable = [each for each in found if not each.problem]",
-                "    usable = list(found)",
+                "    usable = [each for each in runs if not each.problem]",
+                "    usable = list(runs)",
                 "tests/verification/test_detection.py",
             ),
             (
@@ -1238,14 +1238,14 @@ MUTATIONS = [
     Mutation(
         "a step's own check runs before it",
         "engine/step.py",
-        "[*project, *(each for each in own if each.only_runs_tests)]",
+        "[*project, *(each for each in own_checks if each.only_runs_tests)]",
         "project",
         "tests/engine/test_baseline.py",
     ),
     Mutation(
         "a check that an earlier step ran does not run again",
         "engine/step.py",
-        "check.shown in known.runs or ",
+        "check.shown in results.runs or ",
         "",
         "tests/engine/test_baseline.py",
     ),
@@ -1273,8 +1273,8 @@ MUTATIONS = [
     Mutation(
         "a check without tests does not run before its step",
         "engine/step.py",
-        "*(each for each in own if each.only_runs_tests)",
-        "*own",
+        "*(each for each in own_checks if each.only_runs_tests)",
+        "*own_checks",
         "tests/engine/test_baseline.py",
     ),
     Mutation(
@@ -1311,7 +1311,7 @@ MUTATIONS = [
             (
                 "served_criteria",
                 "a criterion that a step gets later was in its spec",
-                "digest if digest in known else None",
+                "digest if digest in criteria_then else None",
                 "digest",
                 "served_criteria",
             ),
@@ -1325,8 +1325,8 @@ MUTATIONS = [
             (
                 "served_criteria",
                 "words that come back are not known to steps in between",
-                "known = set(first).intersection(*state.criteria)",
-                "known = set(first)",
+                "common = set(first).intersection(*state.criteria)",
+                "common = set(first)",
                 "served_criteria",
             ),
             (
@@ -1339,8 +1339,8 @@ MUTATIONS = [
             (
                 "criteria",
                 "a beginning names a criterion if it is the only one",
-                "if len(set(found)) == 1 else None",
-                "if found else None",
+                "if len(set(keys_that_fit)) == 1 else None",
+                "if keys_that_fit else None",
                 "criteria",
             ),
             (
@@ -1432,8 +1432,8 @@ MUTATIONS = [
     Mutation(
         "letters in order name no ticket",
         "tickets/store.py",
-        "(found.starting or (found.containing if by_part else words))",
-        "(found.best if by_part else words)",
+        "matching.starting or (matching.containing if by_part else words)",
+        "matching.best if by_part else words",
         "tests/tickets/test_store.py",
     ),
     Mutation(
@@ -1446,8 +1446,8 @@ MUTATIONS = [
     Mutation(
         "outside of the shell a ticket is not found by any part of its slug",
         "tickets/store.py",
-        "(found.containing if by_part else words)",
-        "found.containing",
+        "(matching.containing if by_part else words)",
+        "matching.containing",
         "tests/tickets/test_store.py",
     ),
     Mutation(
@@ -1495,8 +1495,8 @@ MUTATIONS = [
     Mutation(
         "changes are entered before they are written",
         "engine/ledger.py",
-        "        attempt.ledger.append(\n            Entry(kind, number, by=by, call=call, changes=entered, private=private)\n        )\n        try:\n            yield\n",
-        "        try:\n            yield\n            attempt.ledger.append(\n                Entry(kind, number, call=call, changes=entered, private=private)\n            )\n",
+        "        attempt.ledger.append(\n            LedgerEntry(\n                kind, number, by=by, call=call, changes=entered, private=private\n            )\n        )\n        try:\n            yield\n",
+        "        try:\n            yield\n            attempt.ledger.append(\n                LedgerEntry(kind, number, call=call, changes=entered, private=private)\n            )\n",
         "tests/engine/test_ledger.py",
     ),
     *[
@@ -1590,8 +1590,8 @@ MUTATIONS = [
     Mutation(
         "a step of version 0.1 is taken over when all of it is saved",
         "engine/old_records.py",
-        "    for step in taken.values():\n        step.save()\n    return refused",
-        "    for step in taken.values():\n        step.attempts[0].ledger.write(())\n        step.save()\n    return refused",
+        "    for step in steps_taken_over.values():\n        step.save()\n    return refused",
+        "    for step in steps_taken_over.values():\n        step.attempts[0].ledger.write(())\n        step.save()\n    return refused",
         "tests/engine/test_old_records.py",
     ),
     Mutation(
@@ -1632,7 +1632,7 @@ MUTATIONS = [
     Mutation(
         "what the run of another ticket did is not missing",
         "engine/missing_work.py",
-        "        return bool(later) and found.matches(later[-1].after)\n",
+        "        return bool(later) and version.matches(later[-1].after)\n",
         "        return False\n",
         "tests/engine/test_missing_work.py",
     ),
@@ -1799,7 +1799,7 @@ MUTATIONS = [
     Mutation(
         "a refused change is withdrawn",
         "engine/ledger.py",
-        "            attempt.ledger.append(Entry(Kind.WITHDRAWN, number))\n            raise",
+        "            attempt.ledger.append(LedgerEntry(EntryKind.WITHDRAWN, number))\n            raise",
         "            raise",
         "tests/engine/test_ledger.py",
     ),
@@ -2149,7 +2149,7 @@ MUTATIONS = [
     Mutation(
         "an id is given once",
         "tickets/plan_draft.py",
-        "taken.add(step_id)",
+        "used_ids.add(step_id)",
         "pass",
         "tests/tickets/test_plan_changes.py",
     ),
@@ -2326,8 +2326,8 @@ MUTATIONS = [
     Mutation(
         "undo knows what tools' commands made",
         "engine/net_changes.py",
-        "CHANGING = (Kind.REPLY, Kind.TOOL, Kind.COMMAND, Kind.CHECK)",
-        "CHANGING = (Kind.REPLY, Kind.TOOL, Kind.CHECK)",
+        "CHANGING = (EntryKind.REPLY, EntryKind.TOOL, EntryKind.COMMAND, EntryKind.CHECK)",
+        "CHANGING = (EntryKind.REPLY, EntryKind.TOOL, EntryKind.CHECK)",
         "tests/engine/test_tools_in_step.py::test_undo_and_diff_know_what_tools_did",
     ),
     Mutation(
@@ -2361,7 +2361,7 @@ MUTATIONS = [
     Mutation(
         "a check that took too long is no pass",
         "verification/rules.py",
-        '    if run.timed_out:\n        return Finding(None, f"`{run.command}` {run.problem}")',
+        '    if run.timed_out:\n        return RuleResult(None, f"`{run.command}` {run.problem}")',
         "    if run.timed_out:\n        return None",
         "tests/verification/test_rules.py tests/verification/test_verdict.py",
     ),
@@ -2466,9 +2466,9 @@ MUTATIONS = [
     Mutation(
         "a step that did nothing is not completed",
         "verification/rules.py",
-        '        return Finding(None, f"nothing was done: {work.refused[0]}", advice)\n'
+        '        return RuleResult(None, f"nothing was done: {work.refused[0]}", advice)\n'
         "    if step.checks:\n",
-        '        return Finding(None, f"nothing was done: {work.refused[0]}", advice)\n'
+        '        return RuleResult(None, f"nothing was done: {work.refused[0]}", advice)\n'
         "    if True:\n",
         "tests/verification/test_rules.py",
     ),
@@ -2559,7 +2559,7 @@ MUTATIONS = [
     Mutation(
         "nor is a program that the plan makes",
         "verification/facts.py",
-        "return None if own else statement",
+        "return None if own_modules else statement",
         "return statement",
         "tests/verification/test_rules.py",
     ),
@@ -2629,7 +2629,7 @@ MUTATIONS = [
     Mutation(
         "code that never runs holds no tests",
         "verification/testcode/reader.py",
-        '(*spans["comment"], *spans["dead"], *found.returns)',
+        '(*spans["comment"], *spans["dead"], *captures.returns)',
         'spans["comment"]',
         "tests/verification/test_lost_tests.py",
     ),
@@ -2996,7 +2996,7 @@ MUTATIONS = [
             (
                 "step_reader",
                 "a check behind a paragraph is an error",
-                "        self._report_checks_below(block, taken)\n",
+                "        self._report_checks_below(block, used_lines)\n",
                 "",
                 "test_plan_families",
             ),
@@ -3120,14 +3120,14 @@ MUTATIONS = [
             (
                 "a key of the user's own is not nearly known",
                 "tickets/spec_findings.py",
-                "    most = 1 if len(known) < 8 else 2",
+                "    most = 1 if len(field) < 8 else 2",
                 "    most = 3",
                 "tests/tickets/test_spec_findings.py",
             ),
             (
                 "a field that the spec has is not meant by another key",
                 "tickets/spec_findings.py",
-                "    free = [known for known in FIELDS if known not in others]",
+                "    free = [field for field in FIELDS if field not in others]",
                 "    free = [*FIELDS]",
                 "tests/tickets/test_spec_findings.py",
             ),
@@ -3300,7 +3300,7 @@ MUTATIONS = [
             (
                 "a tracked file that is not checked out is not replaced",
                 "changes/targets.py",
-                "    if found is None:\n        _refuse_absent(root, path)\n",
+                "    if kind is None:\n        _refuse_absent(root, path)\n",
                 "",
                 "tests/engine/test_not_checked_out.py",
             ),
@@ -3507,8 +3507,8 @@ MUTATIONS = [
             (
                 "checkpoint",
                 "a path belongs to its innermost repository",
-                "if find_owner(path, folders) == folder:\n                    found.append",
-                "if True:\n                    found.append",
+                "if find_owner(path, folders) == folder:\n                    changes.append",
+                "if True:\n                    changes.append",
             ),
             (
                 "checkpoint",
@@ -3519,8 +3519,8 @@ MUTATIONS = [
             (
                 "snapshot",
                 "a large ignored file is not saved",
-                "if found.st_size > LARGEST_SAVED:",
-                "if found.st_size > 9 * LARGEST_SAVED:",
+                "if status.st_size > LARGEST_SAVED:",
+                "if status.st_size > 9 * LARGEST_SAVED:",
             ),
             (
                 "snapshot",
@@ -3882,7 +3882,7 @@ MUTATIONS = [
     Mutation(
         "Socrates keeps the user's lines of dropped turns",
         "agents/socrates_prompt.py",
-        "versions.append((*kept, *plain[start:]))",
+        "versions.append((*remaining, *plain[start:]))",
         "versions.append(tuple(plain[start:]))",
         "tests/agents/test_spec_draft.py",
     ),
@@ -3925,7 +3925,7 @@ MUTATIONS = [
     Mutation(
         "guidance shows the files that it mentions",
         "engine/shown_files.py",
-        "for mention in find_mentions(root, guidance):",
+        "for mention in find_mentions(root, guidance) if guidance else ():",
         "for mention in find_mentions(root, ''):",
         "tests/agents/test_mentions_in_lines.py",
     ),
@@ -4344,7 +4344,7 @@ MUTATIONS = [
             (
                 "a test that an edited file no longer has is missed",
                 "engine/missing_work.py",
-                "    lost |= await _find_removed_tests(found.edited, work.tree, seen, looks)\n",
+                "    lost |= await _find_removed_tests(test_files.edited, work.tree, seen, looks)\n",
                 "",
             ),
             (
@@ -4525,8 +4525,8 @@ MUTATIONS = [
             (
                 "two faults with the same text are one",
                 "faults.py",
-                "found.setdefault(edit.difference, _as_fault(path, edit, source))",
-                "found[(len(found), 0, b'')] = _as_fault(path, edit, source)",
+                "faults.setdefault(edit.difference, _as_fault(path, edit, source))",
+                "faults[(len(faults), 0, b'')] = _as_fault(path, edit, source)",
                 _FAULTS,
             ),
             (
@@ -4558,13 +4558,13 @@ MUTATIONS = [
             (
                 "a line belongs to the last step that changed it",
                 "step_faults.py",
-                "free = lines - taken.get(path, frozenset())",
+                "free = lines - faults_by_file.get(path, frozenset())",
                 "free = lines",
             ),
             (
                 "tests have no faults",
                 "step_faults.py",
-                "    return place_of(change.path) is Place.NONE",
+                "    return place_of(change.path) is LikelihoodOfTests.NONE",
                 "    return True",
             ),
             (
@@ -4746,8 +4746,8 @@ MUTATIONS = [
             (
                 "a key that repeats fast is not held until it comes up",
                 "tui/terminal_input/bursts.py",
-                "            since = self._last_at if self._holds_lines else self._first_at\n",
-                "            since = self._last_at\n",
+                "        since = self._last_at if self._holds_lines else self._first_at\n",
+                "        since = self._last_at\n",
                 _PASTES,
             ),
             (

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from cdd_agent.process.policy import (
     ALWAYS_ALLOWED,
-    Command,
     CommandRunner,
+    JudgedCommand,
     Refused,
     split,
 )
@@ -422,11 +422,11 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=40)
 class Watched(CommandRunner, frozen=True):
     """Keeps what would be started, and starts nothing."""
 
-    started: list[Command] = field(default_factory=list)
+    started: list[JudgedCommand] = field(default_factory=list)
 
     async def start(
         self,
-        command: Command,
+        command: JudgedCommand,
         *,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,

@@ -24,7 +24,7 @@ from cdd_agent.tickets.plan_changes import (
     merge_plans,
     replace_plan,
 )
-from cdd_agent.tickets.plan_check import ProjectFiles, find_problems, only_errors
+from cdd_agent.tickets.plan_check import FilesOfPlan, find_problems, only_errors
 from cdd_agent.tickets.plan_draft import (
     BASIC_PLAN_MARK,
     PlanChanges,
@@ -416,7 +416,7 @@ def test_a_models_plan_becomes_a_plan() -> None:
         AffectedFile("b.py"),
     )
     assert plan.steps[0].serves == (1, 2)
-    assert find_problems(plan, SPEC, ProjectFiles(frozenset({"b.py"}))) == []
+    assert find_problems(plan, SPEC, FilesOfPlan(frozenset({"b.py"}))) == []
     with pytest.raises(WrongValue, match="verfy"):
         read(PlanDraft, written | {"verfy": "x"})
 
@@ -427,7 +427,7 @@ def test_a_basic_plan_has_a_step_per_criterion_says_what_it_is_and_can_run() -> 
         (criterion, (criterion,)) for criterion in SPEC.acceptance_criteria
     ]
     assert plan.overview.startswith(BASIC_PLAN_MARK)
-    problems = find_problems(plan, SPEC, ProjectFiles(frozenset()))
+    problems = find_problems(plan, SPEC, FilesOfPlan(frozenset()))
     assert {problem.kind for problem in problems} == {"no_check"}
     assert only_errors(problems) == []
     assert read_plan(write_plan(plan)) == plan

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from cdd_agent.tickets.plan import AffectedFile, ImplementationPlan, PlanStep, Problem
 from cdd_agent.tickets.plan_check import (
-    ProjectFiles,
+    FilesOfPlan,
     check_plan,
     find_problems,
     only_errors,
@@ -23,7 +23,7 @@ SPEC = TicketSpec(
     description="d",
     acceptance_criteria=("Users sign in", "Wrong passwords are refused"),
 )
-EMPTY = ProjectFiles(frozenset())
+EMPTY = FilesOfPlan(frozenset())
 
 
 def step(
@@ -61,7 +61,7 @@ def found(
     return [
         (p.kind, p.step)
         for p in find_problems(
-            plan, SPEC, ProjectFiles(frozenset(there.split())), state_after(settled)
+            plan, SPEC, FilesOfPlan(frozenset(there.split())), state_after(settled)
         )
     ]
 

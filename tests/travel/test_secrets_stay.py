@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdd_agent.engine.ledger_file import Entry, Kind, LedgerFile
+from cdd_agent.engine.ledger_file import EntryKind, LedgerEntry, LedgerFile
 from cdd_agent.engine.whereabouts import load_whereabouts
 from cdd_agent.errors import BadInput
 from cdd_agent.git.content_store import hash_content
@@ -82,8 +82,8 @@ def add_change(sandbox: Sandbox, path: str, text: str, *, is_ignored: bool) -> N
     content_id = hash_content([content], len(content), "sha1")
     record = record_of(sandbox)
     write(record / "versions" / content_id, text)
-    entry = Entry(
-        kind=Kind.REPLY,
+    entry = LedgerEntry(
+        kind=EntryKind.REPLY,
         attempt=1,
         changes=(Change(path, TreeEntry("100644", content_id), None),),
         private=(path,) if is_ignored else (),

@@ -9,7 +9,7 @@ import pytest
 from cdd_agent.changes.change_set import FileChange
 from cdd_agent.process.run import CommandResult
 from cdd_agent.verification.harness import changes_of_harness
-from cdd_agent.verification.invocation import Invocation, invocation
+from cdd_agent.verification.invocation import RunnerInvocation, invocation
 from cdd_agent.verification.outcomes import Result, Selection
 from cdd_agent.verification.runner import Reported, ReportUnreadable
 from tests.support.tables import each_row
@@ -17,7 +17,7 @@ from tests.support.tables import each_row
 REPORT = Path("/r/report")
 
 
-def find(root: Path, script: str, command: str = "npm test") -> Invocation | None:
+def find(root: Path, script: str, command: str = "npm test") -> RunnerInvocation | None:
     scripts = {"test": script, "unit": script, "lint": "eslint ."}
     (root / "package.json").write_text(json.dumps({"scripts": scripts}))
     return invocation(command.split(), root)

@@ -23,7 +23,7 @@ from cdd_agent.verification.lost_tests import (
 from cdd_agent.verification.permissions import Permissions
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.reader import read_tests
-from cdd_agent.verification.testcode.test_files import Place, place_of
+from cdd_agent.verification.testcode.test_files import LikelihoodOfTests, place_of
 from tests.support.encoded_files import ENCODED, Encoded
 from tests.support.examples import count_examples
 from tests.support.tables import each_row
@@ -1168,42 +1168,42 @@ def test_the_note_of_a_deleted_file_gives_leave(note: str, is_refused: bool) -> 
 @each_row(
     ("path", "place"),
     [
-        ("test_a.py", Place.NAMED),
-        ("a/b_test.py", Place.NAMED),
-        ("app/tests.py", Place.NAMED),
-        ("src/a.test.js", Place.NAMED),
-        ("src/a.spec.tsx", Place.NAMED),
-        ("a_test.go", Place.NAMED),
-        ("spec/a_spec.rb", Place.NAMED),
-        ("src/test/java/ATest.java", Place.NAMED),
-        ("src/main/TestThing.java", Place.NAMED),
-        ("t/basic.t", Place.NAMED),
-        ("src/__tests__/a.js", Place.WITHIN),
-        ("tests/cli.rs", Place.WITHIN),
-        ("src/lib.rs", Place.WITHIN),
-        ("tests/data/a.json", Place.WITHIN),
-        ("tests/test.db", Place.NONE),
-        ("tests/app.sqlite3-wal", Place.NONE),
-        ("tests/tmp/out.json", Place.NONE),
-        ("tests/output/report.xml", Place.NONE),
-        ("tests/output/test_writer.py", Place.NAMED),
-        ("tests/expected_output/a.xml", Place.WITHIN),
-        ("Shop.Tests/Basket.cs", Place.WITHIN),
-        ("testdata/a.golden", Place.WITHIN),
-        ("spec/support/x.rb", Place.WITHIN),
-        ("spec/openapi.yaml", Place.NONE),
-        ("src/contest.py", Place.NONE),
-        ("contests/a.py", Place.NONE),
-        ("src/latest.js", Place.NONE),
-        ("docs/test.md", Place.NONE),
-        ("tests/.pytest_cache/x.json", Place.NONE),
-        ("tests/__pycache__/test_a.py", Place.NONE),
-        ("node_modules/x/test/a.js", Place.NONE),
-        ("pytest.ini", Place.NONE),
-        ("src/exit.py", Place.NONE),
+        ("test_a.py", LikelihoodOfTests.NAMED),
+        ("a/b_test.py", LikelihoodOfTests.NAMED),
+        ("app/tests.py", LikelihoodOfTests.NAMED),
+        ("src/a.test.js", LikelihoodOfTests.NAMED),
+        ("src/a.spec.tsx", LikelihoodOfTests.NAMED),
+        ("a_test.go", LikelihoodOfTests.NAMED),
+        ("spec/a_spec.rb", LikelihoodOfTests.NAMED),
+        ("src/test/java/ATest.java", LikelihoodOfTests.NAMED),
+        ("src/main/TestThing.java", LikelihoodOfTests.NAMED),
+        ("t/basic.t", LikelihoodOfTests.NAMED),
+        ("src/__tests__/a.js", LikelihoodOfTests.WITHIN),
+        ("tests/cli.rs", LikelihoodOfTests.WITHIN),
+        ("src/lib.rs", LikelihoodOfTests.WITHIN),
+        ("tests/data/a.json", LikelihoodOfTests.WITHIN),
+        ("tests/test.db", LikelihoodOfTests.NONE),
+        ("tests/app.sqlite3-wal", LikelihoodOfTests.NONE),
+        ("tests/tmp/out.json", LikelihoodOfTests.NONE),
+        ("tests/output/report.xml", LikelihoodOfTests.NONE),
+        ("tests/output/test_writer.py", LikelihoodOfTests.NAMED),
+        ("tests/expected_output/a.xml", LikelihoodOfTests.WITHIN),
+        ("Shop.Tests/Basket.cs", LikelihoodOfTests.WITHIN),
+        ("testdata/a.golden", LikelihoodOfTests.WITHIN),
+        ("spec/support/x.rb", LikelihoodOfTests.WITHIN),
+        ("spec/openapi.yaml", LikelihoodOfTests.NONE),
+        ("src/contest.py", LikelihoodOfTests.NONE),
+        ("contests/a.py", LikelihoodOfTests.NONE),
+        ("src/latest.js", LikelihoodOfTests.NONE),
+        ("docs/test.md", LikelihoodOfTests.NONE),
+        ("tests/.pytest_cache/x.json", LikelihoodOfTests.NONE),
+        ("tests/__pycache__/test_a.py", LikelihoodOfTests.NONE),
+        ("node_modules/x/test/a.js", LikelihoodOfTests.NONE),
+        ("pytest.ini", LikelihoodOfTests.NONE),
+        ("src/exit.py", LikelihoodOfTests.NONE),
     ],
 )
-def test_what_a_test_file_is(path: str, place: Place) -> None:
+def test_what_a_test_file_is(path: str, place: LikelihoodOfTests) -> None:
     assert place_of(path) is place
 
 

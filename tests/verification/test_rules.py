@@ -165,7 +165,7 @@ class Case(Struct, frozen=True):
 class Row(Struct, frozen=True):
     """A rule, an input that it decides, and inputs next to it."""
 
-    rule: Callable[[Any], rules.Finding | None]
+    rule: Callable[[Any], rules.RuleResult | None]
     decides: Case
     leaves: list[Case] = field(default_factory=list)
 

@@ -67,8 +67,8 @@ _GEMMA_KEY = re.compile(r"(^|[{,])\s*([\w-]+)\s*:")
 
 def place_after(pattern: re.Pattern[str], text: str, place: int) -> int:
     """Return where a match at a place ends, or the place."""
-    found = pattern.match(text, place)
-    return found.end() if found else place
+    match = pattern.match(text, place)
+    return match.end() if match else place
 
 
 def read_json_calls(text: str, begin: re.Match[str]) -> Calls:
@@ -77,10 +77,10 @@ def read_json_calls(text: str, begin: re.Match[str]) -> Calls:
     place = begin.end()
     while True:
         value, place = _read_json(text, place)
-        found = _calls_in(value)
-        if not found:
+        calls_of_value = _calls_in(value)
+        if not calls_of_value:
             raise BrokenCall
-        calls += found
+        calls += calls_of_value
         another = _SEMICOLON.match(text, place)
         if another is None:
             return calls, place

@@ -96,7 +96,7 @@ class Diffs(Form):
         return _read(fence.lines, fence.path)
 
 
-class Hunk(Struct):
+class DiffHunk(Struct):
     """One hunk: its lines as written, and the numbers of its `@@` line."""
 
     line: int | None = None
@@ -107,7 +107,7 @@ class Hunk(Struct):
     _new: int = 0
 
     @classmethod
-    def from_head(cls, head: str) -> "Hunk":
+    def from_head(cls, head: str) -> "DiffHunk":
         numbers = _HUNK.match(head)
         if numbers is None or numbers["old"] is None:
             return cls()
@@ -153,7 +153,7 @@ class DiffSection(Struct):
     """The names after `rename from` and `rename to`."""
     has_names: bool = False
     """True if the `---` and `+++` lines were read."""
-    hunks: list[Hunk] = field(default_factory=list)
+    hunks: list[DiffHunk] = field(default_factory=list)
 
     @property
     def lines(self) -> list[str]:
@@ -253,7 +253,7 @@ def is_signature(lines: Sequence[str], place: int) -> bool:
 
 
 def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
-    hunk: Hunk | None = None
+    hunk: DiffHunk | None = None
     last = start
     for place in range(start, len(lines)):
         line = lines[place]
@@ -270,7 +270,7 @@ def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
         elif _is_header(lines, place):
             hunk = None
         elif line.startswith("@@"):
-            hunk = Hunk.from_head(line)
+            hunk = DiffHunk.from_head(line)
         elif hunk is None or _is_over(lines, place, hunk, last):
             break
         else:
@@ -279,7 +279,7 @@ def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
     return last + 1
 
 
-def _is_over(lines: Sequence[str], place: int, hunk: Hunk, last: int) -> bool:
+def _is_over(lines: Sequence[str], place: int, hunk: DiffHunk, last: int) -> bool:
     """True if a line is below a hunk, whose last line so far is `last`."""
     is_over = ends_hunk(lines, place, hunk, is_below_blank=place - 1 > last)
     return is_over is not False
@@ -295,7 +295,7 @@ def is_diff_header(line: str) -> bool:
 
 
 def ends_hunk(
-    lines: Sequence[str], place: int, hunk: Hunk, *, is_below_blank: bool
+    lines: Sequence[str], place: int, hunk: DiffHunk, *, is_below_blank: bool
 ) -> bool | None:
     """True if a line belongs no longer to a hunk of a diff in prose. None if lines that
     have not come yet decide.
@@ -360,11 +360,11 @@ def read_git_line(line: str) -> DiffSection:
     return DiffSection(re.sub("^[ab]/", "", old), re.sub("^[ab]/", "", new))
 
 
-def _read_hunk(lines: Sequence[str], start: int) -> tuple[Hunk, int]:
+def _read_hunk(lines: Sequence[str], start: int) -> tuple[DiffHunk, int]:
     """Return the hunk that begins in a line, and the line after it. Blank lines without
     a mark at its end are not part of it.
     """
-    hunk = Hunk.from_head(lines[start])
+    hunk = DiffHunk.from_head(lines[start])
     place = start + 1 if lines[start].startswith("@@") else start
     while place < len(lines):
         line = lines[place]

@@ -30,8 +30,8 @@ from cdd_agent.changes.formats.file_names import (
 from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
 from cdd_agent.changes.formats.verdicts import (
     BlockText,
+    BlockVerdict,
     NameForm,
-    Verdict,
     find_text_kind,
     judge,
 )
@@ -303,7 +303,11 @@ def _judge_name(
         is_remark = is_word and find_text_kind(language) is not BlockText.PLAIN
         return None if is_remark else Named(name, True)
     verdict = judge(name, form, language, is_named=project_names.is_named(name))
-    return None if verdict is Verdict.NONE else Named(name, verdict is Verdict.FILE)
+    return (
+        None
+        if verdict is BlockVerdict.NONE
+        else Named(name, verdict is BlockVerdict.FILE)
+    )
 
 
 def _judge_fitting_name(

@@ -134,19 +134,17 @@ class _ShellCommands:
         if words[0] in SHELLS and "-c" in words[:-1]:
             for inner in _statements(words[words.index("-c") + 1]):
                 yield from self.changes_of(inner)
-        if words[0] == "git" and len(words) > 1:
-            words = [f"git-{words[1]}", *words[2:]]
-        if words[0] == "git-checkout" and "--" in words:
-            words = ["git-restore", *words[words.index("--") :]]
-        if words[0] in ("find", "xargs"):
-            if _edits_many(words[1:]):
-                yield ShellChange(_MANY, is_edit=True)
-            return
-        name = words[0].lower()
+        if words[0] not in ("find", "xargs"):
+            yield from self._written(*_as_git_command(words))
+        elif _edits_many(words[1:]):
+            yield ShellChange(_MANY, is_edit=True)
+
+    def _written(self, program: str, *arguments: str) -> Iterator[ShellChange]:
+        name = program.lower()
         writer = _WRITERS.get(name)
         if writer is None:
             return
-        for path in _files_of(name, writer, words[1:]):
+        for path in _files_of(name, writer, arguments):
             place = self._place(path, is_made=writer.makes)
             if place and not (name == "touch" and self._project_names.is_file(place)):
                 yield ShellChange(place, bool(writer.edits))
@@ -163,12 +161,9 @@ class _ShellCommands:
         body = node.child_by_field_name("body")
         words = _words(body) if body is not None and body.type == "command" else []
         has_text = body is None or any(word in _OF_CONTENT for word in words[:1])
-        for child in node.children:
-            has_text = has_text or child.type == "heredoc_redirect"
+        has_text |= any(child.type == "heredoc_redirect" for child in node.children)
         if " ".join(words[:2]) == "git apply" or words[:1] == ["patch"]:
-            for path in _PATCHED.findall(_text(node)):
-                if place := self._place(path, is_made=True):
-                    yield ShellChange(place, is_edit=True)
+            yield from self._patched(_text(node))
         for redirect in _redirects(node):
             target = redirect.child_by_field_name("destination")
             signs = {child.type for child in redirect.children}
@@ -176,6 +171,11 @@ class _ShellCommands:
                 continue
             if place := self._place(_text(target), is_made=has_text):
                 yield ShellChange(place)
+
+    def _patched(self, patch: str) -> Iterator[ShellChange]:
+        for path in _PATCHED.findall(patch):
+            if place := self._place(path, is_made=True):
+                yield ShellChange(place, is_edit=True)
 
     def _place(self, path: str, *, is_made: bool) -> str:
         """Return a file's path from the root; empty for one that is not the project's.
@@ -207,6 +207,15 @@ class _ShellCommands:
         if _DYNAMIC.search(path) or ".." in place.parts or not place.parts:
             return ""
         return str(place)
+
+
+def _as_git_command(words: list[str]) -> list[str]:
+    """Return the words of a git command with its name as one word: `git-restore`."""
+    if words[0] == "git" and len(words) > 1:
+        words = [f"git-{words[1]}", *words[2:]]
+    if words[0] == "git-checkout" and "--" in words:
+        words = ["git-restore", *words[words.index("--") :]]
+    return words
 
 
 def _redirects(node: Node) -> Iterator[Node]:

@@ -27,20 +27,20 @@ class TaggedFiles(Form):
     kind = "file between tags"
 
     def in_prose(
-        self, lines: Sequence[str], taken: set[int], ends: set[int]
+        self, lines: Sequence[str], used_lines: set[int], ends: set[int]
     ) -> list[Span]:
         spans: list[Span] = []
         unclosed: dict[str, int] = {}
         place = 0
         while place < len(lines):
-            opening = _OPENING.match(lines[place]) if place not in taken else None
+            opening = _OPENING.match(lines[place]) if place not in used_lines else None
             if opening is None or place < unclosed.get(opening["tag"], 0):
                 place += 1
                 continue
-            if _holds_edits(lines, place + 1, taken):
+            if _holds_edits(lines, place + 1, used_lines):
                 place += 1
                 continue
-            end, is_closed = _find_end(lines, place, opening, taken, ends)
+            end, is_closed = _find_end(lines, place, opening, used_lines, ends)
             if not is_closed:
                 unclosed[opening["tag"]] = end
                 has_text = place + 1 < end and lines[place + 1].strip()
@@ -54,11 +54,11 @@ class TaggedFiles(Form):
         return spans
 
 
-def _holds_edits(lines: Sequence[str], start: int, taken: set[int]) -> bool:
+def _holds_edits(lines: Sequence[str], start: int, used_lines: set[int]) -> bool:
     """True if a code block, or another form of edits, is all that the tags hold."""
     for place in range(start, len(lines)):
         if lines[place].strip():
-            return place in taken or lines[place].startswith(_DIFFS)
+            return place in used_lines or lines[place].startswith(_DIFFS)
     return False
 
 
@@ -66,7 +66,7 @@ def _find_end(
     lines: Sequence[str],
     start: int,
     opening: re.Match[str],
-    taken: set[int],
+    used_lines: set[int],
     ends: set[int],
 ) -> tuple[int, bool]:
     """Return the line after the text, and whether its closing tag is there. The text
@@ -78,7 +78,7 @@ def _find_end(
     for place in range(start + 1, len(lines)):
         if place in ends:
             return place, False
-        if place not in taken and lines[place].rstrip().endswith(closing):
+        if place not in used_lines and lines[place].rstrip().endswith(closing):
             return place + 1, True
     return len(lines), False
 

@@ -76,7 +76,7 @@ class BlockText(Enum):
     CODE = auto()
 
 
-class Verdict(Enum):
+class BlockVerdict(Enum):
     """The decision about a text."""
 
     FILE = "F"
@@ -139,12 +139,12 @@ def _read_table() -> dict[tuple[Likeness, bool, BlockText], str]:
 _TABLE = _read_table()
 
 
-def judge(name: str, form: NameForm, language: str, *, is_named: bool) -> Verdict:
+def judge(name: str, form: NameForm, language: str, *, is_named: bool) -> BlockVerdict:
     """Decide about a name that is not a known file. `is_named` is true if the task
     names it.
     """
     likeness = find_likeness(name, language, is_named=is_named)
-    return Verdict(_TABLE[likeness, is_named, find_text_kind(language)][form])
+    return BlockVerdict(_TABLE[likeness, is_named, find_text_kind(language)][form])
 
 
 def find_text_kind(language: str) -> BlockText:

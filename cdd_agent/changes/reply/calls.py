@@ -100,13 +100,13 @@ def lay_out_with_calls(
 
 
 def _find_calls(search: "_Search", project_names: ProjectNames) -> list[Span]:
-    found = search.find()
+    calls = search.find()
     if not project_names.has_tools:
-        found += search.find_shell_changes(found)
-    found += search.find_lone_marks(found)
-    found.sort(key=lambda one: one.begin)
+        calls += search.find_shell_changes(calls)
+    calls += search.find_lone_marks(calls)
+    calls.sort(key=lambda one: one.begin)
     groups: list[list[_Found]] = []
-    for one in found:
+    for one in calls:
         if groups and search.line_of(one.begin) <= search.last_line_of(groups[-1][-1]):
             groups[-1].append(one)
         else:
@@ -170,15 +170,15 @@ class _Search:
         """Return the number of the line of a character, from 0."""
         return bisect_right(self._starts, place) - 1
 
-    def last_line_of(self, found: _Found) -> int:
-        return self.line_of(max(found.begin, found.end - 1))
+    def last_line_of(self, call: _Found) -> int:
+        return self.line_of(max(call.begin, call.end - 1))
 
     def find(self) -> list[_Found]:
-        found: list[_Found] = []
+        calls: list[_Found] = []
         place = layouts = 0
         is_stale = False
         while (one := self._find_next(place)) is not None:
-            found.append(one)
+            calls.append(one)
             place = one.end
             inner = self._blocks_in(one)
             is_stale = is_stale or bool(inner)
@@ -187,21 +187,21 @@ class _Search:
                 # the fences in a call are its text: those after it pair differently
                 layouts += 1
                 if layouts > _MOST_LAYOUTS:
-                    raise self._unclear(found)
-                self.layout = self._find_blocks(found)
+                    raise self._unclear(calls)
+                self.layout = self._find_blocks(calls)
                 is_stale = False
         if is_stale:
-            self.layout = self._find_blocks(found)
-        return found
+            self.layout = self._find_blocks(calls)
+        return calls
 
-    def _blocks_in(self, found: _Found) -> list[_TakenText]:
+    def _blocks_in(self, call: _Found) -> list[_TakenText]:
         first, last = (
             bisect_right(self._blocks, place, key=lambda block: block.begin)
-            for place in (found.begin, found.end - 1)
+            for place in (call.begin, call.end - 1)
         )
         return self._blocks[first:last]
 
-    def _unclear(self, found: Sequence[_Found]) -> ReplyRefused:
+    def _unclear(self, calls: Sequence[_Found]) -> ReplyRefused:
         reason = "It is unclear which code blocks of the reply are in its calls."
         blocks = tuple(
             ReplyBlock(
@@ -211,7 +211,7 @@ class _Search:
                 BlockFate.REFUSED,
                 reason=reason,
             )
-            for one in found
+            for one in calls
         )
         return ReplyRefused(
             reason,
@@ -220,7 +220,7 @@ class _Search:
             blocks=blocks,
         )
 
-    def find_shell_changes(self, found: Sequence[_Found]) -> list[_Found]:
+    def find_shell_changes(self, calls: Sequence[_Found]) -> list[_Found]:
         changing: list[_Found] = []
         given: set[str] | None = None
         for block, following in zip_longest(self._blocks, self._blocks[1:]):
@@ -231,7 +231,7 @@ class _Search:
             if not changes:
                 continue
             if given is None:
-                given = self._given_paths(found)
+                given = self._given_paths(calls)
             lost = [
                 change.path
                 for change in changes
@@ -243,23 +243,23 @@ class _Search:
                 changing.append(_Found(begin, end, problem=problem, hint=IN_SHELL))
         return changing
 
-    def _given_paths(self, found: Sequence[_Found]) -> set[str]:
+    def _given_paths(self, calls: Sequence[_Found]) -> set[str]:
         paths = {block.fence.path for block in self._blocks if block.fence}
         edits: list[Edit] = []
         for span in (*self.layout.marked, *self.layout.in_prose):
             with suppress(ReplyRefused):
                 edits += span.read(span.path)
-        for call in (call for one in found for call in one.calls):
+        for call in (call for one in calls for call in one.calls):
             with suppress(ReplyRefused, CallRefused):
                 edits += edits_of_call(call)
         return {path for path in paths if path} | {edit.path for edit in edits}
 
-    def find_lone_marks(self, found: Sequence[_Found]) -> list[_Found]:
+    def find_lone_marks(self, calls: Sequence[_Found]) -> list[_Found]:
         """Return marks of calls that no call has: it cannot be read, or a text in it
         looked like its end.
         """
         lone = []
-        for gap_begin, gap_end in self._gaps(found):
+        for gap_begin, gap_end in self._gaps(calls):
             for mark in _LONE.finditer(self.text, gap_begin, gap_end):
                 before, after = (
                     _LONE.sub("", words).strip() for words in self._around(*mark.span())
@@ -273,21 +273,21 @@ class _Search:
                     lone.append(_Found(*mark.span(), problem=problem))
         return lone
 
-    def _gaps(self, found: Sequence[_Found]) -> Iterator[tuple[int, int]]:
+    def _gaps(self, calls: Sequence[_Found]) -> Iterator[tuple[int, int]]:
         """Yield where the text is that is in no call and in no block."""
-        taken = [(one.begin, one.end) for one in found]
-        taken += [(block.begin, block.end) for block in self._blocks]
+        spans = [(one.begin, one.end) for one in calls]
+        spans += [(block.begin, block.end) for block in self._blocks]
         place = 0
-        for begin, end in sorted(taken):
+        for begin, end in sorted(spans):
             if begin > place:
                 yield place, begin
             place = max(place, end)
         yield place, len(self.text)
 
-    def _find_blocks(self, found: Sequence[_Found]) -> Layout:
+    def _find_blocks(self, earlier_calls: Sequence[_Found]) -> Layout:
         calls = [
             Span(self.line_of(one.begin), self.last_line_of(one) + 1, _no_edits)
-            for one in found
+            for one in earlier_calls
         ]
         layout = self._lay_out_around(calls)
         blocks = [self._block(fence.start, fence.end, fence) for fence in layout.fences]
@@ -312,15 +312,15 @@ class _Search:
                 begin = None
             if dialect is not None and begin is not None:
                 is_quoted = self._is_quoted(begin.start())
-                found = None if is_quoted else self._read(dialect, begin)
+                call = None if is_quoted else self._read(dialect, begin)
                 place = begin.start() + 1
             elif block is not None:
-                found = self._read_block(block)
+                call = self._read_block(block)
                 place = block.end
             else:
                 return None
-            if found is not None:
-                return found
+            if call is not None:
+                return call
 
     def _next_block(self, place: int) -> _TakenText | None:
         """Return the first block that ends behind a character. The places only grow."""
@@ -383,18 +383,18 @@ class _Search:
         inner = _Search(
             lines, self.project_names, partial(lay_out, lines, self.project_names, ())
         )
-        found = inner.find()
+        inner_calls = inner.find()
         rest = inner.text
-        for one in reversed(found):
+        for one in reversed(inner_calls):
             rest = rest[: one.begin] + rest[one.end :]
-        if not found or _COMMENTS.sub("", rest).strip():
+        if not inner_calls or _COMMENTS.sub("", rest).strip():
             return None
-        calls = [call for one in found for call in one.calls]
-        is_plain = any(one.is_plain for one in found)
+        calls = [call for one in inner_calls for call in one.calls]
+        is_plain = any(one.is_plain for one in inner_calls)
         is_known = all(is_known_tool(call.name) for call in calls)
         if is_plain and not is_known and fence.language not in _TOOL_LANGUAGES:
             return None
-        problem = next((one.problem for one in found if one.problem), "")
+        problem = next((one.problem for one in inner_calls if one.problem), "")
         return _Found(block.begin, block.end, tuple(calls), problem)
 
     def _around(self, begin: int, end: int) -> tuple[str, str]:
@@ -447,15 +447,15 @@ def _edits(
     del path
     hint = WITH_TOOLS if project_names.has_tools else WITHOUT_TOOLS
     edits: list[Edit] = []
-    for number, found in numbered:
-        if found.problem:
-            words = f"The call in line {number} of the reply {found.problem}."
-            if found.problem not in (_CUT, _UNREADABLE):
-                words = f"Line {number} of the reply {found.problem}."
+    for number, numbered_call in numbered:
+        if numbered_call.problem:
+            words = f"The call in line {number} of the reply {numbered_call.problem}."
+            if numbered_call.problem not in (_CUT, _UNREADABLE):
+                words = f"Line {number} of the reply {numbered_call.problem}."
             raise ReplyRefused(
-                words, hint=found.hint or hint, fault=ReplyFault.CALLS_IN_TEXT
+                words, hint=numbered_call.hint or hint, fault=ReplyFault.CALLS_IN_TEXT
             )
-        for call in found.calls:
+        for call in numbered_call.calls:
             try:
                 edits += edits_of_call(call)
             except CallRefused as reason:

@@ -17,7 +17,7 @@ from cdd_agent.changes.model import (
     ReplyBlock,
 )
 from cdd_agent.changes.reply.lines import ReplyLines
-from cdd_agent.changes.reply.parts import Part, Piece
+from cdd_agent.changes.reply.parts import Part, ReplyPiece
 
 _COMMANDS = SHELLS | {"console", "shell-session", "shellsession", "powershell", "cmd"}
 _NOT_APPLIED = "Nothing of a refused reply is applied."
@@ -64,7 +64,7 @@ def refused(
     return tuple(marked)
 
 
-def _list_edits(piece: Piece) -> Iterator[ReplyBlock]:
+def _list_edits(piece: ReplyPiece) -> Iterator[ReplyBlock]:
     """Return a block that was read as edits, once for each file."""
     line, end, kind = piece.start + 1, piece.end, piece.kind
     if piece.refusal:
@@ -86,7 +86,7 @@ def _list_edits(piece: Piece) -> Iterator[ReplyBlock]:
 
 
 def _describe_explanation(
-    fence: Fence, piece: Piece, paths: set[str], project_names: ProjectNames
+    fence: Fence, piece: ReplyPiece, paths: set[str], project_names: ProjectNames
 ) -> ReplyBlock:
     name = plain_name(fence.doubt)
     is_doubtful, reason = _why_not_applied(fence, piece, name, paths, project_names)
@@ -106,7 +106,11 @@ def _describe_explanation(
 
 
 def _why_not_applied(
-    fence: Fence, piece: Piece, name: str, paths: set[str], project_names: ProjectNames
+    fence: Fence,
+    piece: ReplyPiece,
+    name: str,
+    paths: set[str],
+    project_names: ProjectNames,
 ) -> tuple[bool, str]:
     if piece.kind != Form.kind:
         return False, "It changes nothing."

@@ -17,7 +17,7 @@ from cdd_agent.changes.reply.layout import Layout
 Read = Callable[[], Sequence[Edit]]
 
 
-class Piece(Struct, frozen=True):
+class ReplyPiece(Struct, frozen=True):
     """A part of a reply that is read by itself. Lines are numbered from 0; `end` is the
     line after it.
     """
@@ -36,7 +36,7 @@ class Part(Struct, frozen=True):
 
     start: int
     end: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ReplyPiece, ...]
     fence: Fence | None = None
     whole: WholeFile | None = None
     """The file that the code block is."""
@@ -89,7 +89,7 @@ class _Reader(Struct, frozen=True):
             return Part(fence.start, fence.end, (piece,), fence)
         whole = None if fence.path is None else WholeFile(fence.path, fence.content)
         edits = () if whole is None else (whole,)
-        piece = Piece(fence.start, fence.end, Form.kind, edits)
+        piece = ReplyPiece(fence.start, fence.end, Form.kind, edits)
         return Part(fence.start, fence.end, (piece,), fence, whole)
 
     def _is_file_about_edits(self, fence: Fence, marked: Sequence[Span]) -> bool:
@@ -110,7 +110,7 @@ class _Reader(Struct, frozen=True):
 
     def _read_marks_in_fence(
         self, fence: Fence, marked: Sequence[Span]
-    ) -> Iterator[Piece]:
+    ) -> Iterator[ReplyPiece]:
         """Read edits by marks. Only names of files and dots may be between them."""
         path = fence.path or fence.above
         begin = fence.start
@@ -127,7 +127,7 @@ class _Reader(Struct, frozen=True):
                 words_start = span.end if words else words_start
             if words and not span.names_files:
                 refusal = _words_between(words_start + 1, path)
-                yield Piece(begin, end, span.kind, refusal=refusal)
+                yield ReplyPiece(begin, end, span.kind, refusal=refusal)
             else:
                 yield _read_span(span, path, begin, end)
             words_start = begin = span.end
@@ -204,16 +204,16 @@ def _span_part(span: Span, path: str | None) -> Part:
     return Part(span.start, span.end, (piece,))
 
 
-def _read_span(span: Span, path: str | None, start: int, end: int) -> Piece:
+def _read_span(span: Span, path: str | None, start: int, end: int) -> ReplyPiece:
     piece = _read(span, span.kind, lambda: span.read(path))
-    return Piece(start, end, piece.kind, piece.edits, piece.refusal)
+    return ReplyPiece(start, end, piece.kind, piece.edits, piece.refusal)
 
 
-def _read(block: Span | Fence, kind: str, read: Read) -> Piece:
+def _read(block: Span | Fence, kind: str, read: Read) -> ReplyPiece:
     try:
-        return Piece(block.start, block.end, kind, tuple(read()))
+        return ReplyPiece(block.start, block.end, kind, tuple(read()))
     except ReplyRefused as refusal:
-        return Piece(block.start, block.end, kind, refusal=refusal)
+        return ReplyPiece(block.start, block.end, kind, refusal=refusal)
 
 
 def _loose_lines(
@@ -233,7 +233,7 @@ def _loose_lines(
             except ReplyRefused as refusal:
                 end = _end_of_text(lines, place, covered)
                 kind = f"line of a {form.kind}"
-                yield Part(place, end, (Piece(place, end, kind, refusal=refusal),))
+                yield Part(place, end, (ReplyPiece(place, end, kind, refusal=refusal),))
                 break
 
 
@@ -263,5 +263,5 @@ def _words_between(line: int, path: str | None) -> ReplyRefused:
 def _stands_for_lines(line: str) -> bool:
     signs = (re.match(r"\W*", way) for way in (line, line[::-1]))
     return all(
-        found is not None and ("..." in found[0] or "…" in found[0]) for found in signs
+        sign is not None and ("..." in sign[0] or "…" in sign[0]) for sign in signs
     )

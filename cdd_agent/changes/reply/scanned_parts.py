@@ -20,7 +20,7 @@ class EditStarted(Struct, frozen=True):
     """More about the file: `new`, `deleted`, `renamed to b.py`."""
 
 
-class FileText(Struct, frozen=True):
+class LineOfFile(Struct, frozen=True):
     """A line of a whole file."""
 
     text: str
@@ -63,7 +63,7 @@ class EditEnded(Struct, frozen=True):
 ReplyPart = (
     ReplyWords
     | EditStarted
-    | FileText
+    | LineOfFile
     | HunkStarted
     | HunkLine
     | LinesReplaced

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from cdd_agent.changes.completeness import PROSE
 from cdd_agent.changes.formats.diffs import (
-    Hunk,
+    DiffHunk,
     begins_diff,
     ends_hunk,
     is_diff_header,
@@ -52,9 +52,9 @@ from cdd_agent.changes.reply.scanned_parts import (
     EditEnded,
     EditNote,
     EditStarted,
-    FileText,
     HunkLine,
     HunkStarted,
+    LineOfFile,
     LinesReplaced,
     ReplyPart,
     ReplyWords,
@@ -148,7 +148,7 @@ class ReplyScanner:
         self._list_fence: Fence | None = None
         self._list: list[str] = []
         """The lines of a list of actions, which is read as a whole."""
-        self._hunk: Hunk | None = None
+        self._hunk: DiffHunk | None = None
         self._has_names = False
         self.replacement: OpenReplacement | None = None
         """The search/replace block that is being written."""
@@ -524,7 +524,7 @@ class ReplyScanner:
         if self._closes(line):
             self._close()
         elif not (self._may_hold_edits and self._starts_edit_in_fence(line)):
-            self._parts.append(FileText(_without(opening.container, line)))
+            self._parts.append(LineOfFile(_without(opening.container, line)))
         return 1
 
     def _read_fence_words(self, is_end: bool) -> int:
@@ -612,7 +612,7 @@ class ReplyScanner:
             is_new = isinstance(edit, WholeFile) and edit.must_be_new
             self._start_edit(EditStarted(edit.path, note="new" if is_new else ""))
             if isinstance(edit, WholeFile):
-                self._parts += map(FileText, edit.content.splitlines())
+                self._parts += map(LineOfFile, edit.content.splitlines())
             elif isinstance(edit, TextReplacement):
                 find, new = edit.find.splitlines(), edit.replace.splitlines()
                 self._parts.append(LinesReplaced(tuple(find), tuple(new)))
@@ -725,7 +725,7 @@ class ReplyScanner:
             return 2
         if line.startswith("@@"):
             self._require_edit()
-            self._hunk = Hunk.from_head(line)
+            self._hunk = DiffHunk.from_head(line)
             self._parts.append(HunkStarted(_section(line)))
         elif hunk is not None or (self._has_names and line[:1] in ("+", "-", " ")):
             self._add_hunk_line(line)

@@ -43,15 +43,17 @@ class ChatReply(ReplyReader):
         self._parts: list[dict[str, Any]] = []
         """The content, if it is a list with thoughts in it."""
 
+    def _read_usage(self, usage: Usage | None) -> None:
+        # a server that counts nothing at the end may have counted before
+        if usage is not None and (usage.cost.tokens or self._usage is None):
+            self._usage = usage
+
     def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         # some servers mix in pieces of other kinds
         if not document.keys() & {"choices", "usage"}:
             return
         self.is_empty = False
-        usage = usage_of(document.get("usage"))
-        # a server that counts nothing at the end may have counted before
-        if usage is not None and (usage.cost.tokens or self._usage is None):
-            self._usage = usage
+        self._read_usage(usage_of(document.get("usage")))
         choices = dicts_in(document.get("choices"))
         if not choices:
             return

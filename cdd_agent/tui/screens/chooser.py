@@ -202,9 +202,9 @@ class Chooser(Overlay):
         """
         is_filtered = bool(self._typed.strip())
         widths: dict[str, int] = {}
-        for known in filter(None, self._listed):
-            section = "" if is_filtered else known.section
-            width = max(widths.get(section, 0), cell_len(known.text))
+        for listed in filter(None, self._listed):
+            section = "" if is_filtered else listed.section
+            width = max(widths.get(section, 0), cell_len(listed.text))
             widths[section] = min(width, widest)
         for place, row in enumerate(self._listed):
             if row is not None:

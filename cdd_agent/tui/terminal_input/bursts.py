@@ -46,20 +46,23 @@ class BurstFilter:
         for token in tokens:
             is_character = isinstance(token, str) and len(token) == 1
             is_of_burst = is_character or isinstance(token, Pasted | PasteEnd)
-            if not is_of_burst and not self._held:
+            if is_of_burst or self._held:
+                self._hold(token, at, is_of_burst=is_of_burst)
+            else:
                 certain.append(token)
-                continue
-            if not self._held:
-                self._first_at = at
-            self._held.append(token)
-            if is_of_burst:
-                self._last_at = at
-                self._has_text = self._has_text or _is_text(token)
-                if token in ("\r", "\n") or isinstance(token, Pasted):
-                    self._holds_lines = True
-            since = self._last_at if self._holds_lines else self._first_at
-            self.deadline = since + BURST_GAP
         return certain
+
+    def _hold(self, token: Token, at: float, *, is_of_burst: bool) -> None:
+        if not self._held:
+            self._first_at = at
+        self._held.append(token)
+        if is_of_burst:
+            self._last_at = at
+            self._has_text = self._has_text or _is_text(token)
+            if token in ("\r", "\n") or isinstance(token, Pasted):
+                self._holds_lines = True
+        since = self._last_at if self._holds_lines else self._first_at
+        self.deadline = since + BURST_GAP
 
     def tick(self, at: float) -> list[Token]:
         """Return the tokens that need not be held any more."""
@@ -96,13 +99,13 @@ def _resolve(held: list[Token], *, has_text: bool) -> list[Token]:
 
 
 def _without_line_feeds_of_enter(tokens: list[Token]) -> list[Token]:
-    kept: list[Token] = []
+    remaining: list[Token] = []
     is_behind_enter = False
     for token in tokens:
         if token != "\n" or not is_behind_enter:  # noqa: S105  # no password
-            kept.append(token)
+            remaining.append(token)
         is_behind_enter = token == "\r"  # noqa: S105  # no password
-    return kept
+    return remaining
 
 
 def _as_paste(tokens: list[Token]) -> list[Token]:

@@ -65,13 +65,13 @@ class Decoder:
             case str() if len(token) == 1:
                 return [*_keys_of_character(token)]
         for pattern, decode in self._reports:
-            found = pattern.fullmatch(token)
-            if found is not None:
-                return decode(self, found)
+            match = pattern.fullmatch(token)
+            if match is not None:
+                return decode(self, match)
         return [*_keys_of_sequence(token)]
 
-    def _mouse(self, found: re.Match[str]) -> list[Message]:
-        code, column, row = int(found[1]), int(found[2]) - 1, int(found[3]) - 1
+    def _mouse(self, match: re.Match[str]) -> list[Message]:
+        code, column, row = int(match[1]), int(match[2]) - 1, int(match[3]) - 1
         if column < 0 or row < 0 or code & _EXTRA_BUTTONS:
             return []
         x, y = column * self._cell[0], row * self._cell[1]
@@ -82,7 +82,7 @@ class Decoder:
         if code & 64:
             kind, button = _SCROLLING[code & 3], 0
         elif button and not code & 32:
-            kind = events.MouseDown if found[4] == "M" else events.MouseUp
+            kind = events.MouseDown if match[4] == "M" else events.MouseUp
         return [
             kind(
                 None,
@@ -99,8 +99,8 @@ class Decoder:
             )
         ]
 
-    def _resize(self, found: re.Match[str]) -> list[Message]:
-        height, width, pixel_height, pixel_width = map(int, found.groups())
+    def _resize(self, match: re.Match[str]) -> list[Message]:
+        height, width, pixel_height, pixel_width = map(int, match.groups())
         if pixel_height and pixel_width:
             self._cell = width / pixel_width, height / pixel_height
         event = events.Resize.from_dimensions(
@@ -108,22 +108,22 @@ class Decoder:
         )
         return [event]
 
-    def _mode(self, found: re.Match[str]) -> list[Message]:
-        mode, setting = found[1], int(found[2])
+    def _mode(self, match: re.Match[str]) -> list[Message]:
+        mode, setting = match[1], int(match[2])
         if mode == "2026" and setting:
             return [messages.TerminalSupportsSynchronizedOutput()]
         if mode == "2048" and constants.SMOOTH_SCROLL and not _is_iterm():
             return [messages.InBandWindowResize.from_setting_parameter(setting)]
         return []
 
-    def _cursor(self, found: re.Match[str]) -> list[Message]:
-        return [events.CursorPosition(int(found[2]) - 1, int(found[1]) - 1)]
+    def _cursor(self, match: re.Match[str]) -> list[Message]:
+        return [events.CursorPosition(int(match[2]) - 1, int(match[1]) - 1)]
 
-    def _background(self, found: re.Match[str]) -> list[Message]:
-        return [BackgroundReported(found[1])]
+    def _background(self, match: re.Match[str]) -> list[Message]:
+        return [BackgroundReported(match[1])]
 
-    def _focus(self, found: re.Match[str]) -> list[Message]:
-        return [events.AppFocus() if found[1] == "I" else events.AppBlur()]
+    def _focus(self, match: re.Match[str]) -> list[Message]:
+        return [events.AppFocus() if match[1] == "I" else events.AppBlur()]
 
     _reports: tuple[
         tuple[re.Pattern[str], Callable[[Decoder, re.Match[str]], list[Message]]], ...
@@ -184,6 +184,10 @@ def _keys_of_sequence(sequence: str) -> list[events.Key]:
         return _functional_key(LINUX_CONSOLE.get(final), "")
     if not re.fullmatch(r"[\d:;]*", parameters):
         return []
+    return _keys_of_csi(parameters, final)
+
+
+def _keys_of_csi(parameters: str, final: str) -> list[events.Key]:
     numbers = parameters.split(";")
     first = _number(numbers[0])
     modifiers = numbers[1] if len(numbers) > 1 else ""
@@ -201,15 +205,20 @@ def _keys_of_sequence(sequence: str) -> list[events.Key]:
             return _functional_key(
                 KEYS_BY_NUMBER.get(first), str(RXVT_MODIFIERS[final])
             )
-        case _ if final in RXVT_LETTERS and not parameters:
-            return _functional_key(RXVT_LETTERS[final], "2")
-        case _ if final in KEYPAD and modifiers:
-            return _functional_key(KEYPAD[final], modifiers)
         case _:
-            # Old terminals send the modifiers alone: CSI 5 A.
-            return _functional_key(
-                KEYS_BY_LETTER.get(final), modifiers or numbers[0].replace("1", "", 1)
-            )
+            return _keys_of_letter(final, parameters, modifiers)
+
+
+def _keys_of_letter(final: str, parameters: str, modifiers: str) -> list[events.Key]:
+    if final in RXVT_LETTERS and not parameters:
+        return _functional_key(RXVT_LETTERS[final], "2")
+    if final in KEYPAD and modifiers:
+        return _functional_key(KEYPAD[final], modifiers)
+    # Old terminals send the modifiers alone: CSI 5 A.
+    number = parameters.partition(";")[0]
+    return _functional_key(
+        KEYS_BY_LETTER.get(final), modifiers or number.replace("1", "", 1)
+    )
 
 
 def _keys_of_ss3(modifiers: str, final: str) -> list[events.Key]:

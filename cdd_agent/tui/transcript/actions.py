@@ -394,7 +394,7 @@ def _failure_block(failure: FailedTest) -> Foldable:
     title = f"✗ {_one_line(failure.test)}" + (
         " (also failed before)" if failure.is_old else ""
     )
-    said = _words(failure.message, "problem") if failure.message else []
+    words = _words(failure.message, "problem") if failure.message else []
     where = (
         _words(failure.place, "remark")
         if failure.place and failure.place not in failure.message
@@ -406,7 +406,7 @@ def _failure_block(failure: FailedTest) -> Foldable:
         title_marks=[(0, 1, "problem")],
         ink="action" if failure.is_old else "action strong",
     )
-    first = [*said, *where]
+    first = [*words, *where]
     return Foldable(
         header,
         [*first, *_output(failure.text)],

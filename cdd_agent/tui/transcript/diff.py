@@ -120,8 +120,8 @@ class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
         return all(half.line is None or half.line.final for half in self.halves)
 
     def inks(self) -> Sequence[Mark]:
-        left, right = self.halves
-        return [*left.marks(0), *right.marks(len(left.text))]
+        old_half, right = self.halves
+        return [*old_half.marks(0), *right.marks(len(old_half.text))]
 
 
 class _Half:
@@ -177,9 +177,9 @@ def _side_by_side(
         if old
         else 0
     )
-    for left, right in zip_longest(*parts, fillvalue=None):
+    for old_row, right in zip_longest(*parts, fillvalue=None):
         halves = (
-            _Half(old if left else None, left or (0, 0), number, column),
+            _Half(old if old_row else None, old_row or (0, 0), number, column),
             _Half(
                 new if right else None,
                 right or (0, 0),
@@ -260,10 +260,10 @@ def changed_words(
 
 
 def _spans(words: list[str], same: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    kept = {place for start, end in same for place in range(start, end)}
+    same_places = {place for start, end in same for place in range(start, end)}
     spans, at = list[tuple[int, int]](), 0
     for place, word in enumerate(words):
-        if place not in kept:
+        if place not in same_places:
             if spans and (spans[-1][1] == at):
                 spans[-1] = (spans[-1][0], at + len(word))
             else:

@@ -7,9 +7,9 @@ from cdd_agent.changes.file_diff import FileDiff
 from cdd_agent.changes.reply.scanned_parts import (
     EditNote,
     EditStarted,
-    FileText,
     HunkLine,
     HunkStarted,
+    LineOfFile,
     LinesReplaced,
 )
 from cdd_agent.text.sanitize import sanitize_for_display
@@ -21,7 +21,7 @@ from cdd_agent.tui.transcript.folds import shortened
 from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 from cdd_agent.wording.dialogue_words import lines_changed
 
-EditPart = FileText | HunkStarted | HunkLine | LinesReplaced | EditNote
+EditPart = LineOfFile | HunkStarted | HunkLine | LinesReplaced | EditNote
 ChangedLine = tuple[str, str]
 """The sign and the text of a line."""
 
@@ -89,7 +89,7 @@ class EditDrawer:
 
     def add(self, part: EditPart) -> None:
         match part:
-            case FileText(text=text):
+            case LineOfFile(text=text):
                 self.write_code(f"{text}\n")
             case HunkStarted(section=section):
                 self._drawer.begin_hunk()

@@ -54,7 +54,7 @@ class Search:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the start and end of each hit in a text."""
-        return [found.span() for found in self._pattern.finditer(text)]
+        return [match.span() for match in self._pattern.finditer(text)]
 
 
 class Finder:

@@ -154,10 +154,10 @@ class Foldable(Struct, frozen=True):
             for place, line in enumerate(self.body)
         ]
         if fold.has_sample:
-            left = count - abs(self.sample)
+            remaining = count - abs(self.sample)
             more = MoreLine(
                 fold=fold,
-                text=f"… {left:,} more line{'s' * (left > 1)}",
+                text=f"… {remaining:,} more line{'s' * (remaining > 1)}",
                 ink="left-out",
                 gutter=((" " * 4, ""),),
             )

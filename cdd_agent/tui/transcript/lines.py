@@ -95,10 +95,10 @@ class ItemLine(TranscriptLine, eq=False, kw_only=True):
     """Characters before the words: indentation, sign, number."""
 
     def rows(self, width: int) -> list[LineRow]:
-        beside = cell_len(self.text[: self.lead])
+        indent = cell_len(self.text[: self.lead])
         words = wrap(
             self.text[self.lead :],
-            max(self.room(width) - beside, MIN_ROOM),
+            max(self.room(width) - indent, MIN_ROOM),
             by_words=self.by_words,
         )
         rows = [

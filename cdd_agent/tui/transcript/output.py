@@ -90,10 +90,12 @@ class _OutputRule(TranscriptLine, eq=False, kw_only=True):
     def rows(self, width: int) -> list[LineRow]:
         room = self.room(width)
         excess = max(cell_len(self.text) - room, 0)
-        kept = max(self.before + self.after - excess, 2)
-        kept_before = min(self.before, max(kept // 2, kept - self.after))
+        shown_rows = max(self.before + self.after - excess, 2)
+        kept_before = min(self.before, max(shown_rows // 2, shown_rows - self.after))
         first = self.before - kept_before
-        shown = self.text[first : len(self.text) - self.after + kept - kept_before]
+        shown = self.text[
+            first : len(self.text) - self.after + shown_rows - kept_before
+        ]
         return [
             LineRow(self, first + start, first + end)
             for start, end in wrap(shown, room, by_words=True)

@@ -39,14 +39,14 @@ class FilePlace(NamedTuple):
 
 
 def web_places(text: str) -> Iterator[WebPlace]:
-    for found in _ADDRESS.finditer(text) if "://" in text else ():
-        address = found[0].rstrip(_AFTER_ADDRESS)
+    for match in _ADDRESS.finditer(text) if "://" in text else ():
+        address = match[0].rstrip(_AFTER_ADDRESS)
         while address.endswith(")") and address.count(")") > address.count("("):
             address = address[:-1].rstrip(_AFTER_ADDRESS)
         if len(address) <= _LONGEST_ADDRESS:
             yield WebPlace(
-                found.start(),
-                found.start() + len(address),
+                match.start(),
+                match.start() + len(address),
                 quote(address, safe="%/:=&?~#+!$,;'@()*[]"),
             )
 
@@ -54,10 +54,10 @@ def web_places(text: str) -> Iterator[WebPlace]:
 def file_places(text: str) -> Iterator[FilePlace]:
     """Yield the files with a line number, whether they exist or not."""
     if ":" in text:
-        for found in _FILE.finditer(text):
-            yield FilePlace(found.start(), found.end(), found[1], int(found[2]))
-    for found in _TRACEBACK.finditer(text) if 'File "' in text else ():
-        yield FilePlace(found.start(), found.end(), found[1], int(found[2]))
+        for match in _FILE.finditer(text):
+            yield FilePlace(match.start(), match.end(), match[1], int(match[2]))
+    for match in _TRACEBACK.finditer(text) if 'File "' in text else ():
+        yield FilePlace(match.start(), match.end(), match[1], int(match[2]))
 
 
 @lru_cache(maxsize=512)

@@ -5,7 +5,7 @@ from pathlib import Path
 from cdd_agent.changes.reply.scanned_parts import (
     EditEnded,
     EditStarted,
-    FileText,
+    LineOfFile,
     ReplyPart,
     ReplyWords,
 )
@@ -146,12 +146,12 @@ class ReplyDrawer:
         last = parts[-1] if parts else None
         if isinstance(last, ReplyWords):
             self._show_words(last.text.removesuffix("\n"))
-        elif isinstance(last, FileText) and self._edit is not None:
+        elif isinstance(last, LineOfFile) and self._edit is not None:
             self._edit.write_code(last.text)
             self._settled += self._edit.take_settled()
         elif last is not None:
             self._show([last])
-        self._is_cut = not isinstance(last, ReplyWords | FileText)
+        self._is_cut = not isinstance(last, ReplyWords | LineOfFile)
 
     def _continue_line(self, text: str, is_over: bool) -> None:
         if self._is_cut:

@@ -77,10 +77,10 @@ class Table(TranscriptLine, eq=False, kw_only=True):
                     marks.append((len(text) + 1, len(text) + 2, "rule"))
                     text += " │ "
                 space = width - cell_len(source[start:end])
-                left = {"right": space, "center": space // 2}.get(align, 0)
-                text += " " * left
+                margin = {"right": space, "center": space // 2}.get(align, 0)
+                text += " " * margin
                 marks += clip(inks, start, end, len(text) - start)
-                text += source[start:end] + " " * (space - left)
+                text += source[start:end] + " " * (space - margin)
             yield TranscriptLine(text=text, marks=marks, ink=ink)
 
     def _records(self) -> Iterator[TranscriptLine]:

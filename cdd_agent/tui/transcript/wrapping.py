@@ -45,16 +45,13 @@ def _wrap_wide(
         if cells > 1:
             row.note_break(begin)
         if row.cells + cells > room and begin > row.start:
-            may_cut_before = by_words and not is_space and row.last_break > row.start
-            cut = row.last_break if may_cut_before else begin
+            cut = row.find_cut(begin, by_words=by_words and not is_space)
             yield row.start, _end_of_row(text, row.start, cut, by_words)
             row.begin_at(cut)
             if is_space:
                 row.start = end
                 continue
-        row.cells += cells
-        if is_space or cells > 1:
-            row.note_break(end)
+        row.add(end, cells, may_end_here=is_space or cells > 1)
     if row.start < len(text):
         yield row.start, len(text)
 
@@ -74,6 +71,15 @@ class _WideRow:
 
     def note_break(self, place: int) -> None:
         self.last_break, self._cells_at_break = place, self.cells
+
+    def add(self, end: int, cells: int, *, may_end_here: bool) -> None:
+        self.cells += cells
+        if may_end_here:
+            self.note_break(end)
+
+    def find_cut(self, begin: int, *, by_words: bool) -> int:
+        """Return the place where the row ends before the grapheme at `begin`."""
+        return self.last_break if by_words and self.last_break > self.start else begin
 
     def begin_at(self, cut: int) -> None:
         """Begin the next row. It has the text since the last break if it begins

@@ -82,11 +82,11 @@ class ActivityBar(GuardedWidget, Widget):
                 self.busy(what)
 
     def render(self) -> Content:
-        said = self._said_once or self._doing
-        if not said and not self._what:
-            said = self._hint or self._meaning or self._idle
-        if said:
-            return Content(fit_hint(sanitize_for_display(said), self.size.width))
+        text = self._said_once or self._doing
+        if not text and not self._what:
+            text = self._hint or self._meaning or self._idle
+        if text:
+            return Content(fit_hint(sanitize_for_display(text), self.size.width))
         seconds = monotonic() - self._since
         frame = _FRAMES[int(seconds / _TICK) % len(_FRAMES)]
         since = f"  {seconds:.0f} s · Esc stops"

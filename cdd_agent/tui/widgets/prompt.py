@@ -184,18 +184,18 @@ class Prompt(GuardedWidget, Vertical):
             if not self._found:
                 return _NOTHING_FOUND
             return _SEARCHING + _OLDER if len(self._found) > 1 else _SEARCHING
-        taken = self._chosen
-        if taken is None or taken.kind is CompletionKind.COMMAND:
+        row = self._chosen
+        if row is None or row.kind is CompletionKind.COMMAND:
             return ""
-        shown = taken.line if taken.is_command else taken.shown
+        shown = row.line if row.is_command else row.shown
         return f"Enter: insert {shown} · Esc: close the list"
 
     @property
     def line_to_send(self) -> str:
         """The command that is highlighted, or else the text."""
-        taken = self._chosen
-        if taken is not None and taken.kind is CompletionKind.COMMAND:
-            return taken.line
+        row = self._chosen
+        if row is not None and row.kind is CompletionKind.COMMAND:
+            return row.line
         return self.text
 
     @property
@@ -294,10 +294,10 @@ class Prompt(GuardedWidget, Vertical):
             self._offer()
 
     def _enter(self, event: events.Key) -> None:
-        taken = self._chosen
-        is_sent = taken is None or taken.kind is CompletionKind.COMMAND
+        row = self._chosen
+        is_sent = row is None or row.kind is CompletionKind.COMMAND
         if self.is_searching or not is_sent:
-            self._take(taken)
+            self._take(row)
         elif self._is_too_soon(event):
             self.post_message(self.EnterIgnored())
         else:
@@ -378,13 +378,13 @@ class Prompt(GuardedWidget, Vertical):
         """Return unsent lines, the oldest first. The first goes into the prompt if it
         is empty and the user is not typing; the others are behind Up.
         """
-        left = [line for line in lines if line.strip()]
+        remaining = [line for line in lines if line.strip()]
         is_free = not self._draft and not self.is_searching
-        if left and is_free and not is_typing:
-            self.put(left.pop(0))
-        for line in reversed(left):
+        if remaining and is_free and not is_typing:
+            self.put(remaining.pop(0))
+        for line in reversed(remaining):
             self._history.add(line)
-        self._unsent += left
+        self._unsent += remaining
         self._show_waiting()
 
     def set_aside(self, line: str | None = None) -> None:
@@ -462,9 +462,9 @@ class Prompt(GuardedWidget, Vertical):
 
     def take_waiting(self) -> tuple[str, Meaning | None] | None:
         """Remove and return the oldest queued line, with its meaning."""
-        taken = self._waiting.pop(0) if self._waiting else None
+        line = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
-        return taken
+        return line
 
     def take_held(self, line: str) -> bool:
         """Send a queued line now. False if it is no longer queued."""
@@ -501,8 +501,8 @@ class Prompt(GuardedWidget, Vertical):
         if self._searched_from is None:
             self._found = self._complete(self.area.text)
         else:
-            found = self._history.search(self.text, _MOST_FOUND)
-            self._found = [Completion(line, _on_one_row(line)) for line in found]
+            lines = self._history.search(self.text, _MOST_FOUND)
+            self._found = [Completion(line, _on_one_row(line)) for line in lines]
         self._found_for = self.area.text
         completions = self.query_one(OptionList)
         # The list has a margin, its rows have padding, and there is a scroll bar.
@@ -544,7 +544,7 @@ class Prompt(GuardedWidget, Vertical):
         """
         text = self.area.text
         # characters are meant
-        common = commonprefix([found.line for found in self._found])  # noqa: RUF071
+        common = commonprefix([row.line for row in self._found])  # noqa: RUF071
         if (
             self.query_one(OptionList).highlighted != self._default
             or len(self._found) < 2
@@ -557,14 +557,14 @@ class Prompt(GuardedWidget, Vertical):
         self._offer()
         return True
 
-    def _take(self, taken: Completion | None) -> None:
+    def _take(self, row: Completion | None) -> None:
         if self._searched_from is not None:
-            self.replace(taken.line if taken is not None else self.text)
-        elif taken is not None:
+            self.replace(row.line if row is not None else self.text)
+        elif row is not None:
             # into a folder, or to the next word
-            further = taken.line if taken.line.endswith("/") else f"{taken.line} "
+            further = row.line if row.line.endswith("/") else f"{row.line} "
             more = self._complete(further)
-            self.replace(further if more else taken.line)
+            self.replace(further if more else row.line)
             if more:
                 self._quiet_for = None
                 self._offer()

@@ -97,13 +97,13 @@ class StatusLine(GuardedWidget, Widget):
 def lay_out_status(place: StatusPlace, values: StatusValues, width: int) -> Content:
     """Return the row, which takes `width` cells if it has parts on both sides."""
     parts = _fitting_parts(place, values, width)
-    left = [parts[name] for name in _LEFT if name in parts]
+    left_parts = [parts[name] for name in _LEFT if name in parts]
     right = [parts[name] for name in _RIGHT if name in parts]
     if not right:
-        return Content.assemble(*_spaced(left))
+        return Content.assemble(*_spaced(left_parts))
     # as a whole: a joiner at the end of a text takes the blank behind it
-    space = width + _GAP - _cells([*left, *right])
-    return Content.assemble(*_spaced(left), " " * space, *_spaced(right))
+    space = width + _GAP - _cells([*left_parts, *right])
+    return Content.assemble(*_spaced(left_parts), " " * space, *_spaced(right))
 
 
 def _fitting_parts(
@@ -175,10 +175,10 @@ def shorten(text: str, cells: int, *, keep_end: bool = False) -> str:
         return text
     if cells < 1:
         return ""
-    kept = text
-    while cell_len(kept) > cells - 1:
-        kept = kept[1:] if keep_end else kept[:-1]
-    return f"…{kept}" if keep_end else f"{kept}…"
+    text_so_far = text
+    while cell_len(text_so_far) > cells - 1:
+        text_so_far = text_so_far[1:] if keep_end else text_so_far[:-1]
+    return f"…{text_so_far}" if keep_end else f"{text_so_far}…"
 
 
 def _cells(parts: Sequence[_StatusPart]) -> int:

@@ -154,13 +154,13 @@ class Welcome(GuardedWidget, Widget):
         lines = self._lines(width, self.size.height)
         height = len(lines)
         top = max(self.size.height - max(height, _USUAL_HEIGHT), 0) // 2
-        left = max(self.size.width - width, 0) // 2
+        margin = max(self.size.width - width, 0) // 2
         self._rows_at = {}
         drawn = [Content()] * top
         for line, place in lines:
             if place is not None:
                 self._rows_at[len(drawn)] = place
-            drawn.append(Content.assemble(" " * left, line))
+            drawn.append(Content.assemble(" " * margin, line))
         return Content("\n").join(drawn)
 
     @property

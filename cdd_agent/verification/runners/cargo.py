@@ -152,15 +152,17 @@ def read_output(
     doc_blocks = blocks[len(programs) :]
     if len(blocks) < len(programs) or (doc_blocks and not has_doc_tests):
         raise ReportUnreadable("it does not show which program ran which tests")
-    found, sources = Results(), _Sources(root)
+    results, sources = Results(), _Sources(root)
     files = [sources.find_file(source, crate) for source, crate in programs]
     if len({*files}) < len(files):
         raise ReportUnreadable("it names one program of tests twice")
     for file, block in zip(files, blocks, strict=False):
         for test, result in block.tests:
-            found.add(str(sources.find_test(file, test)), result, block.text_of(test))
-    _add_doc_tests(doc_blocks, found)
-    return found.run(selection, is_finished=all(block.is_finished for block in blocks))
+            results.add(str(sources.find_test(file, test)), result, block.text_of(test))
+    _add_doc_tests(doc_blocks, results)
+    return results.run(
+        selection, is_finished=all(block.is_finished for block in blocks)
+    )
 
 
 def _lines(data: bytes) -> list[str]:
@@ -197,7 +199,7 @@ def _read_blocks(lines: Sequence[str]) -> list[_Block]:
     return blocks
 
 
-def _add_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
+def _add_doc_tests(blocks: Sequence[_Block], results: Results) -> None:
     """Add the doc tests. The line of a doc test changes from run to run, so the tests
     of one item are numbered in their order.
     """
@@ -217,7 +219,7 @@ def _add_doc_tests(blocks: Sequence[_Block], found: Results) -> None:
         name = f"doc test > {item}"
         if number > 1:
             name += f" #{number}"
-        found.add(str(TestId(file, name)), result, text)
+        results.add(str(TestId(file, name)), result, text)
 
 
 class _Sources:

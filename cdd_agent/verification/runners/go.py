@@ -129,19 +129,19 @@ def read_report(
     build_errors = _read_build_errors(lines, stderr)
     if not packages:
         raise ReportUnreadable("no package was tested")
-    found = Results()
+    results = Results()
     modules = _Modules(root)
     for name, package in packages.items():
         folder = modules.folder(name)
         for test, result in package.tests.items():
             text = package.text_of(test) if result is Result.FAILED else ""
-            found.add(str(TestId(folder.file_of(test), test)), result, text)
+            results.add(str(TestId(folder.file_of(test), test)), result, text)
         if package.failed_outside_tests:
             text = build_errors[name] + package.text_of()
             for file in folder.test_files or (folder.path,):
-                found.add(file, Result.FAILED, text)
+                results.add(file, Result.FAILED, text)
     is_finished = all(package.is_finished for package in packages.values())
-    return found.run(selection, is_finished=is_finished)
+    return results.run(selection, is_finished=is_finished)
 
 
 def _read_packages(lines: Iterable[str]) -> dict[str, _Package]:

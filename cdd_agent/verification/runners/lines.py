@@ -22,19 +22,19 @@ def read_lines(
     """Read reports. The last line of a complete report marks its end. `between`
     separates the names of a test. Raises `ReportUnreadable`.
     """
-    found = Results()
+    results = Results()
     are_finished = []
     for data in reports:
         if not data:
             raise ReportUnreadable("there is nothing in it")
         is_end = False
         for line in data.splitlines():
-            is_end = _read_line(line, found, root, between)
+            is_end = _read_line(line, results, root, between)
         are_finished.append(is_end)
-    return found.run(selection, is_finished=all(are_finished))
+    return results.run(selection, is_finished=all(are_finished))
 
 
-def _read_line(line: bytes, found: Results, root: Path, between: str) -> bool:
+def _read_line(line: bytes, results: Results, root: Path, between: str) -> bool:
     """Add the test of a line. True if the line marks the end of the report."""
     try:
         test: Any = json.loads(line)
@@ -48,5 +48,5 @@ def _read_line(line: bytes, found: Results, root: Path, between: str) -> bool:
     except MALFORMED as error:
         why = f"a line of it is not about a test: {type(error).__name__}"
         raise ReportUnreadable(why) from error
-    found.add(str(TestId(path, between.join(names))), result, text)
+    results.add(str(TestId(path, between.join(names))), result, text)
     return False

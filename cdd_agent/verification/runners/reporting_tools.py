@@ -87,13 +87,13 @@ def _find_class(
 def _read_rspec(data: bytes, root: Path, package: Path) -> SuiteRun:
     del package
     states = {"passed": Result.PASSED, "failed": Result.FAILED}
-    found = Results()
+    results = Results()
     try:
         report: Any = json.loads(data)
         for test in report["examples"]:
             file = from_root(str(test["file_path"]), root)
             error = test.get("exception") or {}
-            found.add(
+            results.add(
                 str(TestId(file, str(test["full_description"]))),
                 states.get(test["status"], Result.SKIPPED),
                 str(error.get("message", "")),
@@ -104,7 +104,7 @@ def _read_rspec(data: bytes, root: Path, package: Path) -> SuiteRun:
         raise ReportUnreadable(reason) from error
     if outside:
         raise ReportUnreadable("a file could not be loaded")
-    return found.run()
+    return results.run()
 
 
 class _TrxReader:
@@ -142,7 +142,7 @@ class _TrxReader:
 
 def _read_trx(data: bytes, root: Path, package: Path) -> SuiteRun:
     del package
-    reader, found = _TrxReader(), Results()
+    reader, results = _TrxReader(), Results()
     parse_xml(data, reader.start, reader.end, reader.add_text)
     for key, (name, result, text) in reader.results.items():
         class_name, library = reader.classes.get(key.partition(" ")[0], ("", ""))
@@ -150,10 +150,10 @@ def _read_trx(data: bytes, root: Path, package: Path) -> SuiteRun:
         class_name = class_name.partition(",")[0]
         file, inner = _find_class(class_name, root, project, "**/{name}.cs")
         test = TestId(file, _join(*inner, name.removeprefix(f"{class_name}.")))
-        found.add(str(test), result, "".join(text).strip())
+        results.add(str(test), result, "".join(text).strip())
     if not reader.results:
         raise ReportUnreadable("it has no results")
-    return found.run()
+    return results.run()
 
 
 class _Tool(Struct, frozen=True):

@@ -135,8 +135,8 @@ class _Edit(Struct, frozen=True):
 
 def _length_of_common(one: bytes, other: bytes) -> int:
     length = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
+    for first, right in zip(one, other, strict=False):
+        if first != right:
             break
         length += 1
     return length
@@ -155,12 +155,12 @@ def faults_in(path: str, text: str, lines: Collection[int]) -> list[Fault]:
         return []
     wanted = frozenset(lines)
     source = data.split(b"\n")
-    found: dict[tuple[int, int, bytes], Fault] = {}
+    faults: dict[tuple[int, int, bytes], Fault] = {}
     for edit in _find_edits(tree.root_node, query, grammar.name):
         first, last = edit.node.start_point.row, edit.node.end_point.row
         if wanted.issuperset(range(first + 1, last + 2)):
-            found.setdefault(edit.difference, _as_fault(path, edit, source))
-    return sorted(found.values(), key=lambda one: (one.start, one.end, one.words))
+            faults.setdefault(edit.difference, _as_fault(path, edit, source))
+    return sorted(faults.values(), key=lambda one: (one.start, one.end, one.words))
 
 
 @lru_cache

@@ -47,8 +47,8 @@ def _find_equal_lines(old: list[str], new: list[str]) -> Iterator[tuple[int, int
 
 def _length_of_common(one: list[str], other: list[str]) -> int:
     length = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
+    for first, right in zip(one, other, strict=False):
+        if first != right:
             break
         length += 1
     return length

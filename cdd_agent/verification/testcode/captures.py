@@ -75,12 +75,12 @@ _LONE_MACRO = re.compile(r"(?m)^[ \t]*[A-Z][A-Z0-9_]+[ \t]*$")
 _SWIFT_MACRO = re.compile(r"#(?=(?:expect|require)\()")
 
 
-def _as_identifier(found: re.Match[str]) -> str:
-    return re.sub(r"\W", "_", found[0], flags=re.ASCII)
+def _as_identifier(match: re.Match[str]) -> str:
+    return re.sub(r"\W", "_", match[0], flags=re.ASCII)
 
 
-def _as_blank(found: re.Match[str]) -> str:
-    return " " * len(found[0])
+def _as_blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
 
 
 _LANGUAGES = {
@@ -141,7 +141,7 @@ class Declaration(Struct, frozen=True):
     names: tuple[Span, ...]
 
 
-class Call(Struct, frozen=True):
+class CallSite(Struct, frozen=True):
     """A call, or an assertion."""
 
     name: Span
@@ -159,7 +159,7 @@ class Captures(Struct):
     spans: defaultdict[str, set[Span]] = field(default_factory=lambda: defaultdict(set))
     """The places of all captures, by their names."""
     declarations: dict[Span, Declaration] = field(default_factory=dict)
-    calls: dict[int, Call] = field(default_factory=dict)
+    calls: dict[int, CallSite] = field(default_factory=dict)
     """By the place of the name."""
     rows: defaultdict[Span, set[Span]] = field(default_factory=lambda: defaultdict(set))
     """By their table; rows without a table are those of `NO_TABLE`."""
@@ -173,28 +173,30 @@ class Captures(Struct):
 
     def add(self, captured: dict[str, list[Node]]) -> None:
         """Add one match of the query."""
-        found = {
+        spans_by_name = {
             name: [(node.start_byte, node.end_byte) for node in nodes]
             for name, nodes in captured.items()
         }
-        for name, spans in found.items():
+        for name, spans in spans_by_name.items():
             if not name.startswith("_"):
                 self.spans[name].update(spans)
-        kind = next((kind for kind in _KINDS if kind in found), None)
+        kind = next((kind for kind in _KINDS if kind in spans_by_name), None)
         if kind is not None:
-            self._declare(kind, found)
+            self._declare(kind, spans_by_name)
         for name in ("call", "check"):
-            if name in found:
-                self._add_call(name, found)
-                self._names[found[name][0][0]] = captured[name][0]
-        self.rows[found.get("table", [NO_TABLE])[0]].update(found.get("row", ()))
-        for loop in found.get("loop", ()):
-            self.loops[loop].update(found.get("item", ()))
+            if name in spans_by_name:
+                self._add_call(name, spans_by_name)
+                self._names[spans_by_name[name][0][0]] = captured[name][0]
+        self.rows[spans_by_name.get("table", [NO_TABLE])[0]].update(
+            spans_by_name.get("row", ())
+        )
+        for loop in spans_by_name.get("loop", ()):
+            self.loops[loop].update(spans_by_name.get("item", ()))
         for node in captured.get("return", ()):
             if node.parent is not None:
                 self.returns.append((node.end_byte, node.parent.end_byte))
 
-    def is_in_function(self, call: Call) -> bool:
+    def is_in_function(self, call: CallSite) -> bool:
         node = self._names[call.name[0]].parent
         while node is not None:
             if _FUNCTION.search(node.type):
@@ -202,27 +204,27 @@ class Captures(Struct):
             node = node.parent
         return False
 
-    def _declare(self, kind: str, found: Mapping[str, list[Span]]) -> None:
+    def _declare(self, kind: str, spans: Mapping[str, list[Span]]) -> None:
         parts = [
-            span for part in (kind, "name", "body") for span in found.get(part, ())
+            span for part in (kind, "name", "body") for span in spans.get(part, ())
         ]
         span = (min(start for start, _ in parts), max(end for _, end in parts))
-        known = self.declarations.get(span)
-        if known is None or _KINDS.index(kind) < _KINDS.index(known.kind):
-            names = tuple(found.get("name", ()))
+        declaration = self.declarations.get(span)
+        if declaration is None or _KINDS.index(kind) < _KINDS.index(declaration.kind):
+            names = tuple(spans.get("name", ()))
             self.declarations[span] = Declaration(kind, span, names)
 
-    def _add_call(self, capture: str, found: Mapping[str, list[Span]]) -> None:
-        name = found[capture][0]
-        known = self.calls.get(name[0])
-        receiver = found.get("on", [None])[0]
-        arguments = found.get("args", [None])[0]
+    def _add_call(self, capture: str, spans: Mapping[str, list[Span]]) -> None:
+        name = spans[capture][0]
+        call = self.calls.get(name[0])
+        receiver = spans.get("on", [None])[0]
+        arguments = spans.get("args", [None])[0]
         is_check = capture == "check"
-        if known is not None:
-            receiver = known.receiver or receiver
-            arguments = known.arguments or arguments
-            is_check = known.is_check or is_check
-        self.calls[name[0]] = Call(name, receiver, arguments, is_check)
+        if call is not None:
+            receiver = call.receiver or receiver
+            arguments = call.arguments or arguments
+            is_check = call.is_check or is_check
+        self.calls[name[0]] = CallSite(name, receiver, arguments, is_check)
 
 
 def language_of(suffix: str) -> Language | None:

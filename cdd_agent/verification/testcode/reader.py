@@ -8,11 +8,11 @@ import builtins
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
 from cdd_agent.verification.testcode.captures import (
-    Call,
+    CallSite,
     Captures,
     Declaration,
     Language,
@@ -143,7 +143,7 @@ class _Parts:
         """With the marks before it."""
         self.around: _Parts | None = None
         self.body: Span | None = None
-        self.calls: list[Call] = []
+        self.calls: list[CallSite] = []
         self.values: list[Span] = []
         self.tables: defaultdict[Span, int] = defaultdict(int)
         self.is_computed = False
@@ -176,14 +176,16 @@ class _Parts:
 
 
 class _File:
-    def __init__(self, language: Language, found: Captures, text: str) -> None:
+    def __init__(self, language: Language, captures: Captures, text: str) -> None:
         self._language = language
-        self._found = found
-        data = found.data
+        self._found = captures
+        data = captures.data
         original = text.encode("utf-8", "replace")
         self._names = original if len(original) == len(data) else data
-        spans = found.spans
-        self._code = _blanked(data, (*spans["comment"], *spans["dead"], *found.returns))
+        spans = captures.spans
+        self._code = _blanked(
+            data, (*spans["comment"], *spans["dead"], *captures.returns)
+        )
         strings = [
             (start + 1, end - 1)
             for start, end in spans["value"]
@@ -218,9 +220,9 @@ class _File:
             if parts is not None and parts.is_function:
                 tests[name] = self._declared(parts, written, limit)
                 continue
-            for known in list(tests):
-                if known == name or known.startswith(f"{name}{self._language.joint}"):
-                    del tests[known]
+            for test in list(tests):
+                if test == name or test.startswith(f"{name}{self._language.joint}"):
+                    del tests[test]
         return list(tests.values())
 
     @property
@@ -233,13 +235,13 @@ class _File:
         return any(not self._found.is_in_function(check) for check in checks)
 
     def as_whole(self) -> Declared:
-        starts = [0, *(found.end() for found in re.finditer(b"\n", self._code))]
+        starts = [0, *(match.end() for match in re.finditer(b"\n", self._code))]
         checks = self._free_checks()
         lines = {bisect_right(starts, check.name[0]) for check in checks}
         names = frozenset(self._text(call.name) for call in self._found.calls.values())
         return _whole(_decoded(self._code).splitlines(), len(lines), names)
 
-    def _free_checks(self) -> list[Call]:
+    def _free_checks(self) -> list[CallSite]:
         return [
             call
             for call in self._found.calls.values()
@@ -265,6 +267,10 @@ class _File:
             if is_test:
                 declarations[start, end] = declaration
         self._nest = _Nest(declarations)
+        self._make_parts(declarations)
+        self._give_bodies()
+
+    def _make_parts(self, declarations: Mapping[tuple[int, int], Declaration]) -> None:
         self._parts = []
         by_number: list[_Parts] = []
         for number, span in enumerate(self._nest.spans):
@@ -279,17 +285,22 @@ class _File:
             by_number.append(parts)
             self._parts.append(parts)
         self._by_number = by_number
+
+    def _give_bodies(self) -> None:
         for body in sorted(self._found.spans["body"]):
             owner = self._owner(body[0])
             if owner is not None and owner.body is None:
                 owner.body = body
 
     def _fill(self) -> None:
-        found = self._found
-        rows = _Nest(row for table in found.rows.values() for row in table)
-        messages = _Nest(found.spans["message"])
-        calls = [(call.name, call) for call in found.calls.values()]
-        for span, part in (*calls, *((value, None) for value in found.spans["value"])):
+        captures = self._found
+        rows = _Nest(row for table in captures.rows.values() for row in table)
+        messages = _Nest(captures.spans["message"])
+        calls = [(call.name, call) for call in captures.calls.values()]
+        for span, part in (
+            *calls,
+            *((value, None) for value in captures.spans["value"]),
+        ):
             place = span[0]
             if not self._is_code(span) or messages.contains(place):
                 continue
@@ -304,21 +315,21 @@ class _File:
                     parts.values.append(span)
 
     def _count(self) -> None:
-        found = self._found
-        for table, rows in found.rows.items():
+        captures = self._found
+        for table, rows in captures.rows.items():
             for row in filter(self._is_code, rows):
                 owner = self._owner(row[0])
                 if owner is not None:
                     owner.tables[table] += 1
-        for loop, items in found.loops.items():
+        for loop, items in captures.loops.items():
             owner = self._owner(loop[0])
             if owner is not None and not items:
                 owner.has_loop = True
-        for span in filter(self._is_stated, found.spans["computed"]):
+        for span in filter(self._is_stated, captures.spans["computed"]):
             owner = self._owner(span[0])
             if owner is not None:
                 owner.is_computed = True
-        self._loops = _Nest(loop for loop, items in found.loops.items() if items)
+        self._loops = _Nest(loop for loop, items in captures.loops.items() if items)
 
     def _skip(self) -> None:
         spans = self._found.spans
@@ -397,7 +408,7 @@ class _File:
             )
         return checks
 
-    def _is_check(self, call: Call) -> bool:
+    def _is_check(self, call: CallSite) -> bool:
         name = self._text(call.name)
         on = self._text(call.receiver) if call.receiver is not None else ""
         is_of_assert = re.fullmatch(r"[aA]ssert(\.\w+)*", on) is not None

@@ -46,7 +46,7 @@ files that tests leave behind.
 """
 
 
-class Place(IntEnum):
+class LikelihoodOfTests(IntEnum):
     """The likelihood that a path is that of a test file."""
 
     NONE = 0
@@ -56,28 +56,28 @@ class Place(IntEnum):
     """Its name is one that runners look for."""
 
 
-def place_of(path: str) -> Place:
+_TEST_SUFFIXES = (".bats", ".t", ".feature")
+
+
+def place_of(path: str) -> LikelihoodOfTests:
     """Return the likelihood that a path is that of a test file. The names are in
     docs/reference/verification.md.
     """
     *folders, name = PurePosixPath(path).parts
     stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()
     if any(map(_MADE.fullmatch, (*folders, name))):
-        return Place.NONE
-    if suffix in CODE and (
-        _SPOKEN.search(stem)
-        or _CAMEL.search(stem)
-        or suffix in (".bats", ".t", ".feature")
-    ):
-        return Place.NAMED
-    if any(map(_FOLDER.fullmatch, folders)) and (
-        suffix in CODE or not any(map(_NO_DATA.fullmatch, (*folders, name)))
-    ):
-        return Place.WITHIN
-    if suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)):
-        return Place.WITHIN
+        return LikelihoodOfTests.NONE
+    is_named = _SPOKEN.search(stem) or _CAMEL.search(stem) or suffix in _TEST_SUFFIXES
+    if suffix in CODE and is_named:
+        return LikelihoodOfTests.NAMED
+    may_be_data = suffix in CODE or not any(map(_NO_DATA.fullmatch, (*folders, name)))
     # unit tests in Rust are in the file that they test
-    return Place.WITHIN if suffix == ".rs" else Place.NONE
+    reasons = (
+        may_be_data and any(map(_FOLDER.fullmatch, folders)),
+        suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)),
+        suffix == ".rs",
+    )
+    return LikelihoodOfTests.WITHIN if any(reasons) else LikelihoodOfTests.NONE
 
 
 def is_for_tests(path: str) -> bool:
