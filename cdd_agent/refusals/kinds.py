@@ -498,9 +498,19 @@ class Refusal(Enum):
     NOT_COMMITTED = RefusalText(
         RefusalGroup.GIT,
         "It was not committed: …",
-        "A commit would contain something that was not verified, or git refused it."
-        " The step itself is completed and its files are written.",
+        "A commit would contain something that was not verified, or would become a part"
+        " of a merge or rebase. A step that ran is completed, and its files are"
+        " written.",
         "Commit by hand, or correct the cause and run again.",
+    )
+    COMMIT_FAILED = RefusalText(
+        RefusalGroup.GIT,
+        "It was not committed: git … failed / The repository is locked / git does not"
+        " know who you are",
+        "Git or the disk failed. A step that ran is pending again: its files are"
+        " restored, and its reply is saved.",
+        "Correct the cause and resume. The step continues with the saved reply, so no"
+        " model is asked again.",
     )
     BRANCH_CONFLICT = RefusalText(
         RefusalGroup.GIT,
