@@ -225,7 +225,7 @@ def notice_kinds() -> str:
 
 
 def ledger_kinds() -> str:
-    return _members(ledger_file, "Kind", "kind")
+    return _members(ledger_file, "EntryKind", "kind")
 
 
 def _members(module: ModuleType, enum: str, title: str) -> str:

@@ -194,7 +194,7 @@ async def _fill(
         raise BadInput(
             error.message,
             hint="It is installed in a way that always takes precedence. Uninstall it.",
-            refusal=Refusal.GIT_UNUSABLE,
+            refusal=Refusal.CHECK_UNUSABLE,
         ) from error
     return PrivateTree(
         tree / prefix,

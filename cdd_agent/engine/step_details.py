@@ -7,12 +7,10 @@ from msgspec import Struct
 from cdd_agent.engine.accepted import KnownTests
 from cdd_agent.engine.attempt import Attempt
 from cdd_agent.engine.saved_run import SavedRun
-from cdd_agent.errors import BadInput
 from cdd_agent.events.step_summary import StepSummary
 from cdd_agent.files.json_file import read_text
-from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
-from cdd_agent.tickets.plan import PlanStep
+from cdd_agent.tickets.plan import NoSuchStep, PlanStep
 from cdd_agent.tickets.state import StepExecution
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.outcomes import Result
@@ -75,10 +73,7 @@ def step_details(ticket: Ticket, number: int, redactor: Redactor) -> StepDetails
     run = SavedRun.load(ticket, redactor)
     step = run.plan.step(number)
     if step is None:
-        raise BadInput(
-            f"{ticket.shown(ticket.plan_path)} has no step {number}",
-            refusal=Refusal.PLAN_INVALID,
-        )
+        raise NoSuchStep(str(number), run.plan)
     saved = run.state.step(number)
     attempts = []
     for place in range(1, saved.attempts + 1):

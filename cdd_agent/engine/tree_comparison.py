@@ -30,7 +30,7 @@ JudgeAgain = Callable[[CommandRunner], Check | None]
 class LacksFiles(BadInput):
     """Tests need files that the run's own tree does not have."""
 
-    refusal = Refusal.STATE_UNREADABLE
+    refusal = Refusal.CHECK_UNUSABLE
 
     def __init__(self, what: str, missing: Iterable[str], root: Path) -> None:
         self.missing = tuple(missing)

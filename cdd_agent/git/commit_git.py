@@ -69,6 +69,8 @@ class CommitRefused(CddError):
 class CommitFailed(CommitRefused):
     """Git or the disk failed. A later try may succeed."""
 
+    refusal = Refusal.COMMIT_FAILED
+
 
 class CommitGit(Struct, frozen=True):
     """Git at the top of a working tree. Its paths are relative to there."""

@@ -3,7 +3,7 @@ limit.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
@@ -166,6 +166,14 @@ def _exhausted(key: str, used: str, reason: str) -> BudgetExhausted:
     )
 
 
+Wait = Callable[[OnEvent], Awaitable[None]]
+"""Returns when a provider can be called, and emits `Waiting` until then."""
+
+
+async def call_at_once(on_event: OnEvent) -> None:
+    """Do not wait before a call."""
+
+
 class Budgeted(ModelWrapper):
     """Counts the cost of each call, also of a failed one, and raises `BudgetExhausted`
     before the limit is exceeded. A refused call costs nothing.
@@ -180,10 +188,12 @@ class Budgeted(ModelWrapper):
         price: Callable[[], Price | None] = lambda: None,
         spend: Callable[[Usage], None] = lambda usage: None,
         lost: Callable[[Usage], None] = lambda usage: None,
+        wait: Wait = call_at_once,
     ) -> None:
         """`account` has the costs of earlier calls, and can be shared with other
         models. `spend` receives the usage of each call, `lost` that of each call whose
-        reply did not arrive whole.
+        reply did not arrive whole. `wait` returns when the provider can be called;
+        until then, a call costs nothing.
 
         Raises `BadInput` for a limit in dollars if no price is known.
         """
@@ -191,6 +201,7 @@ class Budgeted(ModelWrapper):
         self.limit = limit
         self._account = account or Tally()
         self._price, self._spend, self._lost = price, spend, lost
+        self._wait = wait
         if limit.usd is not None and price() is None:
             raise BadInput(
                 "`budget.usd` cannot be checked, because the price of"
@@ -219,6 +230,8 @@ class Budgeted(ModelWrapper):
                     self.limit.check(spent_cost(), call.estimate.cost, reason)
                 on_event(event)
 
+            # within the budget: another run may be asked to wait until there is room
+            await self._wait(on_event)
             return await self._ask(call, measure)
 
     async def _ask(self, call: "_Call", on_event: OnEvent) -> Done:

@@ -131,29 +131,21 @@ class Retrying(ModelWrapper):
         return RateLimited(error.message, hint=hint, retry_after=error.retry_after)
 
 
-class WaitingForProvider(ModelWrapper):
-    """Makes no call while the provider wants none: it has asked this process or another
-    one to wait. Raises `RateLimited` if that is too long.
+async def wait_for_provider(
+    shared: SharedWaits, clock: Clock, on_event: OnEvent
+) -> None:
+    """Wait while the provider wants no call: it has asked this process or another one
+    to wait. Raises `RateLimited` if that is too long.
     """
-
-    def __init__(
-        self, model: Model, shared: SharedWaits, clock: Clock | None = None
-    ) -> None:
-        super().__init__(model)
-        self._shared = shared
-        self._clock = clock or Clock()
-
-    async def reply(self, request: Request, on_event: OnEvent) -> Done:
-        while True:
-            until, reason = self._shared.until
-            remaining = until - self._clock.now().timestamp()
-            if remaining <= 0:
-                return await self.inner.reply(request, on_event)
-            if remaining > LONGEST_WAIT:
-                raise RateLimited(reason, retry_after=remaining)
-            # a little longer by chance, so that processes do not call all at once
-            seconds = remaining + self._clock.chance()
-            await _wait(self._clock, seconds, reason, on_event)
+    while True:
+        until, reason = shared.until
+        remaining = until - clock.now().timestamp()
+        if remaining <= 0:
+            return
+        if remaining > LONGEST_WAIT:
+            raise RateLimited(reason, retry_after=remaining)
+        # a little longer by chance, so that processes do not call all at once
+        await _wait(clock, remaining + clock.chance(), reason, on_event)
 
 
 async def _wait(clock: Clock, seconds: float, reason: str, on_event: OnEvent) -> None:

@@ -452,10 +452,20 @@ class Refusal(Enum):
         "Your files are not what the run expects, and they are not overwritten.",
         "Commit, stash or move them, then repeat the command.",
     )
+    WORKTREE_UNUSABLE = RefusalText(
+        RefusalGroup.RUNS,
+        "There is a branch … already / … was deleted / Not committed in the run's"
+        " worktree",
+        "The run's worktree or its branch is not as cdd left it, or holds work that"
+        " landing would lose. Nothing was changed.",
+        "Do what the message says: commit there, rename the branch, or delete what is"
+        " left of the run. Then repeat the command.",
+    )
     NOTHING_TO_MOVE = RefusalText(
         RefusalGroup.RUNS,
-        "… has nothing to land / no worktree / unfinished steps / no run",
-        "The run is not in a state in which it can be landed, pushed or pulled.",
+        "… has nothing to land / no worktree / unfinished steps / no run / no completed"
+        " step",
+        "The run has not come as far as the command needs, or there is no run.",
         "`cdd board` shows the state of all runs.",
     )
     SECRET_NOT_SENT = RefusalText(
@@ -488,9 +498,19 @@ class Refusal(Enum):
     NOT_COMMITTED = RefusalText(
         RefusalGroup.GIT,
         "It was not committed: …",
-        "A commit would contain something that was not verified, or git refused it."
-        " The step itself is completed and its files are written.",
+        "A commit would contain something that was not verified, or would become a part"
+        " of a merge or rebase. A step that ran is completed, and its files are"
+        " written.",
         "Commit by hand, or correct the cause and run again.",
+    )
+    COMMIT_FAILED = RefusalText(
+        RefusalGroup.GIT,
+        "It was not committed: git … failed / The repository is locked / git does not"
+        " know who you are",
+        "Git or the disk failed. A step that ran is pending again: its files are"
+        " restored, and its reply is saved.",
+        "Correct the cause and resume. The step continues with the saved reply, so no"
+        " model is asked again.",
     )
     BRANCH_CONFLICT = RefusalText(
         RefusalGroup.GIT,

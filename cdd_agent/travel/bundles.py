@@ -28,7 +28,7 @@ from cdd_agent.travel.validation import LINK, leads_out
 
 FOUND = "travel/found"
 """The name of the checkpoint of the files before a run is installed."""
-_SETTINGS = ".cdd/"
+_SETTINGS = ".cdd"
 """The folder of files that each copy keeps."""
 
 
@@ -69,14 +69,17 @@ class RunHere(Struct, frozen=True):
     ) -> list[Change]:
         """Return the changes, to be undone, that turn the arrived files of the project
         into the current ones. Files named in `kept` are not deleted. Raises `NotARun`
-        for a link out of the project.
+        for a link out of the project, and for another spelling of the folder of
+        settings: some disks do not tell them apart.
         """
         changes = list[Change]()
         for change in await self.checkpoints.changes(
             manifest.project_checkpoint, current
         ):
-            if change.path.startswith(_SETTINGS):
+            if change.path.startswith(f"{_SETTINGS}/"):
                 continue
+            if change.before is not None and _is_named_as_settings(change.path):
+                raise NotARun(f"{change.path[:200]!r} is not a file of a project")
             if change.before is None and _is_never_sent(change.path, kept):
                 continue
             changes.append(change)
@@ -131,6 +134,10 @@ class RunHere(Struct, frozen=True):
 
 def _is_never_sent(path: str, left_out: Collection[str]) -> bool:
     return is_secret_path(path) or name_in_json(path) in left_out
+
+
+def _is_named_as_settings(path: str) -> bool:
+    return path.partition("/")[0].casefold() == _SETTINGS
 
 
 async def bundle(git: Git, have: Sequence[str], target: Path) -> None:

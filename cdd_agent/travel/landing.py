@@ -151,7 +151,7 @@ class Landing(Struct, frozen=True):
             raise BadInput(
                 f"Not committed in the run's worktree: {named(uncommitted)}",
                 hint=f"Commit it in {own.place}, then try again.",
-                refusal=Refusal.BRANCH_CONFLICT,
+                refusal=Refusal.WORKTREE_UNUSABLE,
             )
         submodules = await trees.unpublished_submodules(own.place, own.branch)
         if submodules:
@@ -162,7 +162,7 @@ class Landing(Struct, frozen=True):
                 "Commits of submodules exist only in the run's worktree:"
                 f" {named(submodules)}",
                 hint=f"Fetch them with `{command}`, then try again.",
-                refusal=Refusal.NOTHING_TO_MOVE,
+                refusal=Refusal.WORKTREE_UNUSABLE,
             )
 
     async def _finish(self, result: str) -> None:

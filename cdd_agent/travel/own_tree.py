@@ -132,7 +132,7 @@ class OwnTree(Struct, frozen=True):
                     f"Its commits are on {self.branch}. To start over, delete"
                     f" {self.record.folder / 'tree.json'} and that branch."
                 ),
-                refusal=Refusal.RUN_ELSEWHERE,
+                refusal=Refusal.WORKTREE_UNUSABLE,
             )
 
     async def _create(
@@ -142,13 +142,13 @@ class OwnTree(Struct, frozen=True):
         tip = await self.trees.commit_of(f"refs/heads/{self.branch}")
         start = await self.trees.commit_of(base or "HEAD")
         if start is None:
-            raise BadInput(f"There is no commit {base}", refusal=Refusal.RUN_ELSEWHERE)
+            raise BadInput(f"There is no commit {base}", refusal=Refusal.GIT_UNUSABLE)
         if tip is not None:
             if made is None or tip != made.base:
                 raise BadInput(
                     f"There is a branch {self.branch} already",
                     hint="Rename or delete it.",
-                    refusal=Refusal.RUN_ELSEWHERE,
+                    refusal=Refusal.WORKTREE_UNUSABLE,
                 )
             await self.trees.delete_branch(self.branch)
         making = OwnTreeMade(branch=self.branch, base=start, prefix=self.prefix)

@@ -38,7 +38,10 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
     """
     contents = await _list_contents(reference, tip)
     asked, batch = reference.folder / "asked", reference.folder / "batch"
-    asked.write_text("".join(f"{name}\n" for name in contents.values()))
+    try:
+        asked.write_text("".join(f"{name}\n" for name in contents.values()))
+    except OSError as error:
+        raise NotWritten(asked, error) from error
     await reference.git("cat-file", "--batch", "--buffer", stdin=asked, stdout=batch)
     try:
         _write_files(batch, folder, list(contents))

@@ -6,13 +6,22 @@ Adapters are imported when they are first needed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cdd_agent.commands.model_setup import NO_MODEL
 from cdd_agent.cost import Cost
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.added_adapters import AddedAdapter, adapter_for
-from cdd_agent.llm.budget import Account, Budgeted, Limit, TalliedModel, Tally
+from cdd_agent.llm.budget import (
+    Account,
+    Budgeted,
+    Limit,
+    TalliedModel,
+    Tally,
+    Wait,
+    call_at_once,
+)
 from cdd_agent.llm.fallbacks import WithFallbacks
 from cdd_agent.llm.options import Effort, ModelOptions
 from cdd_agent.llm.port import Model, Usage
@@ -20,8 +29,9 @@ from cdd_agent.llm.providers import PROVIDERS, Endpoint, endpoint_of
 from cdd_agent.llm.purse import SharedCalls
 from cdd_agent.llm.recording import RecordingModel
 from cdd_agent.llm.request_comparison import hide_folder
-from cdd_agent.llm.retrying import Clock, Retrying, WaitingForProvider
+from cdd_agent.llm.retrying import Clock, Retrying, wait_for_provider
 from cdd_agent.llm.scripted import ScriptedModel
+from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.llm.window_limited import WindowLimited
 from cdd_agent.llm.wrapper import RejectEmpty
 from cdd_agent.refusals.kinds import Refusal
@@ -68,20 +78,20 @@ def equip_model(
         limit, account = shared.limit, shared.account(spent or Cost())
 
     def with_patience(adapter: Model, asked: Config) -> Model:
-        calls: Model = RejectEmpty(adapter)
-        waits = None
+        waits: SharedWaits | None = None
+        wait: Wait = call_at_once
         if shared:
             provider = f"{provider_of(asked.model)} {asked.api_base or ''}"
             waits = shared.waits_for(provider.strip())
-            # within the budget: another run may be asked to wait until there is room
-            calls = WaitingForProvider(calls, waits, clock)
+            wait = partial(wait_for_provider, waits, clock or Clock())
         budgeted = Budgeted(
-            calls,
+            RejectEmpty(adapter),
             limit,
             account=account,
             price=lambda: adapter.price,
             spend=tally.add,
             lost=lost,
+            wait=wait,
         )
         return Retrying(TalliedModel(budgeted, tally), clock, waits)
 

@@ -17,6 +17,7 @@ from cdd_agent.events.notices import NoticeKind
 from cdd_agent.events.step_events import StepCommitted, StepsUndone, TestsFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.git.commit_git import CommitFailed, CommitRefused
+from cdd_agent.refusals.kinds import Refusal
 from tests.engine.tool_steps import (
     FORMAT,
     calls,
@@ -144,6 +145,8 @@ async def test_a_commit_that_git_cannot_make_leaves_the_step_pending(
     assert isinstance(engine.stopped_by, CommitFailed)
     assert engine.stopped_by.message in notice(events, NoticeKind.NOT_COMMITTED)
     assert engine.stopped_by.exit_code is ExitCode.FAILED
+    # not that of a step that is completed without a commit
+    assert engine.stopped_by.refusal is Refusal.COMMIT_FAILED
     assert repository.statuses() == ["pending", "pending"]
     assert not (repository.root / "a.txt").exists()
 

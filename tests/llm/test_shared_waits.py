@@ -1,12 +1,14 @@
 """The waits that providers ask for hold for all processes: they meet in a file."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from cdd_agent.llm.budget import Budgeted, Limit, Tally
 from cdd_agent.llm.port import Message, Model, RateLimited, Request, Waiting
-from cdd_agent.llm.retrying import Retrying, WaitingForProvider
+from cdd_agent.llm.retrying import Retrying, wait_for_provider
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.llm.shared_waits import SharedWaits
 from tests.support.projects import FakeTime
@@ -17,7 +19,8 @@ REQUEST = Request((Message("user", "Say hello."),))
 
 def patient(folder: Path, provider: str, model: Model, time: FakeTime) -> Retrying:
     waits = SharedWaits(folder / "waits.json", provider)
-    return Retrying(WaitingForProvider(model, waits, time.clock), time.clock, waits)
+    wait = partial(wait_for_provider, waits, time.clock)
+    return Retrying(Budgeted(model, Limit(), wait=wait), time.clock, waits)
 
 
 async def test_a_wait_that_a_provider_demands_holds_for_all_processes(
@@ -56,6 +59,27 @@ async def test_a_wait_that_is_too_long_is_an_error_without_a_call(
     waits = SharedWaits(tmp_path / "waits.json", "openai")
     waits.extend(time.clock.now().timestamp() + 600, "Slow down.")
     waits.extend(time.clock.now().timestamp() + 5, "An older word.")
+    wait = partial(wait_for_provider, waits, time.clock)
     with pytest.raises(RateLimited, match=r"Slow down\."):
-        await all_of(WaitingForProvider(script, waits, time.clock), REQUEST)
+        await all_of(Budgeted(script, Limit(), wait=wait), REQUEST)
     assert script.requests == []
+
+
+async def test_a_wait_that_is_cancelled_costs_nothing(tmp_path: Path) -> None:
+    time, script, tally = FakeTime(), ScriptedModel(["hello"]), Tally()
+    waits = SharedWaits(tmp_path / "waits.json", "openai")
+    waits.extend(time.clock.now().timestamp() + 30, "Slow down.")
+    wait, lost = partial(wait_for_provider, waits, time.clock), list[object]()
+    model = Budgeted(
+        script, Limit(tokens=100_000), account=tally, lost=lost.append, wait=wait
+    )
+
+    def cancel(event: object) -> None:
+        if isinstance(event, Waiting):
+            call.cancel()
+
+    call = asyncio.ensure_future(model.reply(REQUEST, cancel))
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert tally.spent.tokens == 0
+    assert lost == []

@@ -438,6 +438,22 @@ def test_a_file_that_is_too_large_is_refused(
     check_refused(second, sent.remote)
 
 
+def test_no_other_spelling_of_the_folder_of_settings_arrives(
+    sent: Copies, second: Sandbox
+) -> None:
+    def put(path: str) -> Tamper:
+        def tamper(content: Files) -> None:
+            assert isinstance(content, Tampered)
+            content.remove("project/.cdd/.gitignore")
+            content.put(f"project/{path}", "commands: {mode: unsafe}\n")
+            project = content.git("write-tree", "--prefix=project/").strip()
+            change_json(content, "run.json", lambda it: it.update(project=project))
+
+        return tamper
+
+    check_all_refused(map(put, (".CDD/config.yaml", ".Cdd", ".cdd")), sent, second)
+
+
 def test_settings_of_the_project_are_each_copys_own(
     sent: Copies, second: Sandbox
 ) -> None:

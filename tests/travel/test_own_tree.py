@@ -11,6 +11,7 @@ import pytest
 
 from cdd_agent.engine.whereabouts import OwnTreeMade
 from cdd_agent.git.worktree import Trees
+from cdd_agent.refusals.kinds import Refusal
 from tests.support.homes import at_home
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.travel.copies import (
@@ -312,7 +313,9 @@ def test_a_new_file_of_a_step_lands_only_with_a_commit(
     assert "?? b.txt" in git(tree, "status", "--porcelain")
 
     assert cdd(done, "land", SLUG) == 2
-    assert "b.txt" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "b.txt" in told
+    assert Refusal.WORKTREE_UNUSABLE.reference in told
     assert head(done) == before
 
     git(tree, "add", "b.txt")
@@ -402,7 +405,9 @@ def test_a_branch_of_the_same_name_is_left_alone(
 ) -> None:
     git(mine.root, "branch", f"cdd/{SLUG}")
     assert run(mine, *GOOD) == 2
-    assert f"cdd/{SLUG}" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"cdd/{SLUG}" in told
+    assert Refusal.WORKTREE_UNUSABLE.reference in told
     assert not tree_of(mine).exists()
 
 
