@@ -377,8 +377,8 @@ class Refusal(Enum):
     COMMAND_REFUSED = RefusalText(
         RefusalGroup.COMMANDS,
         "The command … / `…` is not allowed",
-        "Commands run without a shell. Pipes, `;`, redirections, some programs and"
-        " program folders inside the project are refused or need approval.",
+        "Commands run without a shell. Pipes, `;`, redirections and programs that are"
+        " not on the list are refused or need approval.",
         "Put the commands into a script of the project and run that, add the program"
         " to `commands.allow`, or set `commands.mode: ask`.",
     )
