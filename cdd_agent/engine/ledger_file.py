@@ -51,10 +51,10 @@ class EntryKind(StrEnum):
     FOUND = "found"
     """`others` changed since the process of the run was killed, or shortly before."""
     DROPPED = "dropped"
-    """The calls of tools from `call` on are void; the model made others instead."""
+    """The tool calls from `call` on are void: the model made other calls instead."""
     RESTORED = "restored"
-    """The changes of the attempts at the step are about to be reversed. `changes` are
-    its files from how the attempts left them to how they are from then on.
+    """The step's changes are about to be reversed. `changes` has its files as the
+    attempts left them and as they are afterwards.
     """
     UNDONE = "undone"
     """The undo `by` is about to make `changes`, which may be of several steps."""

@@ -46,39 +46,39 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply is not complete.",
         "The reply ended in the middle of a file, usually at the model's output limit."
-        " A part of a file is never written.",
-        "Split the step into smaller ones, or choose a model with a larger output.",
+        " cdd never writes a part of a file.",
+        "Split the step into smaller ones, or choose a model with a higher output"
+        " limit.",
     )
     REPLY_NO_FILES = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply does not change the files of the step.",
         "The step declares files, and the reply changes none of them in a form that"
         " cdd reads.",
-        "Type `retry` with a sentence about what to change. If the step needs no"
-        " change, remove its `Files` or type `skip`.",
+        "Type `retry` and say what to change. If the step needs no change, remove its"
+        " `Files` or type `skip`.",
     )
     REPLY_UNCLEAR = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply could not be read reliably.",
-        "More than one reading of the reply was possible, and cdd does not guess: a"
-        " block without a file name, a code block whose end is unclear, or a diff"
-        " without hunks.",
+        "The reply could be read in several ways, and cdd does not guess. Examples: a"
+        " block without a file name, a code block with an unclear end, a diff without"
+        " hunks.",
         "Type `retry`: the model receives the exact problem. `cdd apply --dry-run`"
         " shows how a saved reply is read.",
     )
     REPLY_CALLS_IN_TEXT = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply has tool calls or commands in its text.",
-        "The model wrote a call as text, where it does not run, instead of calling the"
-        " tool.",
-        "Type `retry`. If the model always does so, set `tool_calls: off`: it then"
+        "The model wrote a call as text instead of calling the tool, so nothing ran.",
+        "Type `retry`. If the model always does so, set `tool_calls: off`. It then"
         " sends files and edits as text.",
     )
     REPLY_FORBIDDEN = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes a file that it may not touch.",
-        "The file belongs to git or to cdd, is hidden from models, is ignored by git"
-        " and too large for undo, or is outside the project.",
+        "The file is outside the project, belongs to git or cdd, is hidden from"
+        " models, or is ignored by git and too large for undo.",
         "Make this change yourself, or correct the path in the plan.",
     )
     REPLY_UNSEEN = RefusalText(
@@ -98,29 +98,29 @@ class Refusal(Enum):
     REPLY_NO_MATCH = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes lines that are not in the file.",
-        "The lines to replace are neither in the file nor close enough to one place in"
-        " it.",
+        "The lines to replace are not in the file, and no single place is similar"
+        " enough.",
         "Usually nothing: the model receives the closest lines and tries again. If all"
         " attempts fail, split the step or use a stronger model.",
     )
     REPLY_SEVERAL_MATCHES = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes lines that are in the file more than once.",
-        "The lines to replace occur in several places, so the place is unknown.",
-        "Type `retry` and name the function or class that is meant.",
+        "The lines to replace occur in several places, so cdd cannot choose one.",
+        "Type `retry` and name the function or class to change.",
     )
     REPLY_INCOMPLETE = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply leaves out a part of a file.",
-        "A whole file has a comment such as `# ... rest unchanged`, would be emptied,"
-        " or would lose more than half of its lines.",
+        "The reply empties the file, removes more than half of its lines, or has a"
+        " comment such as `# ... rest unchanged` in their place.",
         "Type `retry`. If the file should shrink, say so in the step, for example:"
         " remove most of `big.py`.",
     )
     REPLY_INVALID = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply would break the syntax of a file.",
-        "The file could be parsed before and could not be parsed after the change.",
+        "After the change, the file could not be parsed.",
         "Usually nothing: the model receives the error and tries again.",
     )
     REPLY_CONTRADICTORY = RefusalText(
@@ -133,8 +133,7 @@ class Refusal(Enum):
     REPLY_NAME_TAKEN = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply gives a file a name that is already taken.",
-        "The new name belongs to another file, or differs from it only in spelling"
-        " that some disks ignore.",
+        "Another file has the new name, or a name that some disks treat as the same.",
         "Name the right path in the step, then type `retry`.",
     )
     REPLY_CHANGED_SINCE = RefusalText(
@@ -162,7 +161,7 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "You rejected its changes.",
         "You answered no to all proposed changes.",
-        "Type `retry` with what should be different.",
+        "Type `retry` and say what should be different.",
     )
 
     # --- Checks of a step -------------------------------------------------------------
@@ -176,10 +175,10 @@ class Refusal(Enum):
     TESTS_REMOVED = RefusalText(
         RefusalGroup.CHECKS,
         "tests are removed / weakened / no longer found / skipped",
-        "A test that existed before the step is gone, skipped or proves less. A step"
-        " may do this only to tests that its `Removes tests` names.",
-        "If that is intended, answer the question of the shell, or add `Removes tests:"
-        " NAME` to the step. Otherwise type `retry`.",
+        "A test that existed before the step is gone or skipped, or it proves less. A"
+        " step may do this only to tests that its `Removes tests` names.",
+        "If that is intended, say so when the shell asks, or add `Removes tests: NAME`"
+        " to the step. Otherwise type `retry`.",
     )
     TEST_SETTINGS_CHANGED = RefusalText(
         RefusalGroup.CHECKS,
@@ -193,13 +192,13 @@ class Refusal(Enum):
         RefusalGroup.CHECKS,
         "`…` failed (exit code 1): test_…",
         "Tests failed that passed before, or that this step must fix.",
-        "`cdd diff SLUG --step N` shows the changes, `retry` tries again with your"
-        " words. A test that a later step fixes belongs in `May fail`.",
+        "`cdd diff SLUG --step N` shows the changes. `retry` asks the model again,"
+        " with your words. List a test that a later step fixes under `May fail`.",
     )
     CHECK_UNUSABLE = RefusalText(
         RefusalGroup.CHECKS,
         "`…` cannot run / is not installed / watches files",
-        "No change of the code could make this check pass, so the model is not asked.",
+        "No change to the code could make this check pass, so the model is not asked.",
         "Install what is missing, or correct the step's `Verify` or `test_command`."
         " Then resume.",
     )
@@ -209,15 +208,15 @@ class Refusal(Enum):
         "The check ended with an error, reached `test_timeout`, or its exit code"
         " contradicts its test report.",
         "Run the command yourself in the project. If it passes there, compare the"
-        " environment; if it is slow, raise `test_timeout`.",
+        " environments. If it is slow, raise `test_timeout`.",
     )
     NOTHING_DONE = RefusalText(
         RefusalGroup.CHECKS,
         "nothing changed, and no check ran / nothing was done: …",
         "The reply changed nothing, or its only command was refused, and no check"
         " shows that the step is done.",
-        "Type `retry` with what is missing, type `skip`, or give the step `Verify:"
-        " none` and no files.",
+        "Type `retry` and say what is missing, or type `skip`. If the step needs no"
+        " change, give it `Verify: none` and no files.",
     )
     PROOF_REQUIRED = RefusalText(
         RefusalGroup.CHECKS,
@@ -232,8 +231,8 @@ class Refusal(Enum):
     NOT_YAML = RefusalText(
         RefusalGroup.TICKETS,
         "FILE:LINE: not YAML / is a mapping of keys / a value cannot be read",
-        "A YAML file cannot be read as what it should be: broken syntax, a tab, a key"
-        " twice, an unquoted `: `.",
+        "The file is not valid YAML, or a value has the wrong form. Usual causes: a"
+        " tab, a repeated key, an unquoted `: `.",
         "Correct the line that the message names.",
     )
     SETTINGS_INVALID = RefusalText(
@@ -246,15 +245,15 @@ class Refusal(Enum):
     TICKET_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
         "There is no ticket … / cannot be the name of a ticket / already exists",
-        "The name matches no ticket or several, cannot be a folder's name everywhere,"
-        " or is taken.",
+        "The name matches no ticket, matches several, is taken, or is not a valid"
+        " folder name on every system.",
         "`cdd list` shows the tickets. A path such as `feature/login` is unambiguous.",
     )
     SPEC_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
         "spec.yaml is empty / is not complete / cannot be edited safely",
-        "The spec has no text, lacks what a plan needs, or is written in a way in"
-        " which cdd cannot change one value without touching others.",
+        "The spec is empty, lacks what a plan needs, or has a layout in which cdd"
+        " cannot change one value alone.",
         "Open it with `/socrates SLUG` or in an editor, and add what the message"
         " names.",
     )
@@ -262,21 +261,20 @@ class Refusal(Enum):
         RefusalGroup.TICKETS,
         "spec.yaml was changed by another program; nothing was written",
         "The file changed between reading and writing. Your edit is kept.",
-        "Repeat the line: it applies to the current file.",
+        "Send the line again: it then applies to the current file.",
     )
     PLAN_INVALID = RefusalText(
         RefusalGroup.TICKETS,
         "plan.md:LINE: …",
-        "The plan cannot run as written: a number twice, a dependency that does not"
-        " exist or forms a cycle, a path outside the project, a check that cannot"
-        " start.",
-        "Correct the lines that the message names. `cdd plan check SLUG` checks"
-        " without running.",
+        "The plan cannot run as written. Usual causes: a repeated number, a missing"
+        " dependency, a cycle, a path outside the project, a check that cannot start.",
+        "Correct the lines that the message names. `cdd plan check SLUG` checks the"
+        " plan and runs nothing.",
     )
     PLAN_CHANGED = RefusalText(
         RefusalGroup.TICKETS,
         "The saved state belongs to another plan / has changed since",
-        "Steps that are completed have another text or number in plan.md, or the plan"
+        "The text or number of a completed step changed in plan.md, or the plan"
         " changed while a proposal waited. Nothing was overwritten.",
         "Restore the completed steps in plan.md, undo them first, or start over with"
         " `cdd exec SLUG --start-over`.",
@@ -284,8 +282,8 @@ class Refusal(Enum):
     PLAN_NOT_EDITABLE = RefusalText(
         RefusalGroup.TICKETS,
         "… in the plan / would change other parts of the plan",
-        "The change of one step would move or alter other text of plan.md, or the step"
-        " is running or completed.",
+        "Changing this step would alter other text of plan.md, or the step is running"
+        " or completed.",
         "Undo the step first, or edit plan.md in an editor.",
     )
     NOTHING_TO_PLAN = RefusalText(
@@ -303,15 +301,15 @@ class Refusal(Enum):
     STATE_UNREADABLE = RefusalText(
         RefusalGroup.TICKETS,
         "execution-state.json is not readable / … is damaged",
-        "A saved file is torn, incomplete or of another ticket. The project's files"
-        " were not changed.",
-        "Restore the file from a backup or git. A damaged state is renamed, and the"
-        " run starts from the record where possible.",
+        "A saved file is incomplete, damaged or from another ticket. The project's"
+        " files were not changed.",
+        "Restore the file from a backup or git. cdd renames a damaged state file and"
+        " rebuilds it from the record if it can.",
     )
     WRITTEN_BY_NEWER = RefusalText(
         RefusalGroup.TICKETS,
         "… was written by a newer version of cdd",
-        "This version does not understand the file and does not rename it.",
+        "This version cannot read the file and leaves it unchanged.",
         "Update cdd.",
     )
 
@@ -320,23 +318,24 @@ class Refusal(Enum):
     OUTSIDE_PROJECT = RefusalText(
         RefusalGroup.FILES,
         "… leads outside the project / is absolute / is not a usable path",
-        "cdd reads and writes only paths inside the project, also through links, and"
-        " only names that every system accepts.",
-        "Write the path from the project's root.",
+        "cdd reads and writes only inside the project, and no link may lead out of it."
+        " Every system must accept the name.",
+        "Write the path relative to the project's root.",
     )
     HIDDEN_FILE = RefusalText(
         RefusalGroup.FILES,
         "… is hidden from models",
         "The file looks like a secret, or an ignore file such as `.cddignore` lists"
         " it. Models never see it.",
-        "If it is no secret, `/context +PATH` in the shell shows it to the models of"
-        " this run.",
+        "If it is not a secret, `/context +PATH` in the shell shows it to the models"
+        " of this run.",
     )
     UNREADABLE_FILE = RefusalText(
         RefusalGroup.FILES,
         "… is not shown: … / could not be read / does not exist",
-        "The file is missing, binary, too large, not text, or you have no permission.",
-        "Correct the path or the permissions, or name a part: `@file.py:10-40`.",
+        "The file is missing, binary or too large, or you may not read it.",
+        "Correct the path or the permissions. Of a large file, name a part:"
+        " `@file.py:10-40`.",
     )
     WRONG_ENCODING = RefusalText(
         RefusalGroup.FILES,
@@ -349,18 +348,19 @@ class Refusal(Enum):
         "… could not be written / created / read / renamed",
         "The operating system refused the operation: permissions, a full disk, a"
         " read-only or missing folder.",
-        "Correct that and repeat. What was saved before is complete.",
+        "Correct the cause and repeat the command. Everything saved earlier is"
+        " complete.",
     )
     BAD_PATTERN = RefusalText(
         RefusalGroup.FILES,
         "… is not a usable pattern / is not a regular expression",
-        "A glob or regular expression cannot be compiled, or is too expensive.",
+        "A glob or regular expression is invalid or takes too long.",
         "Correct the pattern.",
     )
     PICTURE_UNUSABLE = RefusalText(
         RefusalGroup.FILES,
         "… is not a png, jpeg, gif or webp picture / is too large",
-        "Models accept few formats, sizes and numbers of pictures.",
+        "Models limit the format, size and number of pictures.",
         "Convert or shrink the picture, or send fewer.",
     )
 
@@ -377,8 +377,8 @@ class Refusal(Enum):
     COMMAND_REFUSED = RefusalText(
         RefusalGroup.COMMANDS,
         "The command … / `…` is not allowed",
-        "Commands run without a shell. Pipes, `;`, redirections, some programs and"
-        " program folders inside the project are refused or need approval.",
+        "Commands run without a shell. Pipes, `;`, redirections and programs that are"
+        " not on the list are refused or need approval.",
         "Put the commands into a script of the project and run that, add the program"
         " to `commands.allow`, or set `commands.mode: ask`.",
     )
@@ -393,7 +393,7 @@ class Refusal(Enum):
         "… wants to use settings that need your trust",
         "The project sets commands, addresses or keys that could harm you, and you"
         " have not trusted these values yet.",
-        "Read them with `cdd trust`, then give trust with `cdd trust --give`, or for"
+        "Read them with `cdd trust`. Then trust them with `cdd trust --give`, or for"
         " one run with `--trust`.",
     )
     EXTENSION_FAILED = RefusalText(
@@ -405,7 +405,7 @@ class Refusal(Enum):
     WEB_PAGE = RefusalText(
         RefusalGroup.COMMANDS,
         "… is not read / could not be read / answers …",
-        "Only public http and https pages with text are read, within limits of time"
+        "cdd reads only public http and https pages with text, and limits their time"
         " and size.",
         "Open the page yourself and paste what matters.",
     )
@@ -428,44 +428,45 @@ class Refusal(Enum):
     LOCK_LOST = RefusalText(
         RefusalGroup.RUNS,
         "The lock of the run is gone",
-        "The folder of the run was deleted or replaced while the run was under way.",
+        "The folder of the run was deleted or replaced during the run.",
         "Resume with `cdd exec SLUG`.",
     )
     RUN_ELSEWHERE = RefusalText(
         RefusalGroup.RUNS,
         "… runs elsewhere / was pushed / is held by …",
-        "Only one place may continue a run: another copy of the project, another"
-        " machine or the run's own worktree has it.",
+        "Only one place may continue a run. Another copy of the project, another"
+        " machine or the run's worktree has it.",
         "Continue it there, or fetch it with `cdd pull SLUG`. If that machine is lost:"
         " `cdd pull SLUG --take-over`.",
     )
     RUN_INCOMPLETE = RefusalText(
         RefusalGroup.RUNS,
         "The received run cannot be used: …",
-        "The run that was received has parts that are missing, damaged, or lead"
-        " outside the project. Nothing was written.",
+        "Parts of the received run are missing or damaged, or lead outside the"
+        " project. Nothing was written.",
         "Push it again with the same version of cdd.",
     )
     TREE_DIFFERS = RefusalText(
         RefusalGroup.RUNS,
         "These files changed / differ …",
-        "Your files are not what the run expects, and they are not overwritten.",
+        "Your files differ from those that the run expects. cdd did not overwrite"
+        " them.",
         "Commit, stash or move them, then repeat the command.",
     )
     WORKTREE_UNUSABLE = RefusalText(
         RefusalGroup.RUNS,
         "There is a branch … already / … was deleted / Not committed in the run's"
         " worktree",
-        "The run's worktree or its branch is not as cdd left it, or holds work that"
-        " landing would lose. Nothing was changed.",
-        "Do what the message says: commit there, rename the branch, or delete what is"
-        " left of the run. Then repeat the command.",
+        "The run's worktree or its branch differs from what cdd expects, or holds work"
+        " that landing would lose. Nothing was changed.",
+        "Do what the message says: commit there, rename the branch, or delete the rest"
+        " of the run. Then repeat the command.",
     )
     NOTHING_TO_MOVE = RefusalText(
         RefusalGroup.RUNS,
         "… has nothing to land / no worktree / unfinished steps / no run / no completed"
         " step",
-        "The run has not come as far as the command needs, or there is no run.",
+        "There is no run, or it has not got far enough for this command.",
         "`cdd board` shows the state of all runs.",
     )
     SECRET_NOT_SENT = RefusalText(
@@ -483,7 +484,7 @@ class Refusal(Enum):
     PROCESS_FAILED = RefusalText(
         RefusalGroup.RUNS,
         "The run's process … / Internal error",
-        "A process that cdd started ended, or printed something unexpected.",
+        "A process of cdd ended or printed something unexpectedly.",
         "Run the command again with `--debug` and report what it prints.",
     )
 
@@ -498,9 +499,8 @@ class Refusal(Enum):
     NOT_COMMITTED = RefusalText(
         RefusalGroup.GIT,
         "It was not committed: …",
-        "A commit would contain something that was not verified, or would become a part"
-        " of a merge or rebase. A step that ran is completed, and its files are"
-        " written.",
+        "A commit would contain unverified changes, or become a part of a merge or"
+        " rebase. A step that ran stays completed, and its files stay.",
         "Commit by hand, or correct the cause and run again.",
     )
     COMMIT_FAILED = RefusalText(
@@ -522,14 +522,14 @@ class Refusal(Enum):
         RefusalGroup.GIT,
         "… does not accept refs/cdd/…",
         "The remote refused the reference, or its address is not usable.",
-        "Use a remote to which you may write, or ask its administrator to allow"
+        "Use a remote that you may write to, or ask its administrator to allow"
         " `refs/cdd/*`.",
     )
     CANNOT_UNDO = RefusalText(
         RefusalGroup.GIT,
         "… cannot be undone / There is no …",
-        "The record of the change is missing, a later change builds on it, or it is"
-        " still under way. Nothing was changed.",
+        "The record of the change is missing, a later change builds on it, or the"
+        " change is still in progress. Nothing was changed.",
         "`cdd undo --list` shows what can be undone. Undo the newest change first.",
     )
 
@@ -564,7 +564,7 @@ class Refusal(Enum):
     MODEL_KEY = RefusalText(
         RefusalGroup.MODELS,
         "No API key for … / The key was rejected",
-        "The provider needs a key, and there is none or it was refused.",
+        "The provider needs a key. There is none, or it was refused.",
         "Set the variable that the message names, or enter the key in `/model`.",
     )
     MODEL_NOT_FOUND = RefusalText(
@@ -576,37 +576,37 @@ class Refusal(Enum):
     MODEL_REQUEST = RefusalText(
         RefusalGroup.MODELS,
         "… rejected the request",
-        "The provider does not accept something in the request.",
+        "The provider does not accept a part of the request.",
         "Read the quoted answer. Often a setting such as `temperature` or `effort` is"
         " not allowed for this model.",
     )
     WINDOW_TOO_SMALL = RefusalText(
         RefusalGroup.MODELS,
         "… does not fit into the model's window",
-        "The request has more tokens than the model's context window. It is never cut"
-        " without a message.",
+        "The request has more tokens than the model's context window. cdd never cuts a"
+        " request silently.",
         "Split the step, leave files out (`/context`), or use a model with a larger"
         " window. For your own server, raise its window.",
     )
     RATE_LIMITED = RefusalText(
         RefusalGroup.MODELS,
         "… limits the rate of requests / the quota is used up",
-        "The provider asked to wait longer than cdd waits, or the account is used up."
-        " Exit code 75.",
-        "Run the same command later: it resumes. A used-up quota needs credit.",
+        "The provider asks for a longer wait than cdd allows, or your quota is used"
+        " up. Exit code 75.",
+        "Run the same command later: it resumes. If the quota is used up, add credit.",
     )
     MODEL_UNREACHABLE = RefusalText(
         RefusalGroup.MODELS,
         "… could not be reached / The proxy … / The reply broke off",
-        "No connection to the server, also after retries. Exit code 75 if waiting can"
-        " help.",
+        "The connection failed or broke off, even after retries. Exit code 75 if"
+        " waiting can help.",
         "Check the address, the proxy and the certificate with `cdd doctor`, then"
         " resume.",
     )
     PICTURES_REFUSED = RefusalText(
         RefusalGroup.MODELS,
         "… does not accept pictures",
-        "The model reads only text.",
+        "The model accepts only text.",
         "Leave the picture out, or use a model that accepts pictures.",
     )
     SCRIPT_ENDED = RefusalText(
@@ -618,8 +618,8 @@ class Refusal(Enum):
     ENVIRONMENT_UNUSABLE = RefusalText(
         RefusalGroup.MODELS,
         "… in the environment is no usable … / cannot be read",
-        "An environment variable for a proxy, an address or a certificate has a value"
-        " that cannot work.",
+        "An environment variable for a proxy, an address or a certificate has an"
+        " unusable value.",
         "Correct or unset the variable.",
     )
 
