@@ -3,8 +3,7 @@ its remedy. `cdd help ID` and docs/how-to/refused.md show these texts.
 """
 
 from enum import Enum, StrEnum
-
-from msgspec import Struct
+from typing import NamedTuple
 
 
 class RefusalGroup(StrEnum):
@@ -20,7 +19,7 @@ class RefusalGroup(StrEnum):
     MODELS = "Models and budgets"
 
 
-class RefusalText(Struct, frozen=True):
+class RefusalText(NamedTuple):
     """The texts about one kind of refusal, as Markdown."""
 
     group: RefusalGroup
