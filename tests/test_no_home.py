@@ -139,6 +139,7 @@ def run_every_command(cdd: Cdd) -> None:
     assert cdd("plan", "feature-other", "--basic") == 2  # the spec is not complete
     assert cdd("plan", "check", SLUG) == 0
     assert cdd("list") == 0
+    assert cdd("completion", "bash") == 0
     assert cdd("doctor") == 0
     assert cdd("trust") == 0
     assert cdd("context", "where is the good one?") == 0

@@ -6,7 +6,8 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.tickets.slugs import is_folder_name
+from cdd_agent.tickets.slugs import comparable, is_folder_name
+from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.pull import pull as pull_run
 from cdd_agent.travel.push import push as push_run
 from cdd_agent.wiring.runs import open_travel
@@ -38,12 +39,22 @@ def pull(
     as_json: bool,
 ) -> int:
     project, output = open_for_reading(invocation), Output(printer_for(as_json))
-    try:
-        ticket = project.tickets.find(slug)
-    except BadInput:
-        if not is_folder_name(slug):
-            raise
-        ticket = project.tickets.new_ticket(slug)
+    ticket = _find_whole_slug(project.tickets, slug)
     run = open_travel(project, ticket, output.emit)
     output.carry_out(pull_run(run, remote, force=take_over, replace=replace))
     return ExitCode.DONE
+
+
+def _find_whole_slug(tickets: TicketStore, typed: str) -> Ticket:
+    """Return the ticket with this slug or path, else a new one: the remote may have a
+    ticket that is not here, and its slug may be the beginning of another one.
+    """
+    try:
+        ticket = tickets.find(typed)
+    except BadInput:
+        if not is_folder_name(typed):
+            raise
+        return tickets.new_ticket(typed)
+    if is_folder_name(typed) and comparable(typed) != comparable(ticket.slug):
+        return tickets.new_ticket(typed)
+    return ticket

@@ -77,8 +77,8 @@ class Refusal(Enum):
     REPLY_FORBIDDEN = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes a file that it may not touch.",
-        "The file belongs to git or to cdd, is hidden from models, is ignored by git"
-        " and too large for undo, or is outside the project.",
+        "The file is outside the project, belongs to git or cdd, is hidden from"
+        " models, or is ignored by git and too large for undo.",
         "Make this change yourself, or correct the path in the plan.",
     )
     REPLY_UNSEEN = RefusalText(
@@ -112,8 +112,8 @@ class Refusal(Enum):
     REPLY_INCOMPLETE = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply leaves out a part of a file.",
-        "The new version of the file is empty, lacks more than half of the lines, or"
-        " has a comment such as `# ... rest unchanged`.",
+        "The reply empties the file, removes more than half of its lines, or has a"
+        " comment such as `# ... rest unchanged` in their place.",
         "Type `retry`. If the file should shrink, say so in the step, for example:"
         " remove most of `big.py`.",
     )
@@ -245,8 +245,8 @@ class Refusal(Enum):
     TICKET_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
         "There is no ticket … / cannot be the name of a ticket / already exists",
-        "The name matches no ticket, matches several, is taken, or cannot name a"
-        " folder on every system.",
+        "The name matches no ticket, matches several, is taken, or is not a valid"
+        " folder name on every system.",
         "`cdd list` shows the tickets. A path such as `feature/login` is unambiguous.",
     )
     SPEC_UNUSABLE = RefusalText(
@@ -354,7 +354,7 @@ class Refusal(Enum):
     BAD_PATTERN = RefusalText(
         RefusalGroup.FILES,
         "… is not a usable pattern / is not a regular expression",
-        "A glob or regular expression cannot be compiled, or is too expensive.",
+        "A glob or regular expression is invalid or takes too long.",
         "Correct the pattern.",
     )
     PICTURE_UNUSABLE = RefusalText(
@@ -377,8 +377,8 @@ class Refusal(Enum):
     COMMAND_REFUSED = RefusalText(
         RefusalGroup.COMMANDS,
         "The command … / `…` is not allowed",
-        "Commands run without a shell. Pipes, `;`, redirections, some programs and"
-        " program folders inside the project are refused or need approval.",
+        "Commands run without a shell. Pipes, `;`, redirections and programs that are"
+        " not on the list are refused or need approval.",
         "Put the commands into a script of the project and run that, add the program"
         " to `commands.allow`, or set `commands.mode: ask`.",
     )
@@ -434,8 +434,8 @@ class Refusal(Enum):
     RUN_ELSEWHERE = RefusalText(
         RefusalGroup.RUNS,
         "… runs elsewhere / was pushed / is held by …",
-        "Only one place may continue a run: another copy of the project, another"
-        " machine or the run's own worktree has it.",
+        "Only one place may continue a run. Another copy of the project, another"
+        " machine or the run's worktree has it.",
         "Continue it there, or fetch it with `cdd pull SLUG`. If that machine is lost:"
         " `cdd pull SLUG --take-over`.",
     )
@@ -457,7 +457,7 @@ class Refusal(Enum):
         RefusalGroup.RUNS,
         "There is a branch … already / … was deleted / Not committed in the run's"
         " worktree",
-        "The run's worktree or its branch has changed since cdd made it, or holds work"
+        "The run's worktree or its branch differs from what cdd expects, or holds work"
         " that landing would lose. Nothing was changed.",
         "Do what the message says: commit there, rename the branch, or delete the rest"
         " of the run. Then repeat the command.",
@@ -484,7 +484,7 @@ class Refusal(Enum):
     PROCESS_FAILED = RefusalText(
         RefusalGroup.RUNS,
         "The run's process … / Internal error",
-        "A process that cdd started ended, or printed something unexpected.",
+        "A process of cdd ended or printed something unexpectedly.",
         "Run the command again with `--debug` and report what it prints.",
     )
 
@@ -606,7 +606,7 @@ class Refusal(Enum):
     PICTURES_REFUSED = RefusalText(
         RefusalGroup.MODELS,
         "… does not accept pictures",
-        "The model reads only text.",
+        "The model accepts only text.",
         "Leave the picture out, or use a model that accepts pictures.",
     )
     SCRIPT_ENDED = RefusalText(

@@ -53,7 +53,10 @@ async def pull(
             shown = connection.reference.remote.address.shown
             raise BadInput(
                 f"{shown} has no run of {slug}",
-                hint=f"Push it there first: `cdd push {slug}`.",
+                hint=(
+                    "A pull needs the whole slug. If that is right, push the run there"
+                    f" first: `cdd push {slug}`."
+                ),
                 refusal=Refusal.NOTHING_TO_MOVE,
             )
         if await _has_content(connection, tip):

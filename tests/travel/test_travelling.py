@@ -49,6 +49,19 @@ def gits(folder: Path) -> list[list[str]]:
     return found
 
 
+def test_pull_takes_no_other_ticket_for_the_beginning_of_its_slug(
+    pushed: Copies, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The ticket that is meant may be in the remote alone."""
+    second = pushed.second
+    unchanged = files(second.root)
+
+    assert cdd(second, "pull", SLUG[:-1]) == 2
+    assert f"has no run of {SLUG[:-1]}\n" in capsys.readouterr().err
+    assert files(second.root) == unchanged
+    assert cdd(second, "pull", SLUG.upper()) == 0
+
+
 @pytest.mark.story
 def test_a_run_goes_on_elsewhere_where_it_stopped_and_comes_back(
     pushed: Copies,

@@ -181,6 +181,12 @@ async def test_the_status_line_shows_the_share_of_the_context_window_if_it_is_kn
             assert f"ctx {context or '–'}" in person.title
 
 
+def files_with(project: Sandbox, text: str) -> list[Path]:
+    """Return the files of cdd that hold a text."""
+    files = [file for file in (project.root / ".cdd").rglob("*") if file.is_file()]
+    return [file for file in files if text.encode() in file.read_bytes()]
+
+
 async def test_a_paste_of_300_000_characters_is_stored_once_and_shown_in_part(
     project: Sandbox,
 ) -> None:
@@ -197,9 +203,10 @@ async def test_a_paste_of_300_000_characters_is_stored_once_and_shown_in_part(
         await person.until(lambda: "Because." in person.screen)
         assert rows[0] in person.screen
         assert "more lines" in person.screen
-    middle = rows[6_000].encode()
+        # the prompt's draft is soon empty again
+        await person.until(lambda: len(files_with(project, rows[6_000])) == 1)
+    (file,) = files_with(project, rows[6_000])
     files = [file for file in (project.root / ".cdd").rglob("*") if file.is_file()]
-    (file,) = [file for file in files if middle in file.read_bytes()]
     assert file.parent.name == "pastes"
     assert sum(file.stat().st_size for file in files) < len(text) + 100_000
     assert rows[0] in project.prompt()

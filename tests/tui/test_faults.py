@@ -283,7 +283,11 @@ async def test_a_fault_of_a_library_ends_the_shell_and_keeps_the_draft(
             shells.append(person.app)
             await person.say(f"/exec {SLUG}")
             await person.press(*"half a thought")
-            await person.until(lambda: list(drafts.glob("*.json")))
+            await person.until(
+                lambda: any(
+                    "thought" in one.read_text() for one in drafts.glob("*.json")
+                )
+            )
             person.app.home.mount(Unguarded())
             await person.until(lambda: not person.app.is_running)
 

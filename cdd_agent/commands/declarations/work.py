@@ -435,7 +435,7 @@ WORK = (
         Group.WORK,
         "Fetch a run from a git remote",
         (
-            TICKET._replace(note="the ticket's slug"),
+            TICKET._replace(note="the ticket's whole slug"),
             _REMOTE,
             switch("--take-over", "take the run although another machine holds it"),
             switch(
