@@ -8,7 +8,9 @@ from tests.soak.inspection import RecordSize
 from tests.soak.shell import Sample
 
 MEMORY_LIMIT = 64 * 1024
-"""Bytes of resident memory by which the shell may grow with each ticket."""
+"""Bytes of resident memory by which the shell may grow with each ticket. Freed memory
+does not count: see `RETURN_FREED_MEMORY`.
+"""
 COUNT_LIMIT = 3
 """Threads or file descriptors by which the shell may grow in the whole soak. The pool
 of threads that looks up addresses grows until it has as many as it may. A leak of one

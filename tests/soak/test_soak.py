@@ -1,8 +1,10 @@
 """A short soak, and what a soak must notice."""
 
 import os
+import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,40 @@ if os.name != "posix":
 
 from tests.soak.inspection import RecordSize
 from tests.soak.report import compare_quarters, fit_trends
-from tests.soak.shell import Sample
+from tests.soak.shell import RETURN_FREED_MEMORY, Sample
 
 _MIB = 1024 * 1024
+_MEMORY_IN_THREADS = """
+import sys
+import threading
+
+import psutil
+
+
+def use_memory():
+    kept.append(b"k" * (100_000 if LEAKS else 0))
+    b"x" * 2_000_000
+    ready.wait()
+    end.wait()
+
+
+LEAKS = "leak" in sys.argv
+kept = []
+process = psutil.Process()
+ready = threading.Barrier(9)
+end = threading.Event()
+for place in range(9):
+    b"x" * 2_000_000
+before = process.memory_info().rss
+for place in range(8):
+    threading.Thread(target=use_memory).start()
+ready.wait()
+print(process.memory_info().rss - before)
+end.set()
+"""
+"""Eight threads live at the same time. Each uses 2 MB and frees it. With `leak` each
+keeps 100 kB. Prints the growth of resident memory in bytes.
+"""
 
 
 @pytest.mark.crash
@@ -69,6 +102,28 @@ def test_a_figure_that_grows_with_each_ticket_is_reported(
     trends = fit_trends(samples(**grows))
 
     assert [trend.name for trend in trends if not trend.is_flat] == names
+
+
+def measure_growth(environment: Mapping[str, str], *arguments: str) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMORY_IN_THREADS, *arguments],
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_freed_memory_of_threads_does_not_count_as_growth() -> None:
+    default = measure_growth({})
+    freed = measure_growth(RETURN_FREED_MEMORY)
+    leak = measure_growth(RETURN_FREED_MEMORY, "leak")
+
+    assert default > 8 * _MIB
+    assert freed < _MIB
+    assert leak - freed > 8 * 90_000
 
 
 @pytest.mark.parametrize(("growth", "is_flat"), [(0, True), (100, False)])
