@@ -85,8 +85,8 @@ class Refusal(Enum):
         "The model's reply changes a file that it has not seen in full.",
         "A model may replace or delete only content that it was shown. The next"
         " attempt shows the file.",
-        "Usually nothing: the model is asked again. To show a file from the start,"
-        " list it under `Files` in the step.",
+        "Usually nothing. The model is asked again. To show a file from the start, list"
+        " it under `Files` in the step.",
     )
     REPLY_ABSENT = RefusalText(
         RefusalGroup.REPLIES,
@@ -99,7 +99,7 @@ class Refusal(Enum):
         "The model's reply changes lines that are not in the file.",
         "The lines to replace are not in the file, and no single place is similar"
         " enough.",
-        "Usually nothing: the model receives the closest lines and tries again. If all"
+        "Usually nothing. The model receives the closest lines and tries again. If all"
         " attempts fail, split the step or use a stronger model.",
     )
     REPLY_SEVERAL_MATCHES = RefusalText(
@@ -120,7 +120,7 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply would break the syntax of a file.",
         "After the change, the file could not be parsed.",
-        "Usually nothing: the model receives the error and tries again.",
+        "Usually nothing. The model receives the error and tries again.",
     )
     REPLY_CONTRADICTORY = RefusalText(
         RefusalGroup.REPLIES,
