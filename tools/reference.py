@@ -331,8 +331,8 @@ def providers() -> str:
     rows = []
     for name, provider in PROVIDERS.items():
         keys = ", ".join(f"`{variable}`" for variable in provider.keys)
-        rows.append((f"`{name}/`", keys, provider.address, provider.speaks.value))
-    return table(("prefix", "key", "address", "protocol"), rows)
+        rows.append((f"`{name}/`", keys, provider.address))
+    return table(("prefix", "key", "address"), rows)
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
