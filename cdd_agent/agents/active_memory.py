@@ -22,8 +22,6 @@ AGENT_NAMES = {
 
 
 class ActiveMemory(Struct, dict=True):
-    """Saves the active agent for `/resume`."""
-
     root: Path
     current: LastActive | None = None
     """The last agent of this session; None if it used none."""
@@ -39,11 +37,9 @@ class ActiveMemory(Struct, dict=True):
 
     @property
     def is_in_chat(self) -> bool:
-        """True if this session used chat last."""
         return self.current is not None and self.current.agent is None
 
     def remember(self, agent: str | None, ticket: str | None) -> None:
-        """Save the active agent; None for chat."""
         last = LastActive(agent=agent, ticket=ticket)
         if last != self.current:
             self.current = last

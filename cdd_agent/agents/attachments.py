@@ -33,7 +33,6 @@ from cdd_agent.project.unfilled import without_unfilled
 from cdd_agent.text.sanitize import fenced, sanitize_for_display
 
 _LARGEST = 100_000
-"""Maximum characters of one file."""
 _ROOM_IN_UNKNOWN_WINDOW = 48_000
 _MOST_MISSING = 3
 """Maximum missing files that are reported one by one: suggestions for each need a walk
@@ -85,7 +84,6 @@ def attach_files(
 
 
 def report_missing(root: Path, line: str) -> tuple[Notice, ...]:
-    """Return a warning for each mentioned file that does not exist."""
     attachments = _Attachments(root, room=0, takes_pictures=False)
     missing = [each for each in find_mentions(root, line) if each.path is None]
     attachments.add_missing(missing)
@@ -100,7 +98,6 @@ def without_files(message: str) -> str:
 class _Attachments(Struct, dict=True):
     root: Path
     room: int
-    """Characters that may be added."""
     takes_pictures: bool
     parts: list[str] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)

@@ -21,9 +21,7 @@ class Agent(Protocol):
     """The prompt's placeholder after a failed step."""
 
     @property
-    def placeholder(self) -> str:
-        """The prompt's placeholder: the usual lines."""
-        ...
+    def placeholder(self) -> str: ...
 
     @property
     def is_done(self) -> bool:
@@ -31,13 +29,9 @@ class Agent(Protocol):
         ...
 
     @property
-    def lock(self) -> TicketLock:
-        """The ticket's lock, which the agent holds."""
-        ...
+    def lock(self) -> TicketLock: ...
 
-    async def begin(self) -> None:
-        """Show the first events."""
-        ...
+    async def begin(self) -> None: ...
 
     def meaning(self, line: str) -> Meaning:
         """Return the meaning of a line in the current state, without reading files or
@@ -62,13 +56,9 @@ class Agent(Protocol):
         """Return the ticket's progress, for `/status`."""
         ...
 
-    def closing(self) -> list[Event]:
-        """Return the events that end the agent's work."""
-        ...
+    def closing(self) -> list[Event]: ...
 
-    def close(self) -> None:
-        """Release the ticket's lock."""
-        ...
+    def close(self) -> None: ...
 
 
 class GeneralAgent(Protocol):

@@ -1,5 +1,3 @@
-"""Chat: the agent for plain text while no other agent is active."""
-
 import asyncio
 import platform
 from collections.abc import Callable, Sequence
@@ -49,7 +47,6 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.tools.base import Tool
 
 _LONGEST_TITLE = 60
-"""Maximum characters of a turn's title."""
 _COMPACTING = "The conversation is long. Summarizing its older part …"
 
 
@@ -62,7 +59,6 @@ class ChatTools(Struct, frozen=True):
     written: list[ChangeSet]
     clock: WorkClock
     work: OutsideWork
-    """Records the changes of a turn for undo."""
 
 
 class ChatAgent:
@@ -311,7 +307,6 @@ class _ChatTurn(Struct):
     """
     limits: Limits
     written: tuple[str, ...] = ()
-    """Files changed in this round."""
     may_be_shorter: bool = True
     """False after compaction failed or did not help."""
     is_over: bool = False

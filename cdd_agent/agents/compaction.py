@@ -38,10 +38,8 @@ _LEAST_ROOM = 150
 _LEAST_SUMMARY = 30
 """Minimum tokens of a requested summary."""
 _NOTES = 60
-"""Tokens of the headings below."""
 _LONGEST_WORD = 30
 _LONGEST_MESSAGE = 6_000
-"""Maximum characters of an old message in the request for a summary."""
 LONGEST_LINE = 1_000
 """Maximum characters of a user's line that is kept whole. A longer one is a pasted
 text, of which the beginning and the end are kept.
@@ -56,14 +54,12 @@ _NOT_ALL_LINES = "My oldest and longest lines are left out."
 _LATER = "(What came after this is left out.)"
 _AGAIN = "# Your last summary was refused\n\nIt {why}. Write it again."
 _NOTHING = re.compile(r"\W*(?:(?:no|none|nothing|n/a)\b.{0,30})?")
-"""A line without content."""
 _REFUSAL = re.compile(
     r"\W*(?:(?:i'?m|i am|we are) (?:sorry|unable|not able)|sorry\b|apologies\b"
     r"|i (?:cannot|can'?t|won'?t|do not|don'?t)\b|as an ai\b)",
     re.IGNORECASE,
 )
 _LONGEST_REFUSAL = 100
-"""In tokens."""
 _PHRASE = 5
 """Number of words in the phrases that reveal a repeated prompt."""
 
@@ -106,9 +102,7 @@ class Shares(Struct, frozen=True):
     """Maximum tokens of each part after compaction."""
 
     newest: int
-    """For the newest messages, which stay unchanged."""
     lines: int
-    """For the user's lines from older messages."""
     summary: int
 
     @classmethod
@@ -286,8 +280,6 @@ async def _request_summary(
     shares: Shares,
     emit: Emit,
 ) -> _Summary:
-    """Ask the model for a summary, and again if it is unusable."""
-
     def emit_without_text(event: Event) -> None:
         if not isinstance(
             event, ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted
@@ -343,7 +335,6 @@ def _least_summary(older: Sequence[Message], most: int) -> int:
 
 
 def _fit_for_summary(older: Sequence[Message], window: int, prompt: int) -> str:
-    """Return the older messages for the request."""
     parts = []
     for message in older:
         lines = [message.content]
@@ -389,7 +380,6 @@ def _phrases(text: str) -> set[tuple[str, ...]]:
 
 
 def _cut(text: str, most: int, length: int) -> str:
-    """Shorten a text to `length` characters and `most` tokens."""
     shown = shorten(text, length)
     while length > 0 and (size := estimate_tokens(shown)) > most:
         length = min(length * max(most, 0) // size, length - 1)

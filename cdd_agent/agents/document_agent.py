@@ -43,12 +43,10 @@ class DocumentAgent(TicketAgent):
         self._conversation.close()
 
     def report_ticket(self) -> None:
-        """Report news about the saved notes and the spec."""
         self.report(*self._conversation.file.news, *spec_notices(self._ticket))
 
     @property
     def text_hint(self) -> str:
-        """The effect of Enter on text."""
         return f"Enter: send it to {self.ADDRESS}"
 
     def read_text(self, text: str) -> Meaning:

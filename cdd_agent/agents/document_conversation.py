@@ -28,8 +28,6 @@ def _keep_spelling(value: Any) -> Any:
 
 
 class ReplyForm(Struct, Generic[Reply], frozen=True):
-    """The type of the model's reply, and further checks of it."""
-
     kind: type[Reply]
     check: Check[Reply]
     respell: Callable[[Any], Any] = _keep_spelling
@@ -50,7 +48,6 @@ class DocumentConversation(Generic[Notes]):
         self._omitted = Omitted()
 
     def close(self) -> None:
-        """Release the ticket. The notes stay."""
         self.file.close()
 
     @property

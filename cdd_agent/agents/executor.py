@@ -42,7 +42,6 @@ from cdd_agent.tickets.status import RunStatus, StepStatus
 _LONGEST_SLIP = 4_000
 """Characters above which a line is not checked for typing errors at each key."""
 _LONGEST_SHOWN = 50
-"""Maximum characters of a quoted line."""
 _SAVED = {
     SavedWork.REPLY: (
         "Type `continue` to apply its saved reply again without paying for it,"
@@ -53,7 +52,6 @@ _SAVED = {
         " or `retry` for a new reply."
     ),
 }
-"""What the user can do after an interruption."""
 
 
 def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
@@ -105,7 +103,6 @@ class ExecutorAgent(RunAgent):
         self._has_left = False
         self._questions = RunQuestions(engine)
         self._saved_work = SavedWork.NONE
-        """The saved work of the next step after the last line."""
         self.ticket_slug = engine.run.ticket.slug
         self._own_tree = own_tree
 
@@ -454,7 +451,6 @@ class ExecutorAgent(RunAgent):
         return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
 
     def _doubt_guidance(self, text: str) -> str:
-        """As `doubt`, for a short text."""
         if looks_like_shell_command(text):
             return _suggest_shell_command(text)
         if (slash := guess_slash_command(text, self.slash)) is not None:
@@ -619,7 +615,6 @@ class ExecutorAgent(RunAgent):
 
 
 def _takes(declaration: AgentWord, line: RunLine) -> bool:
-    """True if the word accepts the step, `keep` and the reason."""
     if line.step and declaration.step is None:
         return False
     match declaration.names[0]:

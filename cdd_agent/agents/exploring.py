@@ -1,5 +1,3 @@
-"""Limits a model's use of read-only tools."""
-
 import time
 from collections.abc import Sequence
 from typing import Any

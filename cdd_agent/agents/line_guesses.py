@@ -16,7 +16,6 @@ def _word_set(words: str) -> frozenset[str]:
 
 FOR_THE_MODEL = ">"
 LEAVING = _word_set("exit quit q q! :q :q! :wq :x")
-"""Words that leave the shell from anywhere."""
 _NAMES_ELSEWHERE = {
     **dict.fromkeys(("?", "??", "h", "man", ":h", ":help"), "help"),
     **dict.fromkeys((*LEAVING, "bye", "logout", "leave"), "exit"),
@@ -91,7 +90,6 @@ _LEAST_WORDS_OF_GUIDANCE = 3
 _MOST_WORDS_OF_A_COMMAND = 8
 """Including the words around a command."""
 _MOST_ARGUMENTS = 3
-"""Maximum words after the name of a slash command."""
 _APOSTROPHE = re.compile("['’]")
 _ENDS_IN_THE_MIDDLE = (
     *(",", ";", ":", "-", "–", "—"),
@@ -135,7 +133,6 @@ def guess_slash_command(text: str, slash: Collection[str]) -> str | None:
 
 
 def cut_reason(text: str) -> str:
-    """Return the line up to the possible beginning of a reason."""
     return _REASON_START.split(text, maxsplit=1)[0]
 
 
@@ -162,7 +159,6 @@ def is_question(text: str) -> bool:
 
 
 def is_unfinished(text: str) -> bool:
-    """True if the line ends in the middle of a sentence."""
     words = split_words(text)
     if not words or text.endswith(_ENDS_IN_THE_MIDDLE):
         return True

@@ -1,5 +1,3 @@
-"""The meaning of a line, known before the user sends it."""
-
 from collections.abc import Awaitable, Callable
 from enum import Enum
 
@@ -30,7 +28,6 @@ class Meaning(Struct, frozen=True, eq=False):
     hint: str
     """The effect of Enter; empty for a message to chat."""
     act: Callable[[], Awaitable[None]]
-    """Carries the line out. Raises `CddError`."""
     about: object = None
     """The arguments, and the step or proposal if it can change before Enter."""
     line: str = ""
@@ -66,5 +63,4 @@ class Meaning(Struct, frozen=True, eq=False):
 
     @property
     def is_for_agent(self) -> bool:
-        """True if the active agent or chat receives the line."""
         return self.kind not in (LineKind.SLASH, LineKind.SHELL)

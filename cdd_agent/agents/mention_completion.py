@@ -41,7 +41,6 @@ def complete_mention(index: FileIndex, line: str) -> list[Completion]:
 
 
 def complete_choice(index: FileIndex, line: str) -> list[Completion]:
-    """Return the completions of a path after `+` or `-` at the end of a line."""
     choice = _CHOICE.search(line)
     if choice is None:
         return []
@@ -103,7 +102,6 @@ def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
 
 
 def _describe(root: Path, path: str) -> str:
-    """Return the kind and the size of a file; empty if it was deleted."""
     if path.endswith("/"):
         return "folder"
     try:

@@ -19,7 +19,6 @@ _HEAD, _TAIL = 4_000, 12_000
 """Shown characters of a longer line: the end of a log says more."""
 _FOLDER = Path(".cdd") / "pastes"
 _MOST = 50
-"""Number of saved texts; the oldest are deleted."""
 
 
 def save_long_line(root: Path, line: str, redactor: Redactor) -> str:

@@ -40,12 +40,9 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.checks import check_problems
 
 KEPT = "plans"
-"""The folder for replaced plans in the ticket's record."""
 
 
 class Present(Struct, frozen=True):
-    """The current plan.md and its progress."""
-
     text: str = ""
     plan: ImplementationPlan | None = None
     """None if plan.md is missing or empty."""

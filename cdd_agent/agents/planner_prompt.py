@@ -1,5 +1,3 @@
-"""The Planner's prompt."""
-
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -34,7 +32,6 @@ SAID = "# What the person says"
 WISH = "# What to change"
 NEW_SPEC = "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
-"""Maximum characters of the file tree."""
 _MOST_CODE = 4_000
 """Maximum tokens of code that may concern the ticket; at most a sixteenth of the
 window.
@@ -44,7 +41,6 @@ _WEAK_TESTS = (
     " notice enough of them. A step that adds tests for these lines is welcome."
 )
 _MOST_UNNOTICED = 15
-"""Maximum unnoticed faults of a criterion."""
 _SMALL_WINDOW = 8_192
 """Tokens of a window up to which no code is shown: tools and rules are more useful."""
 Task = Literal["plan", "change"]
@@ -107,7 +103,6 @@ def _words_of_user(message: Message) -> str:
 
 
 def _find_last(messages: Sequence[Message], *headings: str) -> int:
-    """Return the index of the user's last message with one of these headings, or -1."""
     last = -1
     for place, message in enumerate(messages):
         has_heading = any(heading in message.content for heading in headings)
@@ -184,7 +179,6 @@ def describe_findings(plan: ImplementationPlan) -> str:
 
 
 def describe_weak_tests(weak: Sequence[CriterionStrength]) -> str:
-    """Return the lines whose faults no test notices, for the model."""
     lines = [
         "# Weak tests",
         "",
@@ -204,7 +198,6 @@ def describe_weak_tests(weak: Sequence[CriterionStrength]) -> str:
 
 
 def describe_misfits(problems: Sequence[Problem]) -> str:
-    """Return the problems by which the plan does not match the spec."""
     if not problems:
         return ""
     listed = "\n".join(f"- {problem.text}" for problem in problems)
@@ -212,7 +205,6 @@ def describe_misfits(problems: Sequence[Problem]) -> str:
 
 
 def describe_numbering(fixed: FixedSteps, plan: ImplementationPlan) -> str:
-    """Return the numbers that new steps may have."""
     completed = [str(step.number) for step in fixed.completed_steps(plan)]
     done = ""
     if completed:

@@ -131,7 +131,6 @@ class Planning(DocumentConversation[PlanningNotes]):
 
     @property
     def name_of_plan(self) -> str:
-        """The name of the proposal, or of plan.md, in messages."""
         return "Proposed plan" if self.notes.proposal else self.desk.shown_path
 
     def is_of_another_spec(self) -> bool:
@@ -207,7 +206,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         await self.resume()
 
     async def change(self, wish: str) -> None:
-        """Ask the model to change the proposal, or the current plan."""
         spec = self.desk.complete_spec()
         present = self.desk.present()
         notes = self.notes
@@ -306,7 +304,6 @@ class Planning(DocumentConversation[PlanningNotes]):
             self.emit(event)
 
     def _messages_for(self, spec: TicketSpec) -> tuple[Message, ...]:
-        """Return the conversation, with what the model must know before its reply."""
         messages = self.notes.conversation
         if self.notes.spec != _identity(spec):
             changed = Message("user", f"{NEW_SPEC}\n\n{render_spec(spec)}")
@@ -457,7 +454,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         self.discard()
 
     def discard(self) -> None:
-        """Drop the conversation and the proposal."""
         self.file.discard()
         self.notes = PlanningNotes()
 

@@ -16,7 +16,6 @@ class PlanningNotes(Struct, frozen=True, forbid_unknown_fields=True):
     is_open: bool = False
     """True if the model's answer has not arrived."""
     questions: tuple[str, ...] = ()
-    """Questions to the user."""
     asked: int = 0
     """Number of questions since the user's last request."""
     spec: str = ""

@@ -33,9 +33,7 @@ PLAN_TEXT = "the plan's text"
 """Its name in the notice that it did not fit."""
 PLACES = "Places in the code that the question may be about"
 _MOST_FILES = 6
-"""Maximum files with places."""
 _LONGEST_ERROR = 4_000
-"""Maximum characters of a failed step's error."""
 _REMEMBERED = 12
 """Number of earlier messages in the prompt."""
 
@@ -52,7 +50,6 @@ class RunQuestions:
         self._omitted = Omitted()
 
     async def answer(self, step: PlanStep, question: str) -> None:
-        """Let the model answer. `step` is the next step. Raises `CddError`."""
         self._emit(QuestionAsked(step.number, question))
         run = self._engine.run
         root = self._engine.runner.root

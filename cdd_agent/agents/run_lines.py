@@ -27,7 +27,6 @@ _NEWEST = {
     "redo": "Enter: redo the last undo of this session",
     "diff": "Enter: show the newest change of this session",
 }
-"""The effect of Enter, by word, without a step."""
 _ABOUT_A_RUN = (*_FROM_LOG, "status", "retry", "skip")
 
 
@@ -42,7 +41,6 @@ class RunLine(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "RunLine | None":
-        """Parse a line of this form with any word; None for another line."""
         match = _STEP_LINE.fullmatch(text)
         if match is None:
             return None
@@ -55,12 +53,10 @@ class RunLine(Struct, frozen=True):
 
     @property
     def has_ending(self) -> bool:
-        """True if `keep` or `because …` follows."""
         return self.keeps or bool(self.reason)
 
     @property
     def word(self) -> str:
-        """The usual name of the word."""
         return _USUAL_WORDS.get(self.typed, self.typed)
 
     @property
@@ -125,7 +121,6 @@ def no_run_open(
 
 
 def read_run_line(text: str) -> RunLine | None:
-    """Return the line if it is about a run, otherwise None."""
     line = RunLine.parse(text.strip())
     if line is None or line.typed not in _USUAL_WORDS:
         return None

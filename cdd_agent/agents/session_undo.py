@@ -40,8 +40,6 @@ _HOW_TO_LIST = "`/undo --list` lists all changes."
 
 
 class RunVisit(Protocol):
-    """The Executor of a run, for one line."""
-
     async def preview_undo(self, number: int) -> UndoPreview: ...
 
     async def carry_out(self, meaning: Meaning) -> None: ...
@@ -223,7 +221,6 @@ class SessionUndo(Struct, frozen=True):
         return change.source
 
     async def _report_nothing(self, word: str) -> None:
-        """Report that the session has no change, and name the newest older one."""
         changes = await asyncio.to_thread(self.history.read)
         older = newest_standing(changes)
         text = f"There is nothing to {word} in this session."

@@ -32,9 +32,7 @@ _DROP = re.compile(
     r"drop(?:\s+(?P<which>all|[0-9]{1,6}(?:[\s,]+[0-9]{1,6})*))?", re.IGNORECASE
 )
 _LONGEST_QUOTE = 200
-"""Maximum characters of a quoted unanswered line."""
 _LONGEST_DROPPED = 200
-"""Maximum characters of a dropped change in a notice."""
 
 
 class SocratesAgent(DocumentAgent):

@@ -35,7 +35,6 @@ TOOL_ANSWERS = "what the tools showed in this turn"
 """Its name in the notice that it did not fit."""
 PLACES = "Places in the code that the ticket may be about"
 _MOST_FILES = 8
-"""Maximum files with places."""
 _LONGEST_LISTING, _CUT = 5_000, "… (cut; list_files shows more)"
 
 
@@ -50,7 +49,6 @@ class Surroundings(Struct, frozen=True):
     related: Sequence[Related]
     listing: str
     code: str = ""
-    """Places that the ticket may be about."""
 
     @classmethod
     def find(
@@ -67,7 +65,6 @@ class Surroundings(Struct, frozen=True):
 
 
 def _list_files(root: Path) -> str:
-    """Return the entries at the top of the project, or why they cannot be read."""
     try:
         listing = read_source(root, ".").as_text()
     except CddError as error:
@@ -78,8 +75,6 @@ def _list_files(root: Path) -> str:
 
 
 class TurnMessages(Struct, frozen=True):
-    """The messages of a conversation when a turn asks the model."""
-
     history: tuple[Message, ...]
     under_way: tuple[Message, ...]
     """The messages of this turn; the first is the user's."""

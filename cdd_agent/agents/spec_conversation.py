@@ -55,13 +55,10 @@ QUESTION_MARKS = "?？؟"
 
 
 class SpecTurn(Struct, frozen=True):
-    """A finished turn."""
-
     before: Draft
     unasked: str
     """Questions in the data that the model's text did not ask, as a list."""
     problems: tuple[str, ...]
-    """Problems that the model did not correct."""
     approves: bool
 
 
@@ -82,7 +79,6 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self._code = code
         self._dialogue: Dialogue | None = None
         self._reported_notes = set[str]()
-        """Reported notes on the project's rules."""
         self._yaml: tuple[TicketSpec, str] | None = None
         """The draft's file as YAML, cached because a large one takes a second."""
         self.edits: RebasedDraft | None = None
@@ -167,7 +163,6 @@ class SpecConversation(DocumentConversation[SpecNotes]):
 
     @property
     def user_messages(self) -> tuple[Message, ...]:
-        """The user's messages in the current turn, with their pictures."""
         return tuple(
             message
             for message in self.under_way

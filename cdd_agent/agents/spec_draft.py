@@ -21,11 +21,9 @@ from cdd_agent.tickets.spec_file import MAX_BYTES
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
 TEXTS = ("title", "priority", "description", "technical_notes")
-"""Fields that are one text."""
 _NEEDED_TEXTS = ("title", "description")
 _ITEM_MARK = len("  - \n")
 _MOST_QUESTIONS = 3
-"""Maximum questions in one turn."""
 
 
 class SpecQuestion(Struct, frozen=True):
@@ -45,8 +43,6 @@ class DroppedChange(Struct, frozen=True):
 
 
 class RebasedDraft(Struct, frozen=True):
-    """A draft after spec.yaml was read again."""
-
     draft: "Draft"
     edited: tuple[str, ...] = ()
     """Fields in which the user's edits have changed the draft."""
@@ -61,7 +57,6 @@ class Draft(Struct, frozen=True):
     criteria: ItemList
     scope: ItemList
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Unwritten texts by field."""
     questions: tuple[SpecQuestion, ...] = ()
     last_question: int = 0
     """The number in the last question's id."""
@@ -95,24 +90,20 @@ class Draft(Struct, frozen=True):
 
     @property
     def real_criteria(self) -> tuple[Item, ...]:
-        """The criteria without placeholders."""
         return tuple(
             item for item in self.criteria.present if not is_placeholder(item.line.text)
         )
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """The criteria without a known check."""
         return tuple(item.line.text for item in self.real_criteria if not item.check)
 
     @property
     def open_points(self) -> tuple[str, ...]:
-        """The criteria without a check, and the open questions."""
         return describe_open_points(self.unchecked, self.questions)
 
     @property
     def is_complete(self) -> bool:
-        """True if no field is missing and no point is open."""
         return not self.spec.missing() and not self.open_points
 
     @property
@@ -311,7 +302,6 @@ class Draft(Struct, frozen=True):
     # Showing
 
     def shown(self, slug: str) -> SpecShown:
-        """Return the draft for display."""
         spec = self.spec
         return SpecShown(
             ticket_slug=slug,

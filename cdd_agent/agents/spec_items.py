@@ -13,8 +13,6 @@ Clean = Callable[[str], str]
 
 
 class SpecLine(Struct, frozen=True):
-    """An acceptance criterion, or an item in an area of the scope."""
-
     text: str
     """Empty for an area without items."""
     area: str = ""
@@ -23,7 +21,6 @@ class SpecLine(Struct, frozen=True):
 
 class Item(Struct, frozen=True):
     id: str
-    """Never reused in this draft."""
     line: SpecLine
     written: SpecLine | None = None
     """The line of spec.yaml that this item is based on; None for a new item."""
@@ -47,8 +44,6 @@ class ItemChange(Struct, frozen=True):
 
 
 class RebasedItems(Struct, frozen=True):
-    """A list after the file was read again."""
-
     items: "ItemList"
     dropped: tuple[Item, ...] = ()
     """Changes that were dropped because the user changed or removed the line in the
@@ -62,7 +57,6 @@ class ItemList(Struct, frozen=True):
     """
 
     prefix: str
-    """The first letter of ids."""
     noun: str
     """The name of an item in messages to the model."""
     default_area: str = ""
@@ -71,7 +65,6 @@ class ItemList(Struct, frozen=True):
 
     @property
     def written(self) -> tuple[SpecLine, ...]:
-        """The lines of the file."""
         return tuple(item.written for item in self.items if item.written is not None)
 
     @property

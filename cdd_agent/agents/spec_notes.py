@@ -80,7 +80,6 @@ class SpecNotes(
 
 
 def draft_fields(draft: Draft) -> dict[str, Any]:
-    """Return a draft's fields for `SpecNotes`, without the file."""
     return {
         "texts": dict(draft.texts),
         "criteria": draft.criteria.items,
@@ -147,7 +146,6 @@ def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
 
 
 def without_json(answer: str) -> str:
-    """Return a model's answer as shown to the user."""
     return without_blocks(answer, FENCE).strip()
 
 

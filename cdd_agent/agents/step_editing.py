@@ -58,7 +58,6 @@ class StepEditing(Struct, frozen=True):
 
     @property
     def is_kept(self) -> bool:
-        """True if the file contains an edit that is not in the plan."""
         edited = read_bytes(self.file)
         return (
             edited is not None
@@ -104,7 +103,6 @@ class StepEditing(Struct, frozen=True):
         return warnings
 
     def discard(self) -> None:
-        """Delete the file."""
         remove(self.file)
         remove(self._base)
 

@@ -43,7 +43,6 @@ from cdd_agent.text.redaction import Redactor
 Form = TypeVar("Form", bound=Struct)
 _CONVERSATIONS = Path(".cdd") / "conversations"
 _MOST = 50
-"""Number of saved conversations; the oldest are deleted."""
 _LISTED = 1_000_000
 """Bytes of a conversation that are read for a list."""
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -75,7 +74,6 @@ class AgentFile(Struct, Generic[Form]):
     name: str
     lock: TicketLock
     saved: Form | None = None
-    """The content that an earlier process saved."""
     news: tuple[Notice, ...] = ()
 
     @classmethod
@@ -111,9 +109,6 @@ class AgentFile(Struct, Generic[Form]):
         return self.record.folder / self.name
 
     def write(self, content: Form) -> None:
-        """Write the file atomically. Raises `BadInput` if the disk refuses or the lock
-        is lost.
-        """
         self.lock.check()
         write_atomic(self._path, as_json(content))
 
@@ -122,7 +117,6 @@ class AgentFile(Struct, Generic[Form]):
         remove(self._path)
 
     def close(self) -> None:
-        """Release the ticket. The file stays."""
         self.lock.release()
 
     def _read(self, read: Callable[[bytes], Form], *, start_over: bool) -> None:
@@ -183,7 +177,6 @@ class Conversation:
         self.names = frozenset((self.name,))
         """The conversations that this shell held or resumed."""
         self._is_refused = False
-        """True after the disk refused to save, which is reported once."""
 
     def add(self, messages: Iterable[Message]) -> None:
         new = without_secrets(messages, self._redactor)
@@ -191,12 +184,10 @@ class Conversation:
         self._save("messages", new)
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """Replace all messages. The old ones stay in the file."""
         self.messages = without_secrets(messages, self._redactor)
         self._save("instead", self.messages)
 
     def begin_conversation(self) -> None:
-        """Start a new conversation. The old one stays in its file."""
         self.messages = ()
         self._file = None
         self.name = self._new_name()
@@ -225,7 +216,6 @@ class Conversation:
         return False
 
     def _show(self, file: Path, damaged: int, *, is_last: bool, in_short: bool) -> None:
-        """Show the continued conversation, with its last message as an answer."""
         messages = self.messages
         places = [
             place
@@ -311,7 +301,6 @@ class Conversation:
 
 
 def key_of(file: Path) -> str:
-    """Return the name by which the user chooses a conversation."""
     return f"chat-{file.stem}"
 
 
@@ -386,8 +375,6 @@ def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
 
 
 class _Record(Struct, frozen=True):
-    """A line of a conversation's file."""
-
     time: datetime | None = None
     goes_on: str = ""
     messages: tuple[Message, ...] = ()

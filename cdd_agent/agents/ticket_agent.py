@@ -16,7 +16,6 @@ from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Emit, Event
 
 _MOST_QUOTED = 50
-"""Maximum characters of a quoted line."""
 
 
 class AgentWord(Struct, frozen=True):
@@ -32,7 +31,6 @@ class AgentWord(Struct, frozen=True):
     help_text: str
     """The effect in the help; an empty text hides the word."""
     shown_names: str
-    """The names in the help."""
     step: Literal["next", "any"] | None
     """The step whose number may follow."""
 
@@ -87,7 +85,6 @@ class TicketAgent:
     HELP: ClassVar[str]
     WORDS: ClassVar[dict[str, AgentWord]]
     slash: Collection[str]
-    """The names of the shell's commands."""
     emit: Emit
 
     def __init_subclass__(cls) -> None:
@@ -130,7 +127,6 @@ class TicketAgent:
         return self._ask_about(text, doubt) if doubt else self.read_text(text)
 
     def read_word(self, text: str) -> Meaning | None:
-        """Return the meaning of one of the agent's words; None for other text."""
         declaration = self.WORDS.get(text.lower())
         return None if declaration is None else self.meaning_of(declaration)
 
@@ -143,7 +139,6 @@ class TicketAgent:
         raise NotImplementedError
 
     def meaning_of(self, declaration: AgentWord, *typed: object) -> Meaning:
-        """Return the meaning of a word with the arguments `typed`."""
         return Meaning(
             LineKind.WORD,
             declaration.names[0],
