@@ -1,4 +1,4 @@
-"""The schema of the JSON lines, made from the types of the events.
+"""The JSON schema of the events, made from their types and docstrings.
 
 `python -m cdd_agent.cli.json_schema` prints it for docs/reference/events-schema.json.
 """
@@ -16,8 +16,8 @@ _REFERENCE = "#/$defs/{name}"
 
 
 def line_schema() -> dict[str, Any]:
-    """Return the JSON schema of one line. Every line is one of the events; `ticket` and
-    `run` are in the events of several runs.
+    """Return the schema of one line. `ticket` and `run` are in the events of several
+    runs.
     """
     types = (*get_args(Event), *get_args(AnyBoardLine))
     references, definitions = schema_components(types, ref_template=_REFERENCE)
