@@ -1,6 +1,6 @@
 """GitPython's git commands, for the read-only views of a repository. Each is started
-like every other git (`command.py`). The page gitpython.md of the decisions in
-docs/contributing/ says why no other part of GitPython is used.
+like every other git (`command.py`). docs/architecture.md says why no other part of
+GitPython is used.
 """
 
 from __future__ import annotations
