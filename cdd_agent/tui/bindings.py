@@ -1,4 +1,4 @@
-"""The keys that the shell binds on all its screens."""
+"""Keys on all screens of the shell."""
 
 from textual.binding import Binding, BindingType
 

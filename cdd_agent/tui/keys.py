@@ -1,6 +1,6 @@
-"""The keys of the shell and what they do, in words: from the bindings themselves; of
-the prompt, the questions and the mouse from here. Help, palette and
-docs/reference/shell.md say the same.
+"""The keys and their descriptions, for the help, the palette and
+docs/reference/shell.md. Descriptions come from bindings, or from here for the prompt,
+the questions and the mouse.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,10 +24,10 @@ _NAMES = {
 
 
 class KeyHelp(NamedTuple):
-    """Keys that do the same."""
+    """Keys with the same effect."""
 
     names: str
-    """As people read them: `Ctrl+P`."""
+    """As shown to the user: `Ctrl+P`."""
     words: str
     action: str = ""
 
@@ -60,7 +60,7 @@ IN_THE_TRANSCRIPT = (
 
 
 def shown(key: str) -> str:
-    """A key as people read it."""
+    """Return a key's name for the user."""
     return "+".join(_NAMES.get(part) or part.capitalize() for part in key.split("+"))
 
 
@@ -74,7 +74,7 @@ def actions_by_key(kind: type) -> dict[str, str]:
 
 
 def keys_of(bindings: Iterable[BindingType]) -> Iterator[KeyHelp]:
-    """Yield the bindings that have a description."""
+    """Yield the bindings with a description."""
     for binding in bindings:
         assert isinstance(binding, Binding)
         if binding.description:

@@ -1,4 +1,4 @@
-"""Displays of the session: answers, agents, models, approval, an earlier session."""
+"""Displays of the session."""
 
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
@@ -31,7 +31,7 @@ def show_agent(event: AgentChanged, display: Display) -> None:
     home.bar.ticket = event.ticket_slug or ""
     home.bar.context = ""
     home.show_approval()
-    # a plan that just finished stays visible
+    # A plan that just finished stays visible.
     if event.agent or not home.steps.is_over:
         home.steps.show(())
     home.spec.show(None)

@@ -1,4 +1,4 @@
-"""The activity of a running step in a few words, by its last event."""
+"""Describes the activity of a running step, from its last event."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _PHRASES: Mapping[type, str] = {
     ChangesProposed: "waiting for your answer",
     ChangesApplied: "files are written",
 }
-"""The activities that need no words of their event."""
+"""Activities that do not depend on the event's content."""
 
 
 def activity_of(event: Event) -> str | None:
-    """Return the activity that begins with an event; None if it begins none."""
+    """Return the activity that begins with an event, if any."""
     match event:
         case ReplyStarted():
             return f"asking {event.model}"

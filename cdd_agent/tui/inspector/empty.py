@@ -1,4 +1,4 @@
-"""Why a tab shows nothing, and the command that changes that."""
+"""Reasons why a tab is empty, and the next command."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from cdd_agent.tui.inspector.words import count_of, moment
 
 
 class EmptyState(Struct, frozen=True):
-    """The reason, and the next command."""
-
     text: str
     command: str = ""
     """Empty if no command helps."""
@@ -34,7 +32,7 @@ def find_empty_state(
     timeline: Timeline,
     timeline_problem: InspectionProblem | None,
 ) -> EmptyState | None:
-    """Return why a tab is empty; None if it has something to show."""
+    """Return why a tab is empty; None if it is not."""
     match tab:
         case InspectorTab.STEP:
             return _empty_step(inspection)

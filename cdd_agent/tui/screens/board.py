@@ -1,4 +1,4 @@
-"""The board: the runs of this project on this machine, refreshed while they run."""
+"""The board of this project's runs on this machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cdd_agent.session.open_project import Project
 
 _EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two updates."""
 _LOOKS = {
     Tone.HEADING: "bold",
     Tone.QUIET: "$text-muted",
@@ -42,7 +42,7 @@ _NOTHING = (
 
 
 class BoardScreen(Overlay):
-    """Reads the disk every second, because the runs are other processes."""
+    """Reads the disk every second, because runs are separate processes."""
 
     DEFAULT_CSS = """
     BoardScreen VerticalScroll { height: auto; }
@@ -68,12 +68,11 @@ class BoardScreen(Overlay):
         self.set_interval(_EVERY, self.look)
 
     def on_resize(self) -> None:
-        # also at the beginning: before, the width is unknown
+        # This also shows the runs first: earlier, the width is unknown.
         self.call_after_refresh(self.look)
 
     @work(group="board", exclusive=True)
     async def look(self) -> None:
-        """Read the runs, and show them."""
         project = self._project
         try:
             board = await asyncio.to_thread(

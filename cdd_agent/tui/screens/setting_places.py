@@ -1,4 +1,4 @@
-"""The dialogs that save a setting, or reset it."""
+"""Dialogs that save or reset a setting."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _HIGHLIGHT = "bold $block-cursor-foreground on $block-cursor-background"
 
 
 class SettingDialog(Overlay):
-    """A dialog that changes a setting. An error stays in the dialog. Closed with the
-    outcome in words.
+    """Changes a setting. Errors stay in the dialog. The result is the outcome as
+    text.
     """
 
     DEFAULT_CSS = """
@@ -50,7 +50,6 @@ class SettingDialog(Overlay):
         self._session = session
         self._setting = setting
         self._attempts = 0
-        """The number of attempts to save."""
 
     def content(self) -> Iterator[Widget]:
         yield Static(id="places", markup=False)
@@ -138,7 +137,7 @@ class SaveDialog(SettingDialog):
 
 
 class ResetDialog(SettingDialog):
-    """Shows what applies after a reset, and resets the setting."""
+    """Shows the value after a reset, and resets the setting."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "save", "Reset the setting", show=False),

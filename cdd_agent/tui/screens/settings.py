@@ -1,4 +1,4 @@
-"""All settings in groups: the name, the value and the source of each."""
+"""The list of all settings in groups."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from cdd_agent.session.session import Session
 
 _AROUND_ROW = 8
-"""Cells of a row that are no text: the frame, the spaces, the scroll bar."""
+"""Cells of a row without text: frame, spaces, scroll bar."""
 _NARROWEST, _WIDEST = 10, 36
-"""Limits of the column of values."""
+"""Limits of the values' column."""
 
 
 class SettingsScreen(Chooser):
@@ -51,8 +51,8 @@ class SettingsScreen(Chooser):
         edit: Callable[[Setting], Awaitable[str]],
         reset: Callable[[Setting, str], Awaitable[str]],
     ) -> None:
-        """`edit` asks for another value, and `reset` whether to use the inherited one.
-        Both save it and return the outcome in words, or nothing.
+        """`edit` asks for a value and saves it; `reset` asks before it uses the
+        inherited value. Both return the outcome as text, or nothing.
         """
         super().__init__("Settings")
         self._session = session
@@ -109,7 +109,7 @@ class SettingsScreen(Chooser):
 
     @work(exclusive=True, group="edit")
     async def reset(self, setting: Setting) -> None:
-        """Show the inherited value, and use it if the user agrees."""
+        """Use the inherited value if the user agrees."""
         try:
             inherited = await asyncio.to_thread(find_inherited, self._session, setting)
         except CddError as error:
@@ -141,9 +141,7 @@ class SettingsScreen(Chooser):
 
 
 def _row(setting: Setting, titles: int, column: int) -> ChooserRow:
-    """Return the row of a setting. `titles` and `column` are the cells of the title and
-    of the value.
-    """
+    """`titles` and `column` are the cells of the title and of the value."""
     description, value = setting.description, setting.shown
     if cell_len(value) > column:
         value = f"{set_cell_size(value, column - 1)}…"

@@ -1,4 +1,4 @@
-"""The text that the user selects with the mouse."""
+"""The text selected with the mouse."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from cdd_agent.tui.transcript.lines import LineRow
 def selected_text(
     rows: Sequence[LineRow], selection: Selection, row_offset: int
 ) -> str:
-    """Return the selected text without gutters and without line breaks that only the
-    width has made. A row's number is its place plus `row_offset`.
+    """Return the selected text without gutters, and without line breaks that only the
+    width causes. A row's number is its place plus `row_offset`.
     """
     first, last = 0, len(rows)
     if selection.start:

@@ -1,4 +1,4 @@
-"""A Markdown table: a grid, or one line for each cell if a grid does not fit."""
+"""Markdown tables."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -21,7 +21,7 @@ Cell: TypeAlias = tuple[str, tuple[Mark, ...]]
 
 
 class Table(TranscriptLine, eq=False, kw_only=True):
-    """A table. Its lines depend on the width."""
+    """A grid, or one line for each cell if a grid does not fit."""
 
     head: list[Cell]
     body: list[list[Cell]]

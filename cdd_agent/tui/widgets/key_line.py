@@ -8,7 +8,7 @@ from cdd_agent.tui.hints import fit_hint
 
 
 class KeyLine(GuardedWidget, Static):
-    """Shows the parts that fit into the row."""
+    """Shows the parts that fit."""
 
     def render(self) -> Content:
         text = self.content

@@ -1,4 +1,4 @@
-"""The frame around the prompt. Its title says what may happen to the user's files."""
+"""The prompt's frame, whose title is the approval mode."""
 
 from collections.abc import Hashable
 
@@ -15,12 +15,12 @@ _CLASSES = {
     TITLES["auto"]: "-auto",
     ACCEPTED_RUN: "-auto",
 }
-"""The class that gives each title its colour."""
+"""The class for the colour of each title."""
 
 
 class PromptFrame(GuardedWidget, Horizontal):
-    """A round border in the colour of the approval mode. A low screen has no room for
-    it; there `ModeLabel` has the title.
+    """A round border in the colour of the approval mode. A low screen has `ModeLabel`
+    instead.
     """
 
     DEFAULT_CSS = """
