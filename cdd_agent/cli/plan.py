@@ -30,6 +30,7 @@ from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.plan_check import find_misfits, only_errors
 from cdd_agent.tickets.plan_writer import write_plan
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.wiring.projects import open_commands, open_desk
 from cdd_agent.wiring.root import Wiring
@@ -75,7 +76,7 @@ def plan(
             f"`cdd plan {verbs[0]}` does not take --yes, --regenerate or --basic"
         )
     project = open_for_reading(invocation)
-    ticket = project.tickets.find(slug)
+    ticket = project.tickets.find(slug, EnoughOfSlug.WORDS)
     if verbs == ["show"]:
         return _show(ticket, as_json=as_json)
     return _check(project, ticket, as_json=as_json)

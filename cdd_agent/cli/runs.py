@@ -39,7 +39,7 @@ from cdd_agent.session.open_project import Project, accept_once, in_tree, open_p
 from cdd_agent.settings.writing import only_model
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import NoSuchStep
-from cdd_agent.tickets.slugs import is_change_name
+from cdd_agent.tickets.slugs import EnoughOfSlug, is_change_name
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring.root import Wiring
 from cdd_agent.wiring.runs import keeping_lease, prepare_model
@@ -196,7 +196,8 @@ def _work_on_run(
     """
     output = Output(JsonPrinter() if as_json else TextPrinter(to_stderr=is_look))
     project = open_for_reading(invocation)
-    ticket = in_its_tree(project.tickets.find(slug))
+    enough = EnoughOfSlug.WORDS if is_look else EnoughOfSlug.WHOLE
+    ticket = in_its_tree(project.tickets.find(slug, enough))
     if ticket.root != project.root:
         project = in_tree(project, ticket.root)
     frontend = frontend_for(output.printer)

@@ -57,7 +57,12 @@ def open_shell_with(invocation: Invocation, *, line: str) -> int:
     decide = decision(invocation)
     return run_plain(
         lambda frontend, emit: _open_session(
-            invocation, frontend, emit, _OPENING, decide
+            invocation,
+            frontend,
+            emit,
+            "" if line else _OPENING,
+            decide,
+            has_setup=bool(line),
         ),
         line,
     )
@@ -167,8 +172,9 @@ def _open_session(
     has_welcome: bool = False,
     has_setup: bool = False,
 ) -> tuple[Session, tuple[Notice, ...]]:
-    """Return the session, and notices for its start. Some are omitted because the
-    welcome (`has_welcome`) or the dialog that sets up a model (`has_setup`) shows them.
+    """Return the session, and notices for its start. The welcome (`has_welcome`) and
+    the dialog that sets up a model (`has_setup`) show some of them themselves. Without
+    a `note` there is no greeting: the user asked for the result of one line.
     """
     # late: the first screen shows sooner
     from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
@@ -185,9 +191,10 @@ def _open_session(
         invocation.model_settings,
         decide=accept_once if invocation.trust else decide,
     )
-    notices = [] if has_welcome else [Notice(note)]
+    greets = bool(note) and not has_welcome
+    notices = [Notice(note)] if greets else []
     notices += notices_at_start(project.trust)
-    if not has_welcome and (remark := describe_place(project.root)):
+    if greets and (remark := describe_place(project.root)):
         notices.append(Notice(remark))
     if project.config.model is None and leaves_out_model(project.trust):
         text = (

@@ -47,6 +47,7 @@ from cdd_agent.session.open_project import Project
 from cdd_agent.session.session_lines import read_line_without_agent
 from cdd_agent.settings.config import Approval, Config
 from cdd_agent.text.redaction import Redactor
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Session(Struct, eq=False, dict=True):
         ticket, if any. Raises `BadInput`.
         """
         if typed is not None:
-            return self.project.tickets.find(typed, by_part=True)
+            return self.project.tickets.find(typed, EnoughOfSlug.PART)
         if self.last_ticket is None:
             return None
         return self.project.tickets.find_slug(self.last_ticket)

@@ -355,7 +355,11 @@ class Prompt(GuardedWidget, Vertical):
         self.replace(text)
 
     def accepted(self, line: str) -> None:
+        """Add a sent line to the history. The line stops being a draft before it
+        has any effect, so that a crash does not offer it again.
+        """
         self._history.add(line)
+        self._keep()
 
     def bring_back(self, lines: Sequence[str], *, is_typing: bool = False) -> None:
         """Return unsent lines, the oldest first. The first line goes into an empty
@@ -401,7 +405,9 @@ class Prompt(GuardedWidget, Vertical):
             self._keeping = self.set_timer(_SOON, self._keep)
 
     def _keep(self) -> None:
-        self._keeping = None
+        if self._keeping is not None:
+            self._keeping.stop()
+            self._keeping = None
         self._saved_drafts.save(self._drafts)
 
     def _take_over_drafts(self) -> None:
