@@ -24,7 +24,7 @@ from cdd_agent.commands.declaration import (
 )
 
 PLAN_VERBS = ("show", "check")
-"""Words that may be typed before the ticket of `cdd plan`."""
+"""Words that may precede the ticket of `cdd plan`."""
 _TICKET_IN_SHELL = TICKET._replace(only=Front.SHELL)
 _START_OVER = switch(
     "--start-over", "start again from the beginning; the earlier record is kept"
