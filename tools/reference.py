@@ -1,7 +1,7 @@
-"""Writes the generated parts of the reference pages (`make reference`).
+"""Write the generated parts of the reference pages (`make reference`).
 
 A generated part is between the lines `<!-- generated: NAME -->` and `<!-- end -->`. A
-test compares all of them with what the program says now.
+test compares all of them with the program's current state.
 """
 
 import ast
@@ -50,7 +50,6 @@ _REFUSALS_PAGE = "../how-to/refused.md"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
     titles = list(head)
     lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -120,7 +119,6 @@ def _names(parameter: Parameter) -> str:
 
 
 def common_flags() -> str:
-    """Return the flags with one meaning in all commands."""
     parameters = CATALOGUE["exec"].parameters_in(Front.TERMINAL)
     rows = [
         (_names(parameter), parameter.note)
@@ -229,7 +227,7 @@ def ledger_kinds() -> str:
 
 
 def _members(module: ModuleType, enum: str, title: str) -> str:
-    """Return a table of the members of an enum with their notes."""
+    """Return a table of an enum's members with their notes."""
     rows = [(f"`{value}`", note) for value, note in _noted_members(module, enum)]
     return table((title, "meaning"), rows)
 
@@ -295,7 +293,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 
 def render_page(text: str) -> str:
-    """Return a page with its generated parts as they should be now."""
+    """Return a page with its generated parts up to date."""
 
     def replace(match: re.Match[str]) -> str:
         return f"{match['begin']}\n{PARTS[match['name']]()}\n\n{match['end']}"
