@@ -1,7 +1,7 @@
-"""Writes the generated parts of the reference pages (`make reference`).
+"""Write the generated parts of the reference pages (`make reference`).
 
 A generated part is between the lines `<!-- generated: NAME -->` and `<!-- end -->`. A
-test compares all of them with what the program says now.
+test compares all of them with the program's current state.
 """
 
 import re
@@ -63,7 +63,6 @@ _REFUSALS_PAGE = "../how-to/refused.md"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
     titles = list(head)
     lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -414,7 +413,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 
 def render_page(text: str) -> str:
-    """Return a page with its generated parts as they should be now."""
+    """Return a page with its generated parts up to date."""
 
     def replace(match: re.Match[str]) -> str:
         return f"{match['begin']}\n{PARTS[match['name']]()}\n\n{match['end']}"

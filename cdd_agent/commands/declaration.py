@@ -259,7 +259,7 @@ def read_reference(typed: str) -> str:
     return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
 
 
-TICKET_NOTE = "a ticket: its slug, unique words of it, or its path"
+TICKET_NOTE = "a ticket: its slug or its path"
 TICKET = argument("slug", "SLUG", TICKET_NOTE, ValueKind.TICKET)
 OPTIONAL_TICKET = TICKET._replace(times=Times.OPTIONAL)
 TICKET_IN_TERMINAL = TICKET._replace(only=Front.TERMINAL)
