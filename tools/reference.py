@@ -1,7 +1,7 @@
-"""Writes the generated parts of the reference pages (`make reference`).
+"""Write the generated parts of the reference pages (`make reference`).
 
 A generated part is between the lines `<!-- generated: NAME -->` and `<!-- end -->`. A
-test compares all of them with what the program says now.
+test compares all of them with the program's current state.
 """
 
 import re
@@ -63,7 +63,6 @@ _REFUSALS_PAGE = "../how-to/refused.md"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
     titles = list(head)
     lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -392,8 +391,8 @@ def providers() -> str:
     rows = []
     for name, provider in PROVIDERS.items():
         keys = ", ".join(f"`{variable}`" for variable in provider.keys)
-        rows.append((f"`{name}/`", keys, provider.address, provider.speaks.value))
-    return table(("prefix", "key", "address", "protocol"), rows)
+        rows.append((f"`{name}/`", keys, provider.address))
+    return table(("prefix", "key", "address"), rows)
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -419,7 +418,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 
 def render_page(text: str) -> str:
-    """Return a page with its generated parts as they should be now."""
+    """Return a page with its generated parts up to date."""
 
     def replace(match: re.Match[str]) -> str:
         return f"{match['begin']}\n{PARTS[match['name']]()}\n\n{match['end']}"
