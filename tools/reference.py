@@ -89,10 +89,13 @@ def _command(command: Command) -> str:
         if lines:
             parts += [*([f"{title}:"] if title else []), "\n".join(lines)]
     shared = [each for each in command.parameters if is_shared(each) and each.is_flag]
+    phrases = []
     for title, fronts in _lists_of_parameters(command):
         flags = ", ".join(_in_code(each.name for each in shared if each.only in fronts))
         if flags:
-            parts.append(f"{title} also {flags}." if title else f"Also {flags}.")
+            phrases.append(f"{title.lower()} {flags}".lstrip())
+    if phrases:
+        parts.append(f"Also {', and '.join(phrases)}.")
     exit_codes = command.terminal.exit_codes if command.terminal else ()
     if exit_codes:
         codes = "; ".join(f"{code:d}: {meaning}" for code, meaning in exit_codes)

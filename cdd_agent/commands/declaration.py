@@ -283,7 +283,7 @@ MODEL_FLAGS = (
     ),
     option("--api-base", "URL", "the address of your own model server"),
 )
-SAVE = switch("--save", "keep it for this project, in .cdd/config.yaml")
+SAVE = switch("--save", "keep the choice for this project, in .cdd/config.yaml")
 MAX_ATTEMPTS = option(
     "--max-attempts",
     "N",
