@@ -4,26 +4,37 @@ A generated part is between the lines `<!-- generated: NAME -->` and `<!-- end -
 test compares all of them with the program's current state.
 """
 
-import ast
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from inspect import cleandoc, getmodule, getsource
-from itertools import pairwise
+from enum import StrEnum
+from inspect import cleandoc
 from pathlib import Path
-from types import ModuleType
-from typing import get_args
+from typing import Any, get_args
 
 import yaml
+from msgspec import Struct
 
 from cdd_agent.cli.overview_help import EXIT_CODES
 from cdd_agent.commands.catalogue import CATALOGUE, in_groups
 from cdd_agent.commands.declaration import Command, Front, Parameter, ValueKind
-from cdd_agent.engine import ledger_file
-from cdd_agent.events import notices, shell_events, stream
+from cdd_agent.engine.ledger_file import EntryKind
+from cdd_agent.events.action_events import ActionEvent
 from cdd_agent.events.base_event import event_name
-from cdd_agent.events.stream import Event
-from cdd_agent.fleet.board_lines import AnyBoardLine
+from cdd_agent.events.dialogue_events import DialogueEvent
+from cdd_agent.events.driven_events import DrivenEvent
+from cdd_agent.events.notices import NoticeKind, Words
+from cdd_agent.events.outside_events import OutsideEvent
+from cdd_agent.events.question_events import QuestionEvent
+from cdd_agent.events.run_events import RunEvent
+from cdd_agent.events.shell_events import ShellEvent
+from cdd_agent.events.step_events import StepEvent
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.stream import SessionRestored
+from cdd_agent.events.strength_events import StrengthEvent
+from cdd_agent.events.ticket_events import TicketEvent
+from cdd_agent.events.verify_events import VerifyEvent
+from cdd_agent.fleet.board_lines import AnyBoardLine, RunStatusLine
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.process.policy import ALWAYS_ALLOWED
 from cdd_agent.refusals.page import explain_all
@@ -38,6 +49,8 @@ from cdd_agent.verification.rules import (
     CheckRule,
     StepRule,
 )
+from tools.event_schema import in_json_terms
+from tools.source_notes import class_notes
 
 DOCS = Path(__file__).parents[1] / "docs"
 _PART = re.compile(
@@ -191,63 +204,109 @@ def trusted_settings() -> str:
 
 # --- Events ---------------------------------------------------------------------------
 
+IN_MOST_EVENTS = ("step", "label")
+"""Fields that most events about a step have. The page describes them once."""
+SHARED_FIELDS: Mapping[type[Struct], str] = {
+    StepSummary: "the summary",
+    RunStatusLine: "a run",
+}
+"""Types whose fields the page describes once, with their names there."""
+EVENT_GROUPS: Mapping[str, Iterable[Any]] = {
+    "Sentences": (Words,),
+    "Tickets and plans": (TicketEvent,),
+    "A run": (RunEvent,),
+    "A step": (StepEvent,),
+    "The model": (DialogueEvent,),
+    "Questions and answers": (QuestionEvent, DrivenEvent),
+    "Changes outside of tickets": (OutsideEvent, ActionEvent),
+    "Verifying again": (VerifyEvent, StrengthEvent),
+    "Several runs": (AnyBoardLine,),
+}
+"""The events of `--json` output and of a run's log by group. Only the shell's logs have
+others.
+"""
+
 
 def events() -> str:
-    """Return a table of events for each module that declares some."""
-    modules: dict[str, tuple[ModuleType, list[type]]] = {}
-    for kind in (*get_args(Event), *get_args(AnyBoardLine)):
-        module = getmodule(kind)
-        if module is stream:
-            module = shell_events
-        assert module is not None
-        modules.setdefault(module.__name__, (module, []))[1].append(kind)
+    """Return a list of events for each group, with their fields."""
     parts = []
-    for module, kinds in modules.values():
-        title = _first_sentence(module).partition(":")[0]
-        rows = [(f"`{event_name(each.__name__)}`", _note(each)) for each in kinds]
-        parts += [f"### {title}", table(("event", "meaning"), rows)]
+    for title, unions in EVENT_GROUPS.items():
+        lines = [_event_line(each) for union in unions for each in get_args(union)]
+        parts += [f"### {title}", "\n".join(lines)]
     return "\n\n".join(parts)
 
 
-def _first_sentence(documented: ModuleType | type) -> str:
-    text = " ".join(cleandoc(documented.__doc__ or "").split("\n\n")[0].split())
-    return re.split(r"\.(?:\s|$)", text)[0]
+def _event_line(event: type[Struct]) -> str:
+    fields = _event_fields(event)
+    with_fields = f" ({fields})" if fields else ""
+    return f"- `{event_name(event.__name__)}`{with_fields}: {_first_sentence(event)}"
 
 
-def _note(documented: type) -> str:
-    return " ".join(cleandoc(documented.__doc__ or "").split("\n\n")[0].split())
+def _event_fields(event: type[Struct]) -> str:
+    words: list[str] = []
+    described: set[str] = {*IN_MOST_EVENTS}
+    for shared, name in SHARED_FIELDS.items():
+        if issubclass(event, shared):
+            words.append(name)
+            described.update(shared.__struct_encode_fields__)
+    fields = [one for one in event.__struct_encode_fields__ if one not in described]
+    return ", ".join([*words, *_in_code(fields)])
 
 
-def notice_kinds() -> str:
-    return _members(notices, "NoticeKind", "kind")
+def _in_code(names: Iterable[str]) -> Iterator[str]:
+    return (f"`{name}`" for name in names)
+
+
+def shell_only_events() -> str:
+    """Return the names of the events that only logs of the shell have."""
+    others = (*get_args(ShellEvent), SessionRestored)
+    return ", ".join(_in_code(event_name(each.__name__) for each in others)) + "."
+
+
+def summary_fields() -> str:
+    """Return the fields of the summary of a step."""
+    return ", ".join(_in_code(StepSummary.__struct_encode_fields__)) + "."
+
+
+def run_fields() -> str:
+    """Return the fields of a run in the lines about several runs."""
+    return ", ".join(_in_code(RunStatusLine.__struct_encode_fields__)) + "."
+
+
+def _first_sentence(documented: type) -> str:
+    text = " ".join(cleandoc(documented.__doc__ or "").split())
+    return in_json_terms(re.split(r"(?<=\.)\s", text)[0])
+
+
+def stop_kinds() -> str:
+    """Return a list of the kinds of notices that say why a run stopped."""
+    notes = _kinds_with_notes(NoticeKind)
+    return "\n".join(
+        f"- `{kind}`: {note.removeprefix(_STOPPED)}"
+        for kind, note in notes
+        if note.startswith(_STOPPED)
+    )
+
+
+def other_kinds() -> str:
+    """Return the names of the other kinds of notices."""
+    notes = _kinds_with_notes(NoticeKind)
+    kinds = (kind for kind, note in notes if not note.startswith(_STOPPED))
+    return ", ".join(_in_code(kinds)) + "."
 
 
 def ledger_kinds() -> str:
-    return _members(ledger_file, "EntryKind", "kind")
+    rows = [(f"`{kind}`", note) for kind, note in _kinds_with_notes(EntryKind)]
+    return table(("kind", "meaning"), rows)
 
 
-def _members(module: ModuleType, enum: str, title: str) -> str:
-    """Return a table of an enum's members with their notes."""
-    rows = [(f"`{value}`", note) for value, note in _noted_members(module, enum)]
-    return table((title, "meaning"), rows)
+_STOPPED = "The run stopped because "
 
 
-def _noted_members(module: ModuleType, enum: str) -> Iterator[tuple[str, str]]:
-    tree = ast.parse(getsource(module))
-    (body,) = (
-        node.body
-        for node in tree.body
-        if isinstance(node, ast.ClassDef) and node.name == enum
-    )
-    for member, note in pairwise(body):
-        if not isinstance(member, ast.Assign) or not isinstance(note, ast.Expr):
-            continue
-        yield _constant(member.value), " ".join(_constant(note.value).split())
-
-
-def _constant(node: ast.expr) -> str:
-    assert isinstance(node, ast.Constant)
-    return str(node.value)
+def _kinds_with_notes(kinds: type[StrEnum]) -> Iterator[tuple[str, str]]:
+    notes = class_notes(kinds)
+    for kind in kinds:
+        yield kind.value, notes[kind.name]
 
 
 # --- Verification, models, refusals ---------------------------------------------------
@@ -270,8 +329,8 @@ def providers() -> str:
     rows = []
     for name, provider in PROVIDERS.items():
         keys = ", ".join(f"`{variable}`" for variable in provider.keys)
-        rows.append((f"`{name}/`", keys, provider.address, provider.speaks.value))
-    return table(("prefix", "key", "address", "protocol"), rows)
+        rows.append((f"`{name}/`", keys, provider.address))
+    return table(("prefix", "key", "address"), rows)
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -283,7 +342,11 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "variables": variables,
     "trusted-settings": trusted_settings,
     "events": events,
-    "notice-kinds": notice_kinds,
+    "shell-only-events": shell_only_events,
+    "summary-fields": summary_fields,
+    "run-fields": run_fields,
+    "stop-kinds": stop_kinds,
+    "other-kinds": other_kinds,
     "ledger-kinds": ledger_kinds,
     "rules": verification_rules,
     "providers": providers,

@@ -123,7 +123,8 @@ class ClusterPlace(Struct):
                 # a `TypeError`: Dask has no certificate for an address with TLS
                 raise BadInput(
                     f"No Dask scheduler answers at {address}: {error}",
-                    hint="Start one with `dask scheduler`. See docs/how-to/cluster.md.",
+                    hint="Start one with `dask scheduler`."
+                    " See docs/how-to/other-machines.md.",
                     refusal=Refusal.WORKER_UNUSABLE,
                 ) from error
             place = cls(project, purse, client, address, patience)

@@ -9,7 +9,7 @@ from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.errors import BadInput
 from cdd_agent.session.session import Session
 from cdd_agent.tickets.plan import STEP_LABEL
-from cdd_agent.tickets.slugs import is_change_name
+from cdd_agent.tickets.slugs import EnoughOfSlug, is_change_name
 
 
 async def undo(
@@ -22,7 +22,7 @@ async def undo(
     elif _is_change(which):
         await session.undoing.undo_named(which[0])
     elif len(which) == 1 and not STEP_LABEL.fullmatch(which[0]):
-        ticket = session.project.tickets.find(which[0], by_part=True)
+        ticket = session.project.tickets.find(which[0], EnoughOfSlug.PART)
         await session.undoing.undo_last_step(ticket, is_confirmed=yes)
     else:
         await _tell_run(session, "undo", which)

@@ -22,6 +22,7 @@ from cdd_agent.events.stream import SessionRestored
 from cdd_agent.session.open_project import Project
 from cdd_agent.session.session import Session
 from cdd_agent.text.redaction import Redactor
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.store import Ticket
@@ -48,7 +49,7 @@ async def resume(session: Session, which: str = "") -> None:
             )
         session.turn_to_chat()
     elif which:
-        ticket = session.project.tickets.find(which, by_part=True)
+        ticket = session.project.tickets.find(which, EnoughOfSlug.PART)
         touched = _touched(session.project, ticket)
         if not touched:
             raise BadInput(

@@ -17,7 +17,7 @@ from cdd_agent.commands.declaration import (
 from cdd_agent.errors import BadInput
 from cdd_agent.threads import in_thread
 from cdd_agent.tickets.plan import STEP_LABEL
-from cdd_agent.tickets.slugs import is_change_name
+from cdd_agent.tickets.slugs import EnoughOfSlug, is_change_name
 
 if TYPE_CHECKING:
     from cdd_agent.events.stream import Event
@@ -67,7 +67,7 @@ class SlashCall(NamedTuple):
             return None
         if self.change:
             return None
-        return tickets.find(first, by_part=True)
+        return tickets.find(first, EnoughOfSlug.PART)
 
     @property
     def change(self) -> str:

@@ -18,6 +18,7 @@ from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.session.open_project import Project
 from cdd_agent.session.session import Session
 from cdd_agent.tickets.run_outcome import how_to_serve
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.tickets.templates import create_page
 
@@ -29,7 +30,7 @@ def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
     if slug is None:
         yield listed(project.tickets, ())
         return
-    yield from status_of_ticket(project.tickets.find(slug))
+    yield from status_of_ticket(project.tickets.find(slug, EnoughOfSlug.WORDS))
 
 
 def status_of_ticket(ticket: Ticket) -> Iterator[Event]:

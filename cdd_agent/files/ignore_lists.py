@@ -83,9 +83,9 @@ class FolderLists(Struct, frozen=True):
         return lists
 
     def read_top(self) -> "FolderLists | None":
-        """Return the lists of the repository with this top, or None."""
-        git = git_folder(Path(self.place))
-        if git is None or not read_small(git / "HEAD", 1):
+        """Return the lists of the repository with this top; None for another folder."""
+        git = _find_repository(Path(self.place))
+        if git is None:
             return None
         # a worktree shares the settings of its repository
         common = read_small(git / "commondir", 4096).strip()
@@ -125,13 +125,21 @@ def read_lists_above(root: Path) -> FolderLists:
     root = root.resolve()
     top = root
     for folder in (root, *root.parents):
-        if FolderLists(str(folder)).read_top():
+        if _find_repository(folder):
             top = folder
             break
     lists = FolderLists(str(top))
     for name in root.relative_to(top).parts:
         lists = lists.read_folder(READ_NAMES).enter(name)
     return lists
+
+
+def _find_repository(top: Path) -> Path | None:
+    """Return the git folder of the repository with this top; None for another
+    folder.
+    """
+    git = git_folder(top)
+    return git if git and read_small(git / "HEAD", 1) else None
 
 
 def is_ignored(root: Path, path: PurePosixPath) -> bool:

@@ -217,11 +217,10 @@ class _Commands(Struct, dict=True):
             for word in segment.words:
                 for part in _parts(word.text):
                     place = self.folder / part
-                    is_new = part and place not in self.folders
                     if (
-                        is_new
-                        and len(self.folders) < _MOST_FOLDERS
+                        len(self.folders) < _MOST_FOLDERS
                         and _is_folder(place)
+                        and place not in self.folders
                     ):
                         self.folders.append(place)
 
@@ -380,7 +379,7 @@ class _Commands(Struct, dict=True):
         return next(filter(None, map(self._why_of_word, words)), "")
 
     def _why_of_word(self, word: Word) -> str:
-        texts = list(islice(_parts(word.text), _MOST_PARTS))
+        texts = _parts(word.text)
         if word.is_pattern or word.is_variable:
             texts += self._matches_of(word)
         for text in texts:
@@ -419,8 +418,7 @@ class _Commands(Struct, dict=True):
         return [place for word in words for place in self._folders_of(word)]
 
     def _folders_of(self, word: Word) -> list[Path]:
-        texts = list(islice(_parts(word.text), _MOST_PARTS))
-        places = (self.folder / _without_home(text) for text in texts if text)
+        places = (self.folder / _without_home(text) for text in _parts(word.text))
         return [place for place in places if _is_folder(place)]
 
     def _why_of_folders(self, folders: Sequence[Path], names: Sequence[str]) -> str:
@@ -464,8 +462,15 @@ def _reason(name: str, why: str) -> str:
     return f"{name} is hidden from models: {why}"
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of a word that may be file names: `.env` in `--file=.env`."""
+def _parts(text: str) -> list[str]:
+    """Return what in a word may be the name of a file, each name once: `.env` in
+    `--file=.env`.
+    """
+    parts = filter(None, _split_word(text))
+    return list(dict.fromkeys(islice(parts, _MOST_PARTS)))
+
+
+def _split_word(text: str) -> Iterator[str]:
     yield text
     if text.startswith("-") and not text.startswith("--"):
         yield text[2:]
@@ -479,13 +484,13 @@ def _parts(text: str) -> Iterator[str]:
 
 def _without_home(text: str) -> str:
     """Expand a leading `~/` or `$HOME/`, and drop `file://`."""
-    home = home_folder()
     for sign in ("~/", "$HOME/", "${HOME}/"):
-        if text.startswith(sign) and home:
+        if text.startswith(sign) and (home := home_folder()):
             return f"{home}/{text.removeprefix(sign)}"
-    # these are the command's folder and the root
-    text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?cwd/+", "", text)
-    text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?root/+", "/", text)
+    if text.startswith("/"):
+        # these are the command's folder and the root
+        text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?cwd/+", "", text)
+        text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?root/+", "/", text)
     return text.removeprefix("file://")
 
 

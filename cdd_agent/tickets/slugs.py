@@ -5,6 +5,7 @@ accepts.
 import re
 import unicodedata
 from collections.abc import Sequence
+from enum import Enum, auto
 
 from cdd_agent.errors import BadInput
 from cdd_agent.refusals.kinds import Refusal
@@ -102,6 +103,19 @@ def name_change(number: int) -> str:
 def is_change_name(typed: str) -> bool:
     """True if this names a change outside of tickets. No ticket has such a name."""
     return _CHANGE_NAME.fullmatch(typed) is not None
+
+
+class EnoughOfSlug(Enum):
+    """The part of a slug that is enough to name a ticket."""
+
+    WHOLE = auto()
+    """For commands that start or change something: if a ticket is gone, none with a
+    longer name takes its place.
+    """
+    WORDS = auto()
+    """The beginning, or whole words: for commands that only show something."""
+    PART = auto()
+    """Any part: in the shell, which shows the ticket while the user types."""
 
 
 class SeveralTickets(BadInput):

@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -22,7 +22,13 @@ from cdd_agent.text.completion import find_matches
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import ImplementationPlan
 from cdd_agent.tickets.plan_reader import read_plan
-from cdd_agent.tickets.slugs import SeveralTickets, comparable, shorten, to_kebab
+from cdd_agent.tickets.slugs import (
+    EnoughOfSlug,
+    SeveralTickets,
+    comparable,
+    shorten,
+    to_kebab,
+)
 from cdd_agent.tickets.spec import TicketSpec, TicketType
 from cdd_agent.tickets.templates import spec_template
 
@@ -375,10 +381,9 @@ class TicketStore:
         real = [one for one in others if not one.samefile(first)]
         return Ticket(slug, first, self.root, self.tickets_dir, tuple(real))
 
-    def find(self, reference: str, *, by_part: bool = False) -> Ticket:
+    def find(self, reference: str, enough: EnoughOfSlug = EnoughOfSlug.WHOLE) -> Ticket:
         """Return the ticket that a typed reference means: its slug, its path in the
-        project, or the beginning or whole words of its slug, if only one ticket has
-        them. `by_part`: or any other part of its slug. Raises `BadInput`.
+        project, or `enough` of its slug if only one ticket has that. Raises `BadInput`.
 
         A slug goes before a path, a path before the beginning of a slug, and that
         before another part. Case and the composition of letters do not matter.
@@ -388,7 +393,7 @@ class TicketStore:
         ticket = tickets.get(unicodedata.normalize("NFC", reference))
         ticket = ticket or self._at_path(reference)
         if ticket is None:
-            ticket = self._like(reference, tickets, by_part=by_part)
+            ticket = self._like(reference, tickets, enough)
         return self._expect_usable(ticket)
 
     def find_slug(self, slug: str) -> Ticket:
@@ -425,20 +430,14 @@ class TicketStore:
         return None
 
     def _like(
-        self, reference: str, tickets: dict[str, Ticket], *, by_part: bool
+        self, reference: str, tickets: dict[str, Ticket], enough: EnoughOfSlug
     ) -> Ticket:
-        """Return the only ticket whose slug is a reference in another spelling, begins
-        with it, or else contains it, without `by_part` as whole words. Raises
-        `BadInput`.
+        """Return the only ticket whose slug is a reference in another spelling, or has
+        `enough` of it. Raises `BadInput`.
         """
         typed = comparable(reference)
-        matches = [slug for slug in tickets if comparable(slug) == typed]
-        if not matches:
-            matching = find_matches(typed, tickets)
-            words = [slug for slug in matching.containing if _has_words(typed, slug)]
-            matches = list(
-                matching.starting or (matching.containing if by_part else words)
-            )
+        spelled = [slug for slug in tickets if comparable(slug) == typed]
+        matches = spelled or _find_parts(typed, tickets, enough)
         if len(matches) == 1:
             return tickets[matches[0]]
         if matches:
@@ -583,6 +582,18 @@ class TicketStore:
         return self._ticket(folder)
 
 
+def _find_parts(
+    typed: str, slugs: Iterable[str], enough: EnoughOfSlug
+) -> Sequence[str]:
+    """Return the slugs that begin with a text, or else contain it."""
+    if enough is EnoughOfSlug.WHOLE:
+        return ()
+    matching = find_matches(typed, slugs)
+    if matching.starting or enough is EnoughOfSlug.PART:
+        return matching.certain
+    return [slug for slug in matching.containing if _has_words(typed, slug)]
+
+
 def _has_words(words: str, slug: str) -> bool:
     return f"-{words}-" in f"-{comparable(slug)}-"
 
@@ -591,7 +602,7 @@ def _check_reference(reference: str) -> str:
     if not reference:
         raise BadInput(
             "Which ticket?",
-            hint="Type its slug, a part of the slug, or its folder.",
+            hint="Type its slug or the path of its folder.",
             refusal=Refusal.TICKET_UNUSABLE,
         )
     if len(reference) > _MAX_REFERENCE or re.search("[\0\ud800-\udfff]", reference):

@@ -5,7 +5,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from cdd_agent.cli.json_schema import line_schema
+from tools.event_schema import line_schema
 
 SCHEMA = line_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)

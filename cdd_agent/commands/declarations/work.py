@@ -131,7 +131,7 @@ WORK = (
             option(
                 "--all",
                 "",
-                "run all tickets that have a plan and are not done",
+                "run all tickets that have a plan and no run in this tree",
                 choices=("planned",),
                 key="selection",
             ),
@@ -209,7 +209,7 @@ WORK = (
             # several tickets at once, each in its own worktree
             cdd exec feature-user-auth bug-login --jobs 2
             cdd exec --all planned --stop-on-failure
-            # on several machines: see docs/how-to/cluster.md
+            # on several machines: see docs/how-to/other-machines.md
             cdd exec --all planned --on tcp://scheduler:8786
             CDD_API_BASE=http://127.0.0.1:8080/v1 \\
                 cdd exec feature-user --model openai/qwen3-coder
