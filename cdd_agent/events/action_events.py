@@ -12,7 +12,7 @@ class ActionStarted(BaseEvent, frozen=True):
 
 
 class ActionOutput(BaseEvent, frozen=True):
-    """A piece of what an action prints or reads."""
+    """A piece of the output of an action."""
 
     number: int
     text: str
@@ -30,7 +30,7 @@ class ActionFinished(BaseEvent, frozen=True):
 
 
 class ActionsFinished(BaseEvent, frozen=True):
-    """An action plan is over."""
+    """All actions are over."""
 
     succeeded: int
     failed: int

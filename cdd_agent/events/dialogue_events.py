@@ -19,9 +19,7 @@ class PromptMade(NamesStep, frozen=True):
 
 
 class ReplyStarted(BaseEvent, frozen=True):
-    """The model is asked; or with `saved`, a reply that was paid for earlier is used
-    again.
-    """
+    """The model is asked; with `saved`, an earlier reply is used again."""
 
     step: int | None
     model: str
@@ -40,7 +38,7 @@ class ReplyDelta(BaseEvent, frozen=True):
 
 
 class ThinkingDelta(BaseEvent, frozen=True):
-    """A piece of the model's thoughts, which are not part of the reply."""
+    """A piece of the model's thoughts."""
 
     step: int | None
     text: str
@@ -51,7 +49,7 @@ class ThinkingDelta(BaseEvent, frozen=True):
 
 
 class ThinkingFinished(BaseEvent, frozen=True):
-    """A reply with thoughts is over, or was dropped."""
+    """The thoughts are over, or were dropped."""
 
     step: int | None
     seconds: float | None
@@ -61,7 +59,7 @@ class ThinkingFinished(BaseEvent, frozen=True):
 
 
 class ReplyDelayed(BaseEvent, frozen=True):
-    """The model is asked again after this many seconds. The event is repeated as they
+    """The model is asked again after these seconds. The event is repeated as they
     pass.
     """
 
@@ -71,7 +69,7 @@ class ReplyDelayed(BaseEvent, frozen=True):
 
 
 class ReplyRestarted(BaseEvent, frozen=True):
-    """The model is asked again; the earlier pieces of the reply do not count."""
+    """Earlier pieces of the reply do not count."""
 
     step: int | None
     was_thought: bool = False
@@ -81,7 +79,7 @@ class ReplyRestarted(BaseEvent, frozen=True):
 
 
 class ModelReplaced(BaseEvent, frozen=True):
-    """Another model is asked from here on. The reply is from that model."""
+    """Another model continues."""
 
     step: int | None
     model: str
@@ -142,9 +140,7 @@ class ToolFinished(BaseEvent, frozen=True):
 
 
 class ConversationShortened(BaseEvent, frozen=True):
-    """The older part of the chat was replaced, before the chat outgrew the model's
-    window.
-    """
+    """A summary replaced the older part of the chat."""
 
     messages: int
     """Messages that were replaced. The saved conversation keeps them."""

@@ -23,7 +23,7 @@ class QuestionKind(StrEnum):
 
 
 class AnswerNeeded(BaseEvent, frozen=True):
-    """The run waits for a line on standard input that answers this question."""
+    """The run waits for an answer on standard input."""
 
     id: int
     kind: QuestionKind
@@ -39,7 +39,7 @@ class AnswerNeeded(BaseEvent, frozen=True):
 
 
 class AnswerTaken(BaseEvent, frozen=True):
-    """The answer to a question has arrived, and the run continues."""
+    """The answer arrived, and the run continues."""
 
     id: int
     choice: str
@@ -52,7 +52,7 @@ class CallEnded(BaseEvent, frozen=True):
 
 
 class BudgetSpent(BaseEvent, frozen=True):
-    """A model call has taken this. With a budget, what remains of it."""
+    """The cost of a model call, and what remains of the budget."""
 
     tokens: int
     usd: float | None
@@ -63,11 +63,11 @@ class BudgetSpent(BaseEvent, frozen=True):
 
 
 class Alive(BaseEvent, frozen=True):
-    """The run's process is alive. Printed at regular intervals."""
+    """The process is alive. Printed at regular intervals."""
 
 
 class InputRefused(BaseEvent, frozen=True):
-    """A line on standard input was ignored because it made no sense."""
+    """A line on standard input made no sense and was ignored."""
 
     reason: str
 

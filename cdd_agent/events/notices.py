@@ -16,10 +16,9 @@ class Tone(StrEnum):
     ERROR = "error"
 
 
+# Some kinds also have an effect: see `engine/retelling.py` and `fleet/local_runs.py`.
 class NoticeKind(StrEnum):
-    """The subject of a notice, for scripts. Some kinds also have an effect: see
-    `engine/retelling.py` and `fleet/known.py`.
-    """
+    """The subject of a notice, for scripts."""
 
     # the shell and its agents
     WHAT_NEXT = "what_next"

@@ -6,7 +6,7 @@ from cdd_agent.events.base_event import BaseEvent
 
 
 class OutsideUndone(BaseEvent, frozen=True):
-    """A change outside of tickets was undone."""
+    """A change was undone."""
 
     what: str
     """The command that made the change, such as `cdd apply reply.md`."""
@@ -22,9 +22,7 @@ class OutsideUndone(BaseEvent, frozen=True):
 
 
 class OutsideRedone(BaseEvent, frozen=True):
-    """The undo of a change outside of tickets was undone. The fields are those of
-    `OutsideUndone`.
-    """
+    """The undo was reversed. The fields are those of `OutsideUndone`."""
 
     what: str
     at: str
@@ -34,7 +32,7 @@ class OutsideRedone(BaseEvent, frozen=True):
 
 
 class OutsideDiff(BaseEvent, frozen=True):
-    """A change outside of tickets, as a unified diff."""
+    """A change as a unified diff."""
 
     what: str
     at: str
@@ -56,7 +54,7 @@ class OutsideView(Struct, frozen=True):
 
 
 class OutsideListed(BaseEvent, frozen=True):
-    """The last changes of steps and outside of tickets, the last one first."""
+    """The last changes, also of steps, the newest first."""
 
     changes: tuple[OutsideView, ...]
 

@@ -22,9 +22,7 @@ class Choice(StrEnum):
 
 
 class ChangesProposed(BaseEvent, frozen=True):
-    """Changes to files are valid and not written yet. The question about them is a
-    `Review`.
-    """
+    """Changes to files wait for approval. The question is a `Review`."""
 
     step: int
     created: tuple[str, ...]
@@ -33,7 +31,7 @@ class ChangesProposed(BaseEvent, frozen=True):
 
 
 class ChangesReviewed(BaseEvent, frozen=True):
-    """The user has reviewed proposed changes. `step` is None in chat."""
+    """The user reviewed the changes. `step` is None in chat."""
 
     step: int | None
     choice: Choice
@@ -45,21 +43,19 @@ class ChangesReviewed(BaseEvent, frozen=True):
 
 
 class AcceptingAll(BaseEvent, frozen=True):
-    """The user accepts all further changes of this run, or wants to be asked again."""
+    """The user accepts all further changes of this run, or no longer."""
 
     is_on: bool
 
 
 class ApprovalChanged(BaseEvent, frozen=True):
-    """The session has another approval mode, until it ends or the mode is changed
-    again.
-    """
+    """The session has another approval mode."""
 
     approval: Approval
 
 
 class CommandProposed(BaseEvent, frozen=True):
-    """A command needs the user's approval."""
+    """A command needs approval."""
 
     choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS)
 
@@ -71,7 +67,7 @@ class CommandProposed(BaseEvent, frozen=True):
 
 
 class ActionProposed(BaseEvent, frozen=True):
-    """The next action of an action plan needs the user's approval."""
+    """An action of `cdd run` needs approval."""
 
     choices: ClassVar = (Choice.YES, Choice.NO, Choice.ALWAYS, Choice.QUIT)
 
@@ -91,8 +87,8 @@ class LostTest(Struct, frozen=True):
 
 
 class TestLossProposed(BaseEvent, frozen=True):
-    """A step removes or weakens tests, and its plan does not say which tests it may
-    remove. Everything else about the step is fine.
+    """A step removes or weakens tests that its plan does not name. Everything else
+    about the step is fine.
     """
 
     choices: ClassVar = (Choice.YES, Choice.NO)
@@ -106,7 +102,7 @@ class TestLossProposed(BaseEvent, frozen=True):
 
 
 class UndoProposed(BaseEvent, frozen=True):
-    """The newest change of a session is about to be undone."""
+    """The newest change is about to be undone."""
 
     choices: ClassVar = (Choice.YES, Choice.NO)
 

@@ -19,7 +19,7 @@ from cdd_agent.tickets.step_tally import NO_STEPS, StepTally
 
 
 class BaselineStarted(BaseEvent, frozen=True):
-    """A check runs before the run, or the step, changes anything."""
+    """A check runs before anything is changed."""
 
     step: int
     """The step that comes after it."""
@@ -27,9 +27,7 @@ class BaselineStarted(BaseEvent, frozen=True):
 
 
 class BaselineTaken(NamesStep, frozen=True):
-    """The result of a check before the step: numbers of tests, or else the exit
-    code.
-    """
+    """The result of that check: numbers of tests, or else the exit code."""
 
     step: int
     command: str
@@ -52,16 +50,14 @@ class BaselineTaken(NamesStep, frozen=True):
 
 
 class QuestionAsked(BaseEvent, frozen=True):
-    """The user asks something about a run, before or after this step. No step runs for
-    it.
-    """
+    """The user asks something about a run. No step runs for it."""
 
     step: int
     question: str
 
 
 class QuestionAnswered(BaseEvent, frozen=True):
-    """The model has answered the user's question, or could not be asked."""
+    """The model answered the question, or could not be asked."""
 
     step: int
 

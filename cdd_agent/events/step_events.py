@@ -9,7 +9,7 @@ from cdd_agent.tickets.status import Evidence, Verification
 
 
 class CheckpointStarted(BaseEvent, frozen=True):
-    """The state of the project's files is being saved."""
+    """The project's files are being saved."""
 
     step: int
 
@@ -27,7 +27,7 @@ class StepStarted(NamesStep, frozen=True):
 
 
 class GuidanceTaken(NamesStep, frozen=True):
-    """The model got words that the user typed while the step was running."""
+    """The model got words that the user typed during the step."""
 
     step: int
     text: str
@@ -144,7 +144,7 @@ class AttemptFailed(NamesStep, frozen=True):
 
 
 class StepCommitted(BaseEvent, frozen=True):
-    """The files of a completed step were committed on the user's branch."""
+    """The files of a completed step were committed."""
 
     step: int
     commit: str
@@ -177,9 +177,7 @@ class UndoPreview(NamesSteps, frozen=True):
 
 
 class StepsUndone(NamesSteps, frozen=True):
-    """Steps are pending again, and their changes were undone except for the user's
-    edits.
-    """
+    """The steps are pending again. Edits of the user are kept."""
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]
@@ -202,7 +200,7 @@ class StepsUndone(NamesSteps, frozen=True):
 
 
 class StepsRedone(NamesSteps, frozen=True):
-    """An undo was undone: the steps and their changes are there again."""
+    """The undo was reversed."""
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]

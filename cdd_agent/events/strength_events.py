@@ -65,7 +65,7 @@ class CriterionStrength(Struct, frozen=True):
 
 
 class StrengthStarted(BaseEvent, frozen=True):
-    """Faults are tried on a copy of the current files."""
+    """Faults are tried in a copy of the files."""
 
     ticket_slug: str
     faults: int
@@ -90,7 +90,7 @@ class FaultTried(NamesStep, frozen=True):
 
 
 class StrengthFinished(BaseEvent, frozen=True):
-    """All faults were tried, or as many as time and the user allowed."""
+    """All faults were tried, or as many as time allowed."""
 
     ticket_slug: str
     steps: tuple[StepStrength, ...]

@@ -65,7 +65,7 @@ class TicketView(Struct, frozen=True):
 
 
 class TicketsListed(BaseEvent, frozen=True):
-    """The tickets, or with `state` or `type` those that match."""
+    """The tickets that match `state` and `type`."""
 
     tickets: tuple[TicketView, ...]
     state: str | None = None
@@ -73,7 +73,7 @@ class TicketsListed(BaseEvent, frozen=True):
 
 
 class SpecOpened(BaseEvent, frozen=True):
-    """A ticket without a plan, and what its spec still needs."""
+    """A ticket without a plan was opened."""
 
     ticket_slug: str
     title: str
@@ -109,7 +109,7 @@ class SpecWords(Struct, frozen=True):
 
 
 class SpecShown(BaseEvent, frozen=True):
-    """The draft of a ticket's spec. Fields that are not written yet are empty."""
+    """The draft of a spec. Fields that are not written yet are empty."""
 
     ticket_slug: str
     title: str
@@ -133,7 +133,7 @@ class SpecShown(BaseEvent, frozen=True):
 
 
 class PlanOpened(BaseEvent, frozen=True):
-    """A ticket's plan was read: all steps in the order in which they run."""
+    """A plan was read. `steps` are in the order in which they run."""
 
     ticket_slug: str
     title: str
@@ -203,7 +203,7 @@ class ProposedStep(Struct, frozen=True):
 
 
 class PlanProposed(BaseEvent, frozen=True):
-    """A plan, or changes of a plan, that wait for the user's approval."""
+    """A plan, or changes of a plan, that wait for approval."""
 
     ticket_slug: str
     title: str
@@ -297,7 +297,7 @@ class CriteriaShown(BaseEvent, frozen=True):
 
 
 class PlanChecked(BaseEvent, frozen=True):
-    """The findings of compiling a plan. It can run if none of them is an error."""
+    """The findings about a plan. It can run if none of them is an error."""
 
     ticket_slug: str
     source: str

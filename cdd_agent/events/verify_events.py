@@ -61,14 +61,14 @@ class VerifiedStep(Struct, frozen=True):
 
 
 class VerifyStarted(BaseEvent, frozen=True):
-    """The current files are copied, and these checks run in the copy."""
+    """The checks run in a copy of the files."""
 
     ticket_slug: str
     checks: tuple[str, ...]
 
 
 class VerifyFinished(BaseEvent, frozen=True):
-    """All checks of the completed steps have run again."""
+    """All checks have run again."""
 
     ticket_slug: str
     steps: tuple[VerifiedStep, ...]

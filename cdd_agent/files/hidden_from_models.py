@@ -1,7 +1,7 @@
-"""The only module that decides which files are hidden from models.
+"""Decide which files are hidden from models. No other module does.
 
-A file is hidden if its name or its content suggests secrets, or if an ignore file lists
-it. Its name may be shown.
+A file is hidden if its name or content suggests secrets, or if an ignore file lists it.
+Its name may be shown.
 """
 
 import re
@@ -16,7 +16,7 @@ from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_abo
 from cdd_agent.files.regular_files import read_beginning
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CDD.md")
-"""Files for models. The user's lists of git do not hide them."""
+"""Files for models. The user's private git excludes do not hide them."""
 BY_NAME = "its name suggests secrets"
 _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
@@ -26,7 +26,7 @@ _STEP_RECORDS = re.compile(
     r"\.cdd/runs/(?:\.changes/)?[^/]+/(?:earlier-[^/]+/)?"
     r"(?:step-.*|(?:versions|contents|kept)/.*)"
 )
-"""Files of runs that may hold a hidden file."""
+"""Files of runs that may contain a hidden file."""
 LARGEST_SEARCHED = 1_000_000
 """Bytes of a file."""
 
@@ -73,7 +73,7 @@ _USUAL = re.compile(
     r"|.*\.publishsettings|settings-security\.xml"
     r"|(?:sitemanager|recentservers|filezilla)\.xml"
 )
-"""Names of files that are secret, but not in tests."""
+"""Names of secret files, except in tests."""
 _CODE = frozenset(
     (
         *("py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "vue", "svelte"),
@@ -82,17 +82,17 @@ _CODE = frozenset(
         *("html", "md", "rst", "svg", "png"),
     )
 )
-"""Endings of files that are not secret by name."""
+"""Endings of files whose name never makes them secret."""
 _TEMPLATE = re.compile(
     r"(?:^|[._-])(?:examples?|samples?|templates?|tmpl|tpl|dist|dummy|fake|schema)"
     r"(?:[._-]|$)"
 )
-"""Parts of names of made-up files."""
+"""Parts of names of example files."""
 _FIXTURES = re.compile(
     r"(?:^|/)(?:tests?|testing|test[_-]?data|testsuite|e2e|specs?|fixtures?|mocks?"
     r"|__(?:fixtures|tests|mocks)__)/"
 )
-"""Folders with made-up keys."""
+"""Folders with invented keys."""
 _TRANSLATIONS = re.compile(
     r"(?:^|/)(?:locales?|i18n|l10n|intl|lang|languages|translations|messages)/"
 )
@@ -112,7 +112,6 @@ _COPY_ENDINGS = (
 )
 """Testing these first is faster."""
 _PROCESS_VARIABLES = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
-"""Environment variables."""
 _ENCRYPTED = re.compile(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
 
 _KEY_TEXT = re.compile(
@@ -152,8 +151,8 @@ class HiddenFiles:
         self._lists: dict[PurePosixPath, FolderLists] = {}
 
     def why(self, path: str, data: bytes | None = None) -> str:
-        """Return the reason why a file is hidden; empty if it is not. `data` is the
-        content. The path is relative to the root and need not exist.
+        """Return why a file is hidden, or an empty text. The path is relative to the
+        root and need not exist. `data` is its content, if the caller has it.
         """
         if path in self._allowed:
             return ""
@@ -167,7 +166,7 @@ class HiddenFiles:
         return secret_in(path, data or b"")
 
     def why_by_name(self, path: str) -> str:
-        """Return the reason without reading the file. Links are followed."""
+        """Like `why`, without reading the file. Links are followed."""
         if path in self._allowed:
             return ""
         for place in dict.fromkeys((path, self._without_links(path))):
@@ -181,7 +180,7 @@ class HiddenFiles:
         return ""
 
     def _without_links(self, path: str) -> str:
-        """Return a path relative to the root, or absolute outside."""
+        """Return a path relative to the root, or absolute if it is outside."""
         try:
             place = (self._root / path).resolve()
         except (OSError, RuntimeError, ValueError):
@@ -191,7 +190,7 @@ class HiddenFiles:
         return place.as_posix()
 
     def _find_list(self, path: PurePosixPath) -> str:
-        """Return the name of the list that hides a path or a folder above it."""
+        """Return the name of the list that hides a path or a parent folder."""
         if path.is_absolute() or ".." in path.parts or not path.parts:
             return ""
         if path.parts[:2] == (".cdd", "prompts"):
@@ -219,7 +218,6 @@ class HiddenFiles:
 
 
 def explain_list(name: str) -> str:
-    """Return the reason for a file in the list of this name."""
     return f"it is listed in {name}"
 
 
@@ -261,9 +259,9 @@ def _suggests_secret(path: str, name: str) -> bool:
 
 
 def secret_in(path: str, data: bytes) -> str:
-    """Return the reason why a content is secret; empty if it is not."""
+    """Return why a content is secret, or an empty text."""
     if b"\0" in data:
-        # UTF-16 and UTF-32 become plain
+        # turns UTF-16 and UTF-32 into plain text
         data = data.replace(b"\0", b"")
     folded = path.casefold()
     last = folded.split("/")[-2:]

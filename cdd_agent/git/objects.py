@@ -1,4 +1,4 @@
-"""Objects of a repository, looked up by any name that git understands."""
+"""Look up objects of a repository by any name that git understands."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class GitObject(Struct, frozen=True):
 async def find_objects(
     git: Git, folder: Path, names: Iterable[str]
 ) -> list[GitObject | None]:
-    """Return the objects with these names, such as `COMMIT:PATH`; None for a name
-    without an object. No name may have a line break. `folder` is a private folder for
-    git's input and output. Raises `BadInput`, `GitUnusable`.
+    """Return the objects with these names, such as `COMMIT:PATH`, None for a missing
+    one. A name must not contain a line break. `folder` is a private folder for git's
+    files. Raises `BadInput`, `GitUnusable`.
     """
     asked, answers = folder / "asked", folder / "answers"
     try:

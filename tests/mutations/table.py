@@ -1432,8 +1432,8 @@ MUTATIONS = [
     Mutation(
         "letters in order name no ticket",
         "tickets/store.py",
-        "matching.starting or (matching.containing if by_part else words)",
-        "matching.best if by_part else words",
+        "        return matching.certain\n",
+        "        return matching.best\n",
         "tests/tickets/test_store.py",
     ),
     Mutation(
@@ -1444,10 +1444,17 @@ MUTATIONS = [
         "tests/engine/test_approval_modes.py",
     ),
     Mutation(
+        "commands that start something take no part of a slug",
+        "tickets/store.py",
+        "    if enough is EnoughOfSlug.WHOLE:\n        return ()\n",
+        "",
+        "tests/tickets/test_store.py",
+    ),
+    Mutation(
         "outside of the shell a ticket is not found by any part of its slug",
         "tickets/store.py",
-        "(matching.containing if by_part else words)",
-        "matching.containing",
+        "if matching.starting or enough is EnoughOfSlug.PART:",
+        "if True:",
         "tests/tickets/test_store.py",
     ),
     Mutation(

@@ -1,6 +1,4 @@
-"""A YAML list of actions in a reply: the list of `cdd run` (`ActionPlan`), but only
-with actions that change files.
-"""
+"""YAML lists of actions: as in `ActionPlan`, but only actions that change files."""
 
 import re
 from collections.abc import Sequence
@@ -20,15 +18,13 @@ _ITEM = (
 _FIRST = re.compile(
     rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
 )
-"""The beginning of a list of actions, or of one that is almost correct."""
+"""The beginning of a list of actions, even if slightly wrong."""
 _UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
 _FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
 _ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
 class Actions(Form):
-    """Lists of actions in code blocks without a path."""
-
     kind = "list of actions"
 
     def accepts(self, fence: Fence) -> bool:

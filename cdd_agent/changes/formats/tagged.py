@@ -1,6 +1,6 @@
-"""The text of a file between tags that name it: `<file path="…">`.
+"""File content between tags that name the file: `<file path="…">`.
 
-It is refused: a text for people may have such tags, too.
+It is refused, because text for readers may have such tags.
 """
 
 import re
@@ -22,7 +22,7 @@ _DIFFS = ("--- ", "diff --git ", "@@")
 
 
 class TaggedFiles(Form):
-    """Files between tags. A code block below the opening tag is read as one instead."""
+    """A code block below the opening tag is read as a block instead."""
 
     kind = "file between tags"
 
@@ -55,7 +55,7 @@ class TaggedFiles(Form):
 
 
 def _holds_edits(lines: Sequence[str], start: int, used_lines: set[int]) -> bool:
-    """True if a code block, or another form of edits, is all that the tags hold."""
+    """True if the tags hold only a code block or another form of edits."""
     for place in range(start, len(lines)):
         if lines[place].strip():
             return place in used_lines or lines[place].startswith(_DIFFS)
@@ -69,9 +69,7 @@ def _find_end(
     used_lines: set[int],
     ends: set[int],
 ) -> tuple[int, bool]:
-    """Return the line after the text, and whether its closing tag is there. The text
-    may have code blocks.
-    """
+    """Return the line after the text, and True if the closing tag is there."""
     closing = f"</{opening['tag']}>"
     if closing in opening["rest"]:
         return start + 1, True
