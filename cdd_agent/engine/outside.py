@@ -17,7 +17,6 @@ begins with a dot.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +36,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import NotWritten, remove, remove_folder
 from cdd_agent.files.json_file import STAMP
 from cdd_agent.git.restore import entry_now
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.slugs import name_change
 
@@ -46,7 +46,7 @@ MOST = 100
 CHAT = "chat: "
 """The beginning of `what` for a turn of chat. The rest is the line that the user sent.
 """
-_NUMBER = re.compile(r"\d{4,}")
+_NUMBER = Pattern(r"\d{4,}")
 INSPECTION, INSPECTION_LOCK = "looking.git", "looking"
 """The shared folder with the checkpoints of inspections, and its lock."""
 

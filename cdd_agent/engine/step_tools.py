@@ -36,6 +36,7 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.read import read_source
 from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.llm.port import Message, ToolCall
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
@@ -62,13 +63,13 @@ _INTERRUPTED = (
     " have done a part of its work, and what it made of this step's files is undone."
     " Run it again if you need it."
 )
-_HISTORY = re.compile(
+_HISTORY = Pattern(
     r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE
 )
 """A step with one of these words may need the project's history. So may a step with
 letters that English does not have, because its words are not known here.
 """
-_GREP_LINE = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
+_GREP_LINE = Pattern(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line of the output of `grep_files`."""
 
 
