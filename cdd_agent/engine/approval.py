@@ -56,7 +56,7 @@ class Approval(Struct, frozen=True):
         return replace(self, lock=lock)
 
     def turn(self) -> AbstractAsyncContextManager[object]:
-        """Wait until the user can be asked. The mode may change meanwhile."""
+        """Wait until the user can be asked. The mode may change during the wait."""
         return nullcontext() if self.lock is None else self.lock
 
     def accept_all(self, emit: Emit, *, is_on: bool) -> None:

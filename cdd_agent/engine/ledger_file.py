@@ -132,7 +132,7 @@ class LedgerFile(Struct, frozen=True):
 
     def _next_time(self, entry: LedgerEntry) -> str:
         """Beginnings and restorings follow everything in the run's ledgers, even if the
-        clock was set back.
+        clock was changed.
         """
         now = stamp()
         if entry.kind in _WITHIN:
@@ -178,7 +178,7 @@ class LedgerFile(Struct, frozen=True):
                 entry = _decode(line)
             except (ValueError, RecursionError) as error:
                 raise Damaged(self.path, f"line {number}: {error}") from error
-            # order survives a clock that was set back
+            # entries stay in order if the clock was changed
             last = max(last, entry.at)
             yield msgspec.structs.replace(entry, at=last)
 

@@ -70,7 +70,7 @@ async def find_missing_work(
 
 
 class FilesSince(Struct, frozen=True):
-    """How the steps' files differ from what the run left."""
+    """Differences between the steps' files and the run's result."""
 
     missing: tuple[MissingWork, ...] = ()
     changed: tuple[ChangedFiles, ...] = ()
@@ -130,7 +130,7 @@ def _may_have_changed(root: Path, step: StepExecution) -> bool:
 
 class _Touch(Struct, frozen=True):
     position: int
-    """Of the step, in the order of ends."""
+    """Position of the step in the order of ends."""
     path: str
     exists: bool
     """False if the step deleted the file."""
@@ -145,7 +145,7 @@ class _Version(Struct, frozen=True):
     content: bytes | None = None
     """None if it was not read."""
     entry: TreeEntry | None = None
-    """What a step found, unread."""
+    """The file that a step found, unread."""
 
     def matches(self, entry: TreeEntry | None) -> bool:
         if entry is None or not self.exists:
@@ -305,7 +305,7 @@ def _is_respelled(
     return False
 
 
-# What runs themselves made of files
+# Changes of files by runs
 
 
 class _Work(Struct, frozen=True):
@@ -474,7 +474,7 @@ class _Seen(Struct, frozen=True):
 class _LostTest(Struct, frozen=True):
     name: str
     position: int
-    """Of the step whose check it passed first."""
+    """Position of the step whose check it passed first."""
 
 
 def _read_evidence(

@@ -108,7 +108,6 @@ class OutsideChange(Struct, frozen=True):
 
     @property
     def last_undo(self) -> LedgerEntry | None:
-        """The last undo or redo."""
         undos = [entry for entry in self.entries if entry.kind in UNDOS]
         return undos[-1] if undos else None
 

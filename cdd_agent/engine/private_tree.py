@@ -67,8 +67,8 @@ class PrivateTree(Struct, frozen=True):
     env: Mapping[str, str]
     """Make Python import the copy's packages."""
     missing: tuple[str, ...] = ()
-    """What the copy lacks: unreadable files, ignored folders, and large ignored files.
-    Folders end with a slash.
+    """Paths that the copy lacks: unreadable files, ignored folders, and large ignored
+    files. Folders end with a slash.
     """
 
     def commands(self, runner: CommandRunner) -> CommandRunner:

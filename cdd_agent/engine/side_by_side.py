@@ -68,7 +68,6 @@ class Failed(Struct, frozen=True):
     failure: AttemptFailure
     evidence: Evidence | None
     base: Checkpoint | None = None
-    """The checkpoint of its side tree, if any."""
     refusal: str = ""
     """The id of the kind of failure."""
 

@@ -10,7 +10,6 @@ _PLACEHOLDER = Pattern(
 
 
 def is_placeholder(text: str) -> bool:
-    """True if a text is empty or only placeholders."""
     return all(
         not line.strip() or _PLACEHOLDER.fullmatch(line) for line in text.split("\n")
     )

@@ -18,7 +18,6 @@ from cdd_agent.tickets.criteria import CriterionRef, normal_refs
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
 NO_CHECK = "none"
-""""No check" in plan.md and JSON."""
 DEFAULT_COMPLEXITY = "medium"
 DEFAULT_TIME = "unknown"
 DEFAULT_TYPE = "feature"

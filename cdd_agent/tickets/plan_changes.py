@@ -1,7 +1,7 @@
 """Changes plans by rules: completed steps stay, numbers are not reused, and everything
 else is kept.
 
-Labels identify steps meanwhile, because numbers follow the order.
+Labels identify steps, because numbers follow the order.
 """
 
 import re
@@ -37,7 +37,7 @@ class ChangeRefused(ValueError):
 
 
 class FixedSteps(Struct, frozen=True):
-    """What a change must leave alone."""
+    """The parts that a change must keep."""
 
     completed: frozenset[str] = frozenset()
     """Labels."""

@@ -49,8 +49,6 @@ _WORK_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
 
 
 class FilesOfPlan(Struct, frozen=True):
-    """The plan's files in the project."""
-
     existing: frozenset[str]
     refused: Mapping[str, str] = field(default_factory=dict)
     """Path → why it is invalid or outside the project."""

@@ -33,7 +33,7 @@ _TEXTS = {
 
 
 class StepChangeKind(StrEnum):
-    """How two versions of a step mainly differ."""
+    """The main difference between two versions of a step."""
 
     NEW = "new"
     CHANGED = "changed"

@@ -85,9 +85,9 @@ class ParsedPlan(Struct):
     """Text of all other sections, with headings."""
     steps: list[ParsedStep] = field(default_factory=list)
     steps_end: int | None = None
-    """Where the section above the first step ends."""
+    """End of the section above the first step."""
     top_end: int = 0
-    """Where the first section begins."""
+    """First line of the first section."""
     findings: Findings = field(default_factory=Findings)
 
     def to_plan(self) -> ImplementationPlan:

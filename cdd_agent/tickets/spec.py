@@ -58,7 +58,9 @@ class TicketType(StrEnum):
 
 
 class TicketSpec(Struct, frozen=True):
-    """What a ticket asks for. `from_yaml(spec.to_yaml()) == spec`, without comments."""
+    """The request of a ticket. `from_yaml(spec.to_yaml()) == spec`, without
+    comments.
+    """
 
     title: str = ""
     type: TicketType = TicketType.FEATURE

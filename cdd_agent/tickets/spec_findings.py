@@ -410,7 +410,7 @@ def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
         if letters in _OTHER_NAMES.get(field, ()):
             return field
     for field in free:
-        # `types` is another word, and a spec may lack its type.
+        # `types` is a different word, and a spec may lack its type.
         is_possible = field != "type" or _is_ticket_type(value)
         if is_possible and _is_misspelt(letters, _letters(field)):
             return field

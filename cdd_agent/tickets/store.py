@@ -80,8 +80,6 @@ class _BegunStep(Struct, frozen=True):
 
 
 class _BegunSteps(Struct, frozen=True):
-    """Which steps were begun, and when."""
-
     step_executions: dict[str, _BegunStep]
 
 
@@ -157,8 +155,8 @@ class Ticket(Struct, frozen=True):
         return StateOrigin.COPIED if is_copied else StateOrigin.RENAMED
 
     def _has_run_of_another_ticket(self) -> bool:
-        """True if a ticket of its own name began a step of this state: of two copies,
-        that one has the run.
+        """True if a ticket whose state has its name began a step of this state: of two
+        copies, that one has the run.
         """
         begun = _begun_steps(self.state_path)
         for other in TicketStore(self.root, self.tickets_dir).list():

@@ -26,7 +26,7 @@ class Result(StrEnum):
 
 
 class StatementKind(StrEnum):
-    """What a check's output states about its own run."""
+    """Kinds of statements in a check's output about its own run."""
 
     NO_TESTS = "no_tests"
     WATCHES = "watches"

@@ -31,8 +31,8 @@ class StartedProgram(Struct, frozen=True):
     words: tuple[str, ...]
     folder: Path
     separators: int | None = 0
-    """How many `--` must precede words at the command's end to reach the program. None
-    if they cannot reach it.
+    """Number of `--` before words at the command's end, so that they reach the program.
+    None if they cannot reach it.
     """
 
 

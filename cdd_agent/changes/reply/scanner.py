@@ -617,7 +617,7 @@ class ReplyScanner:
         return True
 
     def _show_list(self) -> None:
-        """Show an unreadable or long list as it was written."""
+        """Show an unreadable or long list unchanged."""
         self._start_fence_of_words()
         self._parts += [ReplyWords(f"{line}\n") for line in self._list]
         self._list = []
@@ -794,7 +794,6 @@ def _parse_opening(line: str) -> FenceOpening | None:
 
 
 def _is_name(line: str, project_names: ProjectNames) -> bool:
-    """True if the line is only a file name."""
     bare = _bare(line)
     if not bare or len(line) > _LONGEST_NAME:
         return False

@@ -17,7 +17,7 @@ PYTHON_LAUNCHERS = (
 )
 _PYTHON = Pattern(r"python[\d.]*")
 NEAR = 8
-"""How many leading words of a command can name a runner."""
+"""Number of leading words of a command that can name a runner."""
 
 
 def program_name(word: str) -> str:
