@@ -48,7 +48,6 @@ _STORES = re.compile(
     # variables and state of Terraform
     r"|.*\.tfvars(?:\.json)?|.*\.tfstate(?:\..*)?"
 )
-"""Names of secret files."""
 _PROGRAMS = re.compile(
     r"(?:^|/)\.(?:aws/(?:credentials|config|(?:sso|cli)/cache/.*)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"

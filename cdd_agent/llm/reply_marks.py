@@ -56,7 +56,6 @@ THOUGHTS_BEGIN = re.compile(
 """The same in the lines of a whole reply."""
 THOUGHTS_END = re.compile(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
 LAST_MARK = re.compile(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
-"""A mark after an answer."""
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
 """The next message's opening mark also ends a channel, and is read again."""
 CALL_END = re.compile("</tool_call>", re.IGNORECASE)

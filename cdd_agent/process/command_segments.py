@@ -32,7 +32,6 @@ _IN_DOUBLE_QUOTES = re.compile(
 )
 _SUBSTITUTION = re.compile(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
 _NAME = re.compile(r"\A(?:\w+|\{[^}]*\})")
-"""A variable's name, after its `$`."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "eval"))
 _KEYWORDS = frozenset(
@@ -72,8 +71,6 @@ class Word(Struct):
 
 
 class Segment(Struct):
-    """A simple command."""
-
     words: list[Word] = field(default_factory=list)
     read_from: list[Word] = field(default_factory=list)
     """Files after `<`."""
