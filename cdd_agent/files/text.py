@@ -124,7 +124,6 @@ class Encoding(Struct, frozen=True):
     """Python's name."""
     origin: Origin
     mark: bytes = b""
-    """The byte order mark of the file."""
     others: tuple[str, ...] = ()
     """For a guess: the other encodings that fit."""
 
@@ -418,7 +417,6 @@ def _guess(data: bytes, *, is_cut: bool) -> FileText:
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """True if most of the non-ASCII characters are UTF-8."""
     bad = len(re.findall("[\ud800-\udfff]", text))
     good = len(re.findall("[^\x00-\x7f\ud800-\udfff]", text))
     return good > bad

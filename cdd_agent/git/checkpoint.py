@@ -109,7 +109,6 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders of the repositories below."""
         return tuple(map(path_of_name, self.inner))
 
     def is_same(self, other: Checkpoint) -> bool:

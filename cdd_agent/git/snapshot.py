@@ -138,7 +138,6 @@ class Snapshots(Struct):
     """The project's path in the repository, ending with a slash, or empty."""
     leave_out: tuple[str, ...]
     store: ContentStore
-    """Contents of ignored files."""
     unseen: set[str] = field(default_factory=set)
     """Unreadable files and folders, which no snapshot has."""
     too_large: set[str] = field(default_factory=set)

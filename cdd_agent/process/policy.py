@@ -296,7 +296,6 @@ class CommandRunner(Struct, frozen=True):
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The programs that run without a question."""
         return tuple(sorted({*ALWAYS_ALLOWED, *self.settings.allow}))
 
     async def execute(

@@ -139,8 +139,6 @@ class Travel(Struct, frozen=True):
 
 
 class Connection(Struct, frozen=True):
-    """A locked run during one push or pull."""
-
     run: Travel
     here: RunHere
     known: Whereabouts | None

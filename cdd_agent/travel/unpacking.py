@@ -58,7 +58,6 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
 
 
 async def _list_contents(reference: RunReference, tip: str) -> dict[str, str]:
-    """Return the content ids of all files, by path."""
     listed = reference.folder / "listed"
     words = ("-r", "-l", "-z", tip, "--", MANIFEST, LEASE, "ticket/", "record/")
     await reference.git("ls-tree", *words, stdout=listed)
