@@ -206,7 +206,7 @@ class FileDraft:
             return True
         if len(place.new) <= len(place.find):
             return False
-        # indented differently, it is another text
+        # a different indentation makes a different text
         new = [form(line).rstrip() for line in place.new]
         find = [form(line).rstrip() for line in place.find]
         counts = Counter(line.strip() for line in new)

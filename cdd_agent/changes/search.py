@@ -53,7 +53,7 @@ class LineForms:
         """Without trailing white space."""
         self.bare = [line.strip() for line in lines]
         self.counts = Counter(self.bare)
-        """How often each bare line occurs."""
+        """Frequencies of bare lines."""
 
     def splice(self, span: slice, lines: Lines) -> None:
         bare = [line.strip() for line in lines]
@@ -89,8 +89,6 @@ class SearchedLines:
 
 
 class EditPlace(Struct, frozen=True):
-    """A place of an edit in a file."""
-
     start: int
     """First line, from 0."""
     find: Lines

@@ -1,6 +1,4 @@
-"""`cdd exec` runs a ticket's plan to its end. `cdd undo`, `redo` and `diff` undo or
-show its changes.
-"""
+"""`cdd exec`, and `cdd undo`, `redo` and `diff` of a ticket."""
 
 from __future__ import annotations
 
@@ -137,7 +135,7 @@ def _refuse_step_without_ticket(step: str | None) -> None:
 
 
 def _find_step(engine: Engine, typed: str | None) -> int | None:
-    """Return the number of the step that was typed, None for the last one."""
+    """Return the number of the typed step; None for the last."""
     if typed is None:
         return None
     number = engine.run.find_number(typed)
@@ -153,8 +151,8 @@ def run_plan(
     frontend: Frontend,
     shared: SharedCalls | None = None,
 ) -> ExitCode:
-    """Run a ticket's plan to its end. Raises `CddError`, and `KeyboardInterrupt` when
-    interrupted.
+    """Run a ticket's plan to its end. Raises `CddError`, and `KeyboardInterrupt` after
+    an interrupt.
     """
     slug = order.ticket
     if order.own_tree:
@@ -193,8 +191,8 @@ def _work_on_run(
     as_json: bool,
     is_look: bool = False,
 ) -> ExitCode:
-    """Open a ticket's run and work on it. `is_look`: nothing changes, and standard
-    output has only what the user asked to see.
+    """Open a ticket's run and work on it. `is_look`: read-only; standard output
+    contains only the requested data.
     """
     output = Output(JsonPrinter() if as_json else TextPrinter(to_stderr=is_look))
     project = open_for_reading(invocation)
@@ -220,7 +218,7 @@ def _work_on_run(
 def _carry_out_recorded(
     engine: Engine, work: Coroutine[object, object, None], output: Output
 ) -> ExitCode:
-    """Do some work and record it. In the end the ticket is released."""
+    """Do recorded work, then release the ticket."""
 
     async def recorded() -> None:
         with engine.recording():

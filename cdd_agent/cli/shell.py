@@ -35,14 +35,14 @@ in the terminal."""
 
 
 def open_shell(invocation: Invocation, *, resume: str | None) -> int:
-    """Open the shell. `resume` is an earlier session, or empty for the last one."""
+    """Open the shell. `resume` is an earlier session; empty for the last one."""
     line = "" if resume is None else f"/resume {resume}".rstrip()
     return open_shell_with(invocation, line=line)
 
 
 def open_shell_with(invocation: Invocation, *, line: str) -> int:
-    """Open the shell and enter a line. Without a terminal that can draw a screen, the
-    shell works line by line.
+    """Open the shell and enter a line. Without a terminal for a screen, the shell works
+    line by line.
     """
     can_draw = (
         sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -69,13 +69,13 @@ def open_shell_with(invocation: Invocation, *, line: str) -> int:
 
 
 def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> int:
-    """Run the shell to its end. `note` is shown first, and `first` is a line that is
-    entered for the user.
+    """Run the shell to its end. `note` is shown first, and `first` is entered for the
+    user.
     """
     # late: Textual; other commands do without it
     from cdd_agent.tui.app import Shell  # noqa: PLC0415
 
-    # Textual has read it; a `cdd` that is started in here is in no browser
+    # Textual has read it. A `cdd` started from this shell is not in a browser.
     os.environ.pop("TEXTUAL_DRIVER", None)
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
@@ -128,7 +128,7 @@ def run_demo_in_shell(invocation: Invocation, folder: Path, slug: str) -> int:
 
 
 def _farewell(shell: Shell, root: Path) -> Iterator[str]:
-    """Return the summary of a session, its report, and how to continue; nothing if
+    """Yield the summary of a session, its report, and how to continue; nothing if
     nothing was done.
     """
     recap = shell.attention.session
@@ -157,7 +157,7 @@ def _is_something_left(session: Session, slug: str) -> bool:
 
     try:
         is_over = view(session.project.tickets.find(slug)).is_over
-    except CddError:  # it was removed
+    except CddError:  # the ticket was removed
         is_over = True
     return not is_over or find_unfinished_run(session.project) is not None
 

@@ -46,8 +46,8 @@ def pull(
 
 
 def _find_whole_slug(tickets: TicketStore, typed: str) -> Ticket:
-    """Return the ticket with this slug or path, else a new one: the remote may have a
-    ticket that is not here, and its slug may be the beginning of another one.
+    """Return the ticket with exactly this slug or path, otherwise a new one. The remote
+    may have a ticket that is missing here, and whose slug is the beginning of another.
     """
     try:
         return tickets.find(typed)

@@ -1,5 +1,5 @@
 """`cdd verify`: run the checks of a ticket's completed steps again; with `--strength`,
-run them with small faults in the lines of the steps.
+with small faults in the steps' lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A run's report as files: `report.json` for scripts, `report.md` for reading.
+"""A run's report as `report.json` and `report.md`.
 
-Titles, errors and paths can hold any text. They are escaped so that they stay in their
-cell, line or block.
+Any text may occur in titles, errors and paths, so it is escaped to stay in its cell,
+line or block.
 """
 
 import json
@@ -26,9 +26,7 @@ from cdd_agent.tickets.run_outcome import reasons_against
 from cdd_agent.tickets.status import RunStatus, StepStatus
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
-"""Characters with a meaning in a line of Markdown. An underscore within a word has
-none.
-"""
+"""Markdown's special characters. Underscores within words are not special."""
 _HEAD: tuple[str, ...] = (
     "Step",
     "Status",
@@ -43,7 +41,7 @@ _HEAD: tuple[str, ...] = (
 
 
 def save(report: Report, folder: Path) -> None:
-    """Write both files. Raises `BadInput` when the disk refuses."""
+    """Raises `BadInput` if the disk refuses."""
     data = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
     write_atomic(folder / "report.json", data.encode("utf-8", errors="replace"))
     write_atomic(
@@ -116,8 +114,8 @@ def _uncounted_calls(effort: RunEffort) -> Iterator[str]:
 
 
 def _reasons_against(report: Report) -> list[str]:
-    """Return why the run is not done although its steps are over, in the order in which
-    they are shown. Without a reason, `require` holds.
+    """Return why the run is not done although its steps are over, in display order. If
+    there is no reason, `require` holds.
     """
     reasons = []
     if report.missing:

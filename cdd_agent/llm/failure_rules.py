@@ -1,4 +1,4 @@
-"""The errors that failed calls become: the same words for every adapter."""
+"""The errors for failed calls, with the same words for every adapter."""
 
 import re
 from collections.abc import Callable, Collection
@@ -34,7 +34,7 @@ from cdd_agent.network.proxies import Proxy, proxy_for
 from cdd_agent.network.unusable_variable import UnusableVariable
 
 _ANY_SERVER = "https://a-provider.invalid"
-"""For a provider whose address only litellm knows."""
+"""Used if only litellm knows the provider's address."""
 
 
 def explain_failure(
@@ -43,7 +43,7 @@ def explain_failure(
     address: str | None = None,
     key_hint: Callable[[], str] | None = None,
 ) -> ModelError:
-    """Return our error for a failed call. `key_hint` is called if the key is wrong."""
+    """Return the error for a failed call. `key_hint` is called if the key is wrong."""
     proxy = _find_proxy(address or _ANY_SERVER)
     if proxy is not None and (error := _proxy_error(failure, model, proxy)):
         return error
@@ -148,7 +148,7 @@ class _Rule(Struct, frozen=True):
     wording: str | None = None
     only_pages: bool = False
     quotes: bool = True
-    """The server's message is added."""
+    """True to add the server's message."""
 
     def fits(self, failure: Failure) -> bool:
         if self.only_pages and failure.page is None:

@@ -1,5 +1,5 @@
-"""Marks that some servers leave in the text of a reply: thoughts in tags, the channels
-of gpt-oss (harmony), and calls of tools.
+"""Marks that some servers leave in a reply's text: thoughts in tags, the channels of
+gpt-oss (harmony), and tool calls.
 """
 
 import json
@@ -15,8 +15,8 @@ _THOUGHT_MARKS = {
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "<|channel>thought": "<channel|>",
 }
-"""Marks around thoughts that are no tags, of Magistral, Kimi, Command A, OpenThinker
-and Gemma 4.
+"""Marks around thoughts that are not tags: Magistral, Kimi, Command A, OpenThinker and
+Gemma 4.
 """
 
 
@@ -34,10 +34,10 @@ _CHANNEL = (
     r"<\|channel\|>(?P<channel>analysis|commentary|final)"
     r"(?![^<\n]*\bto=)[^<\n]*<\|message\|>"
 )
-"""The beginning of a channel. One with `to=` is a call."""
+"""The beginning of a channel. With `to=` it is a call."""
 _ANSWER = r"<\|start\|>assistant|<\|START_(?:RESPONSE|TEXT)\|>"
 _LATE_END = rf"(?:</{_PREFIX}(?:think|thinking)>|{_any_of(_THOUGHT_MARKS.values())})"
-"""The end of thoughts. Some servers remove only the mark that begins them."""
+"""The end of thoughts. Some servers remove only the opening mark."""
 
 OPENING = re.compile(
     rf" {{0,3}}(?:{_THOUGHTS}|{_CHANNEL}|(?P<answer>{_ANSWER})|(?P<call><tool_call>)"
@@ -46,9 +46,9 @@ OPENING = re.compile(
 )
 """A mark at the beginning of a line, while a reply streams."""
 LONGEST_OPENING = 80
-"""Characters of a line in which such a mark is looked for."""
+"""Characters at the start of a line to search for a mark."""
 LATE_END_LINE = re.compile(rf"{_LATE_END}[ \t]*\r?\n", re.IGNORECASE)
-"""The end of thoughts on a separate line, below a code block in the thoughts."""
+"""The end of thoughts on a line of its own, after a code block in the thoughts."""
 
 THOUGHTS_BEGIN = re.compile(
     rf"^\s*(?:{_ANSWER})?(?:{_THOUGHTS}|{_CHANNEL})", re.IGNORECASE
@@ -56,12 +56,12 @@ THOUGHTS_BEGIN = re.compile(
 """The same in the lines of a whole reply."""
 THOUGHTS_END = re.compile(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
 LAST_MARK = re.compile(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
-"""A mark behind an answer."""
+"""A mark after an answer."""
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
-"""A mark that begins the next message ends a channel, too, and is read again."""
+"""The next message's opening mark also ends a channel, and is read again."""
 CALL_END = re.compile("</tool_call>", re.IGNORECASE)
 PARTIAL_END = re.compile(r"[<\[◁][^\s>\]▷]{0,20}\Z")
-"""The end of a text that may continue as a mark that ends thoughts or a call."""
+"""The end of a text that may continue as the end mark of thoughts or a call."""
 
 EDIT_BEGINS = re.compile(
     r"[ \t]*<{5}| {0,3}(?:-{3}|\+{3}|@@|\*{3} |diff |- action|actions:"
@@ -70,7 +70,7 @@ EDIT_BEGINS = re.compile(
     r"|<(?:[\w-]+:)?\w+_\w+>|<[｜|](?:tool|python_tag|DSML)|<\|channel\|>\w+ to=)"
     r"(?<!<tool_call>)"
 )
-"""The beginning of an edit, or of a call that stays in the text. Its file may hold
+"""The beginning of an edit, or of a call that stays in the text. Its file may contain
 marks.
 """
 _EDIT_WORDS = ("---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
@@ -80,14 +80,14 @@ _PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]+)>\n?")
 _PARAMETER_END = re.compile(
     r"\n?</parameter>(?=\s*(?:<parameter=|</function>\s*\Z|\Z))\s*"
 )
-"""One that is followed by the next parameter or by the end of the call."""
+"""Must precede the next parameter or the end of the call."""
 _REST_OF_FUNCTION = re.compile(r"(?:</function>)?\s*")
 _JSON = json.JSONDecoder(strict=False)
-"""Takes line ends in texts, which models write."""
+"""Accepts line ends in strings, which models write."""
 
 
 def may_begin(start: str) -> bool:
-    """True if a mark or an edit may begin with the beginning of a line."""
+    """True if the beginning of a line may become a mark or an edit."""
     # blanks may be between a late end and the end of its line
     word = start.lstrip(" \t").rstrip(" \t\r")
     words = (*_EDIT_WORDS, *_THOUGHT_MARKS, *_THOUGHT_MARKS.values())
@@ -95,7 +95,7 @@ def may_begin(start: str) -> bool:
 
 
 def end_of_thoughts(opening: re.Match[str]) -> re.Pattern[str]:
-    """Return the mark that ends thoughts, from the mark that began them."""
+    """Return the closing mark for an opening mark of thoughts."""
     if opening["tag"]:
         return re.compile(f"</{opening['tag']}>", re.IGNORECASE)
     if opening["mark"]:
@@ -104,10 +104,8 @@ def end_of_thoughts(opening: re.Match[str]) -> re.Pattern[str]:
 
 
 def read_call(text: str, id_: str) -> ToolCall:
-    """Read a call as Qwen's models write it: JSON with name and arguments, or tags,
-    whose values are texts.
-
-    Raises `ValueError`.
+    """Parse a call in Qwen's format: JSON with name and arguments, or tags with text
+    values. Raises `ValueError`.
     """
     function = _FUNCTION.match(text)
     if function is not None:
@@ -127,8 +125,8 @@ def read_call(text: str, id_: str) -> ToolCall:
 
 
 def ends_in_a_value(text: str) -> bool:
-    """True if the beginning of a call ends within one of its values, so that a mark
-    behind it is a part of the value.
+    """True if the text ends within a value of the call, so that a following mark is
+    part of the value.
     """
     function = _FUNCTION.match(text)
     try:
@@ -158,8 +156,8 @@ def _read_parameters(text: str, place: int) -> dict[str, str]:
 
 
 def _end_of_value(text: str, start: int) -> re.Match[str]:
-    """Return the end of a parameter. A call in its value is whole. Raises `ValueError`
-    if there is none.
+    """Return the end of a parameter. A call in its value must be whole. Raises
+    `ValueError`.
     """
     for end in _PARAMETER_END.finditer(text, start):
         calls = text.count("<function=", start, end.start())

@@ -1,4 +1,4 @@
-"""The time that a server asks to wait before the next call, in seconds."""
+"""The seconds that a server asks to wait before the next call."""
 
 import re
 import time
@@ -22,15 +22,14 @@ _RESET = "x-ratelimit-reset"
 _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e12
 """Larger numbers are points in time."""
 LONGEST = 31 * 86_400.0
-"""No quota has a longer period. A longer wait is a mistake of the server."""
+"""No quota has a longer period. A longer wait is a server's mistake."""
 
 
 def wait_in_headers(
     headers: Mapping[str, str], unix_time: float | None = None
 ) -> float | None:
     """Return the seconds from `unix_time`, or None if no header is readable.
-
-    `Retry-After-Ms` goes before `Retry-After`, and both before `X-RateLimit-Reset-*`.
+    `Retry-After-Ms` overrides `Retry-After`, which overrides `X-RateLimit-Reset-*`.
     """
     if unix_time is None:
         unix_time = time.time()
@@ -56,8 +55,8 @@ def wait_in_words(text: str) -> float | None:
 
 
 def _wait_for_reset(headers: Mapping[str, str], unix_time: float) -> float | None:
-    """Return the last reset of the limits that are used up
-    (`X-RateLimit-Remaining-*: 0`), or the first of all.
+    """Return the last reset of the used-up limits (`X-RateLimit-Remaining-*: 0`), or
+    the first reset of all.
     """
     waits, used_up = [], []
     for name, value in headers.items():
@@ -76,7 +75,7 @@ def _wait_for_reset(headers: Mapping[str, str], unix_time: float) -> float | Non
 
 
 def _read_reset(text: str, unix_time: float) -> float | None:
-    """Read a duration, seconds, or a Unix time in seconds or milliseconds."""
+    """Parse a duration, seconds, or a Unix time in seconds or milliseconds."""
     number = _read_number(text)
     if number is None:
         return _read_duration(text)
@@ -98,7 +97,7 @@ def _read_number(text: str) -> float | None:
 
 
 def _read_duration(text: str) -> float | None:
-    """Read `6m0s`, `120ms`, `2.5 seconds`."""
+    """Parse `6m0s`, `120ms`, `2.5 seconds`."""
     if not re.fullmatch(_DURATION, text, re.IGNORECASE):
         return None
     seconds = 0.0
@@ -115,5 +114,5 @@ def _plausible(seconds: float) -> float | None:
 
 
 def describe_wait(seconds: float) -> str:
-    """Return the hint of an error whose server names the time to wait."""
+    """Return the hint for an error that names the time to wait."""
     return f"Try again in {seconds:g} s."

@@ -1,4 +1,4 @@
-"""Web pages that come instead of an API's answer: of a firewall, a login, a proxy."""
+"""Web pages instead of an API's answer: from a firewall, a login, a proxy."""
 
 import html
 import re

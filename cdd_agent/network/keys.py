@@ -1,4 +1,4 @@
-"""Keys of providers, cleaned of what is copied along with them."""
+"""Keys of providers, cleaned of text that was copied along."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _SCHEME = re.compile(r"(?:authorization\s*:\s*)?bearer\s+", re.IGNORECASE)
 
 
 class Key(PartlyShown, frozen=True):
-    """A key that can be sent. `removed` names what was around it."""
+    """A key that can be sent. `removed` names the text around it."""
 
     text: str
     removed: tuple[str, ...] = ()
@@ -40,12 +40,12 @@ def clean_key(text: str) -> Key:
 
 
 def is_sendable(key: str) -> bool:
-    """True if a header can hold the key."""
+    """True if a header can contain the key."""
     return key.isascii() and key.isprintable()
 
 
 def key_header(key: str | None) -> dict[str, str]:
-    """Return the header that has the key on most servers; empty without a key."""
+    """Return the usual header for a key; empty without a key."""
     if not key or not is_sendable(key):
         return {}
     return {"Authorization": f"Bearer {key}"}

@@ -1,5 +1,5 @@
-"""The blanks of a new AGENTS.md. They are known by their exact words: other text in
-angle brackets (`Vec<T>`) is a rule.
+"""The blanks of a new AGENTS.md, recognised by their exact words: other text in angle
+brackets (`Vec<T>`) is a rule.
 """
 
 import re

@@ -7,8 +7,8 @@ CONTROL_CHARACTERS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 )
-"""For a set in a regular expression: also characters that change the order in which
-text is shown, but not tab and line feed.
+"""For a character set in a regular expression. Includes characters that change the
+display order, but not tab and line feed.
 """
 
 _CONTROL = re.compile(f"[{CONTROL_CHARACTERS}\n]")
@@ -21,7 +21,7 @@ _ESCAPE = re.compile(
     r"\x1b\[\[[A-E]"
     # colours, cursor movements, keys; the last one may be cut off
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
-    # titles and links, also one that the end of the text cuts off
+    # titles and links, even if the end of the text cuts them off
     rf"|(?:\x1b\]|\x9d){_STRING}\n\r]*(?:\x07|\x1b\\|\x9c|\Z)"
     # device control, application commands, private messages
     rf"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f]){_STRING}]*(?:\x1b\\|\x9c)"
@@ -53,16 +53,16 @@ def remove_escapes(line: str) -> str:
 
 
 def text_of_paste(pasted: str) -> str:
-    """Return the text of a paste: without escape sequences and control characters,
-    with tabs, and with one line feed for each line end.
+    """Return the text of a paste: without escape sequences and control characters, with
+    tabs, and with one line feed per line end.
     """
     text = _LINE_END.sub("\n", _ESCAPE.sub("", pasted))
     return _NOT_TEXT.sub("", text)
 
 
 def is_text(character: str) -> bool:
-    """True if the character is text that a user can type, also if it has no shape of
-    its own: blanks, joiners, direction marks. Control characters and line ends are not.
+    """True for a character that a user can type, even an invisible one: blanks,
+    joiners, direction marks. False for control characters and line ends.
     """
     return unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
 

@@ -23,7 +23,6 @@ from msgspec import Struct
 from textual.events import Event
 
 _NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
-""""no" with a reason."""
 
 
 class KeyClock(Struct, frozen=True):
@@ -36,10 +35,8 @@ class KeyClock(Struct, frozen=True):
 
 class KeyKind(Enum):
     TEXT = auto()
-    """A key that types a character."""
     ENTER = auto()
     OTHER = auto()
-    """Arrows, Backspace, pastes."""
 
 
 class Timing(Enum):
@@ -71,8 +68,6 @@ class Typed(Enum):
 
 
 class Sent(Enum):
-    """The role of a line when Enter sends it."""
-
     DRAFT = auto()
     DRAFT_AFTER_REST = auto()
     """A draft, but the user rested before Enter while the question was visible."""
@@ -84,7 +79,6 @@ _BEGUN = {
     Timing.SEEN: Typed.SEEN,
     Timing.RESTED: Typed.ANSWER,
 }
-"""The state after the first key of a text."""
 
 
 def next_typed(typed: Typed, kind: KeyKind, timing: Timing, *, is_empty: bool) -> Typed:
@@ -132,18 +126,15 @@ class Answering:
         self._refused_line = ""
 
     def find_word(self, text: str) -> str | None:
-        """Return the answer that a text means, regardless of its time."""
         return self._words.get(text.strip().lower())
 
     def find_answer(self, text: str) -> str | None:
-        """Return the answer that Enter would give; None for a draft."""
         if self.typed not in (Typed.SEEN, Typed.ANSWER):
             return None
         reason = self._find_reason(text)
         return f"no: {reason}" if reason else self.find_word(text)
 
     def _find_reason(self, text: str) -> str:
-        """Return the reason after "no", if any."""
         if not self._takes_reason:
             return ""
         match = _NO.fullmatch(text.strip())

@@ -93,7 +93,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         self._first = first
         self._helps_to_begin = helps_to_begin
         self.wants_demo = False
-        """True if the user quit to watch the demo."""
         theme = load_last_theme().name
         self.fitting_theme = theme if theme in ("dark", "light") else "dark"
         use_theme(self, theme)
@@ -144,7 +143,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
                 save_last_theme(LastTheme(fitting))
 
     def apply_settings(self) -> None:
-        """Apply the settings of the shell itself."""
         assert self.session is not None
         config = self.session.project.config
         self.home.bar.model = config.model
@@ -153,7 +151,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         self._apply_theme(config.theme)
 
     def _apply_theme(self, name: str) -> None:
-        """Show a theme. An unknown theme counts as `auto`."""
         theme = LastTheme(self.fitting_theme)
         if name in THEMES:
             theme = LastTheme(name, is_chosen=True)
@@ -163,7 +160,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     @work(group="open")
     async def open(self) -> None:
-        """Open the session, and send the first line."""
         try:
             session, notices = await asyncio.to_thread(
                 self._open_session, Calling(self.asking, self.attention), self.receive
@@ -197,7 +193,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             self.send_queued()
 
     def ask_for_trust(self, question: TrustQuestion) -> TrustAnswer:
-        """Ask the user on a screen. The opening thread calls this."""
         answer: TrustAnswer = self.call_from_thread(
             # mypy does not know that `call_from_thread` awaits coroutines.
             self.show_trust_screen,  # type: ignore[arg-type]
@@ -213,7 +208,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     @work(group="look")
     async def look_around(self) -> None:
-        """Show the news of a new session. The user can type at the same time."""
         assert self.session is not None
         if not self._helps_to_begin:
             await self.session.first_look(first_line=self._first)
@@ -253,7 +247,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
                 self.report_fault(error)
 
     def show(self, event: Event) -> None:
-        """Show an event on the home screen or on a separate screen."""
         if self.inspector is not None and self.inspector.is_attached:
             self.inspector.receive(event)
         match event:
@@ -282,7 +275,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     @work(exclusive=True, group="screens")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
-        """Open a screen, even during a turn."""
         # late: screens are imported when one is opened
         from cdd_agent.tui.screens.opening import open_screen  # noqa: PLC0415
 

@@ -42,10 +42,7 @@ SHORT_MESSAGE = 3.0
 
 
 class ShellBase(Guarded, App[CddError]):
-    """The state that turns, keys, screens and leaving share."""
-
     driver: Driver | None = None
-    """None without a screen."""
 
     def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
         # Otherwise Textual would turn colours into greys.
@@ -55,17 +52,14 @@ class ShellBase(Guarded, App[CddError]):
         self.home = Home(root, clock, has_welcome=has_welcome)
         self.faults = FaultLog(root)
         self.is_ending = False
-        """True after `exit` was called."""
         self.asking = Asking(self.home, clock)
         self.attention = Attention(
             self._write_to_terminal, TerminalKind.of(os.environ), root.name
         )
         self.typed_at = -inf
-        """The time of the last letter or paste."""
         self.quit_asked_at = -inf
         """The time of a key press that quits if it is repeated."""
         self.inspector: InspectorScreen | None = None
-        """The last opened inspector."""
         self.inspector_shown_at = inf
         """Earlier keys are not for the inspector."""
         self._message_count = 0
@@ -83,7 +77,6 @@ class ShellBase(Guarded, App[CddError]):
             self.driver.write(sequence)
 
     def ask_for_background(self) -> None:
-        """Ask the terminal for its background colour, to choose a theme."""
         ask_for_background(self.driver)
 
     @property
@@ -156,7 +149,6 @@ class ShellBase(Guarded, App[CddError]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show a message for a few seconds."""
         self._message_count += 1
         text = Face.SHELL.name_commands(message)
         if self.screen is self.home and not self.home.has_room_for_notifications:
@@ -166,7 +158,6 @@ class ShellBase(Guarded, App[CddError]):
         )
 
     def notify_error(self, error: CddError) -> None:
-        """Show an error and its remedy for a few seconds."""
         text = f"{error.message}\n{error.remedy}".strip()
         self.notify(text, severity="warning", markup=False)
 
@@ -181,7 +172,6 @@ class ShellBase(Guarded, App[CddError]):
             self.home.say_what_enter_does()
 
     def visible_state(self) -> Hashable:
-        """Return everything that a key can change."""
         widgets = self.screen.walk_children(GuardedWidget, with_self=True)
         try:
             seen = tuple((id(widget), widget.seen()) for widget in widgets)
@@ -210,7 +200,6 @@ class ShellBase(Guarded, App[CddError]):
         line.update(f"{shown(key)} does nothing here · {usual}")
 
     def restore_hint(self) -> None:
-        """Restore the text that a hint replaced, if any."""
         if self._restore_hint is not None:
             self._restore_hint()
             self._restore_hint = None

@@ -38,7 +38,6 @@ _PAGES = ("pageup", "pagedown")
 _FRAME, _MOST_FRAMES = 0.02, 50
 """Seconds between checks of a question's layout, and the maximum number of checks."""
 _WORDS_OF_PART = {"right": YES, "left": NO, "ctrl+up": BACK}
-"""Keys in a review of parts."""
 
 
 class Asking:
@@ -162,7 +161,6 @@ class Asking:
                 self._home.say_what_to_type()
 
     async def _answer(self, answering: Answering, widget: Question | None) -> str:
-        """Wait for the answer. Without a widget, the transcript shows the question."""
         self.open, self._shown = answering, widget
         (widget or self._home).call_after_refresh(self._note_that_is_seen, answering)
         try:
@@ -261,7 +259,6 @@ class Asking:
             self._give(QUIT if is_part else NO)
 
     async def _let_stand(self, answering: Answering, answer: str) -> None:
-        """Give a letter as the answer if no key follows it."""
         await self._clock.sleep(REST)
         if (
             self.open is answering
@@ -271,7 +268,6 @@ class Asking:
             self._give(answer)
 
     def take_line(self, answering: Answering, line: str) -> None:
-        """Handle a line sent during the question: an answer, or a draft that waits."""
         answer = answering.receive_line(line)
         if answer is not None:
             if self._shown is None:

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from cdd_agent.settings.config import Notifications
 
 _LONGEST = 160
-"""Maximum characters of a title or a notification."""
 _AGAIN = 5.0
 """Seconds after which progress is repeated: some terminals drop stale progress."""
 _KEEP_TITLE, _BRING_BACK_TITLE = "\x1b[22;0t", "\x1b[23;0t"
@@ -49,8 +48,6 @@ _NO_PROGRESS = "\x1b]9;4;0\x07"
 
 
 class _Activity(NamedTuple):
-    """The shell's state in the title and the taskbar."""
-
     sign: str
     colour: int
     """The taskbar's colour in OSC 9;4."""
@@ -65,8 +62,6 @@ Desktop = Literal["osc9", "osc777", ""]
 
 
 class TerminalKind(Struct, frozen=True):
-    """The sequences that a terminal supports."""
-
     titles: bool
     desktop: Desktop
     progress: bool
@@ -132,18 +127,14 @@ class Attention:
         self._project = project
         self._settings: Notifications | None = None
         self._is_lent = False
-        """True while another program has the terminal."""
         self._away: Recap | None = None
-        """Counts events while the user is away."""
         self._ticket: str | None = None
         self._done = self._total = 0
         self._last: StepFinished | None = None
         self._is_at_work = self._is_asking = self._has_failed = False
         self._shown: tuple[str, str] = ("", "")
-        """The last written title and progress."""
         self._shown_at = 0.0
         self.session: Recap | None = None
-        """Counts events in the whole session."""
 
     def open(self, settings: Notifications, spent: Callable[[], Cost]) -> None:
         self._settings = settings
@@ -157,7 +148,6 @@ class Attention:
         self.take_back()
 
     def close(self) -> None:
-        """Restore the terminal's title and progress."""
         self.lend()
         self._settings = None
 
@@ -176,7 +166,6 @@ class Attention:
         self._show()
 
     def begin(self) -> None:
-        """Note that a turn begins."""
         self._is_at_work, self._has_failed, self._last = True, False, None
         self._show()
 
@@ -198,7 +187,6 @@ class Attention:
         return [recap for recap in (self._away, self.session) if recap is not None]
 
     def ask(self, question: str) -> None:
-        """Note that a question is open."""
         self._is_asking = True
         for recap in self._recaps:
             recap.questions += 1
@@ -228,7 +216,6 @@ class Attention:
         self._show()
 
     def look_away(self) -> None:
-        """Note that the terminal has lost the focus."""
         if self.session is not None and self._away is None:
             self._away = Recap(self._spent, ticket=self.session.ticket)
 
@@ -263,7 +250,6 @@ class Attention:
         return f"Step {last.label} of {last.total} finished: {last.title}"
 
     def _call(self, text: str) -> None:
-        """Call the user, unless the terminal has the focus."""
         settings = self._settings
         if self._away is None or settings is None:
             return
@@ -376,5 +362,4 @@ def _call_for(proposal: Proposal) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line without control characters."""
     return sanitize_for_display(" ".join(text.split()))[:_LONGEST]

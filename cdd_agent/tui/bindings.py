@@ -1,5 +1,3 @@
-"""Keys on all screens of the shell."""
-
 from textual.binding import Binding, BindingType
 
 _KEYS = (

@@ -78,7 +78,6 @@ class PacketReader:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the kind and the payload of each complete packet."""
         self._rest += data
         while len(self._rest) >= _HEAD:
             end = _HEAD + int.from_bytes(self._rest[1:_HEAD], "big")

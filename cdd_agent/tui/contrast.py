@@ -73,7 +73,6 @@ BACKGROUNDS_OF: Mapping[str, tuple[str, ...]] = {
     "on-success": ("success",),
     **dict.fromkeys(CODE_COLOURS, _CODE),
 }
-"""The backgrounds of each text colour."""
 
 
 def contrast_ratio(one: Color, other: Color) -> float:

@@ -50,7 +50,6 @@ class Drafts:
             self._saved = list(lines)
 
     def take_over(self) -> list[str]:
-        """Return the drafts of killed shells, and delete their files."""
         lines: list[str] = []
         with suppress(OSError):
             for file in sorted(self._folder.glob("*.json")):

@@ -38,7 +38,6 @@ _RESULTS: dict[str, object] = {
     "get_content_height": 1,
     "get_content_width": 1,
 }
-"""Results for Textual of methods that failed."""
 
 
 Method = TypeVar("Method", bound="Callable[..., Any]")
@@ -50,8 +49,6 @@ class FaultReporter(Protocol):
 
 
 class Guarded(DOMNode):
-    """Guards handlers, actions, watchers, callbacks and workers."""
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cdd_agent.session.session import Session
 
 _WORDS = 6
-"""Maximum words of a wish in the ticket's name."""
 _LONGEST = 48
 _LONGEST_TITLE = 72
 _COMMANDS = {"socrates": "/socrates", "planner": "/plan", "executor": "/exec"}
@@ -44,7 +43,6 @@ class NamedWish:
 
     @property
     def first_line(self) -> str:
-        """The command that creates the ticket."""
         title = shlex.quote(self._title or self._name)
         return f"/new {self._kind} {title} --slug={self._name}"
 
@@ -60,7 +58,6 @@ class Guide:
 
     def __init__(self) -> None:
         self.wish: NamedWish | None = None
-        """The wish, until Socrates receives it."""
 
     async def find_next(self, session: Session) -> str | None:
         """Return the next line; None if nothing was completed. Raises nothing."""

@@ -1,5 +1,3 @@
-"""The prompt's history, shared by sessions of a project."""
-
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +6,6 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import append_line, ignore_runs
 
 _MOST_LINES = 500
-"""Maximum lines read from the file."""
 
 
 class PromptHistory:
@@ -55,7 +52,6 @@ class PromptHistory:
         return self._move(1, current)
 
     def search(self, typed: str, most: int) -> list[str]:
-        """Return the lines with all words of a text, each once, the latest first."""
         words = typed.casefold().split()
         matches = []
         for line in dict.fromkeys(reversed(self._load())):

@@ -59,30 +59,24 @@ _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
 _IN_LIST = "↓: choose"
 _BESIDE_PROMPT = 8
-"""Columns of the prompt's frame and sign."""
 _AT_A_COMMAND = "Tab: insert it · Esc: close the list"
 _IN_SUGGESTION = "Esc: clear · type to replace"
 
 
 class Home(GuardedWidget, Screen[None]):
-    """Shows the events of a session. A screen on top receives all keys."""
-
     AUTO_FOCUS = "PromptArea"
 
     def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
         super().__init__(classes="-welcome" if has_welcome else "")
         self._clock = clock
         self.session: Session | None = None
-        """None until the session is open."""
         self.enter = EnterGuard(clock)
         self.lines_wait = False
         """True if a new line is queued until the turn ends, unless it can run at any
         time.
         """
         self._is_at_work = False
-        """True during a turn, also while it waits for an answer."""
         self.is_asking = False
-        """True if a question is open, so that Enter is for its answer."""
         self._root = root
 
     def compose(self) -> ComposeResult:
@@ -203,7 +197,6 @@ class Home(GuardedWidget, Screen[None]):
         show_on_home(event, self._display)
 
     def show_review(self, text: str, diff: str, answer: str) -> None:
-        """Add a review and the user's answer to the transcript."""
         self.transcript.settle()
         self.transcript.add_foldable(
             review_block(text, diff, answer, self.transcript.diff_layout)
@@ -215,7 +208,6 @@ class Home(GuardedWidget, Screen[None]):
         return self.app.size.width >= BESIDE
 
     def say_what_to_type(self) -> None:
-        """Update the prompt's placeholder and the hint below the prompt."""
         text = _AT_WORK if self.lines_wait else _IN_CHAT
         if self.agent is not None and not self.lines_wait:
             text = (
@@ -235,9 +227,6 @@ class Home(GuardedWidget, Screen[None]):
         return self.agent is not None and not self.lines_wait and not self.is_asking
 
     def read_line(self, line: str) -> Meaning | None:
-        """Return the meaning of a line. Until the session is open, only commands have
-        one.
-        """
         if self.session is None:
             return read_command(line)
         return read_line(self.session, line)
@@ -309,7 +298,6 @@ class Home(GuardedWidget, Screen[None]):
         )
 
     def say_that_enter_was_ignored(self) -> None:
-        """Show until the next key that Enter came too soon."""
         hint = self._hint_of_line(self.prompt.line_to_send).partition(BETWEEN)[0]
         parts = ["Too soon, ignored", hint] if hint else ["Too soon, ignored"]
         self.activity.say_once(BETWEEN.join(parts))
@@ -344,7 +332,6 @@ class Home(GuardedWidget, Screen[None]):
         self.say_what_to_type()
 
     def show_approval(self) -> None:
-        """Show the session's approval mode around the prompt or in the last row."""
         if self.session is not None:
             self.query_one(PromptFrame).show_mode(self.session.approval)
             self.query_one(ModeLabel).show_mode(self.session.approval)

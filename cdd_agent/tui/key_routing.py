@@ -25,9 +25,7 @@ _MOVING = ("tab", "shift+tab")
 
 class KeyRouting(ShellBase):
     is_accepting_keys = False
-    """True when the prompt can receive keys."""
     _early: tuple[events.Key | events.Paste, ...] = ()
-    """Keys from before that."""
 
     async def on_descendant_focus(self) -> None:
         await self._replay_early_keys()

@@ -60,12 +60,10 @@ IN_THE_TRANSCRIPT = (
 
 
 def shown(key: str) -> str:
-    """Return a key's name for the user."""
     return "+".join(_NAMES.get(part) or part.capitalize() for part in key.split("+"))
 
 
 def actions_by_key(kind: type) -> dict[str, str]:
-    """Return the actions of the keys that a widget and its bases bind."""
     actions = {}
     for base in reversed(kind.__mro__):
         for binding in Binding.make_bindings(vars(base).get("BINDINGS", ())):
@@ -74,7 +72,6 @@ def actions_by_key(kind: type) -> dict[str, str]:
 
 
 def keys_of(bindings: Iterable[BindingType]) -> Iterator[KeyHelp]:
-    """Yield the bindings with a description."""
     for binding in bindings:
         assert isinstance(binding, Binding)
         if binding.description:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class Leaving(ShellBase):
-    """Ends the shell; saves drafts and releases the ticket."""
-
     def action_stop(self) -> None:
         """Ctrl+C: copy the selection, else stop the turn, else clear the prompt. Twice:
         quit.

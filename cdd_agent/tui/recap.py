@@ -1,5 +1,3 @@
-"""A summary of a session, or of the user's absence."""
-
 from __future__ import annotations
 
 from datetime import timedelta
@@ -25,12 +23,10 @@ class Recap:
     """Counts the events since its creation."""
 
     def __init__(self, spent: Callable[[], Cost], ticket: str | None = None) -> None:
-        """`spent` returns the session's cost so far."""
         self.spent = spent
         self.questions = 0
         self.turns = 0
         self.problem = ""
-        """The error that ended the last turn."""
         self.ticket = ticket
         """The ticket of the active or last agent."""
         self._outcomes: dict[tuple[str | None, int], StepOutcome] = {}
@@ -54,7 +50,6 @@ class Recap:
 
     @property
     def name(self) -> str:
-        """The ticket, or the number of tickets."""
         tickets = {ticket for ticket, _ in self._outcomes}
         if len(tickets) > 1:
             return f"{len(tickets)} tickets"
@@ -67,7 +62,6 @@ class Recap:
 
     @property
     def cost(self) -> str:
-        """The cost since the start; empty without any."""
         total, start = self.spent(), self._cost_at_start
         cost = replace(
             total,

@@ -27,7 +27,6 @@ from cdd_agent.wording.faces import Face
 from cdd_agent.wording.proposal_words import change_lines, proposal_heading
 
 _RECENT = 10
-"""Number of last entries that are not folded."""
 _CONVERSATION = (PersonSaid, Answer, Notice, PlanProposed, PlanChecked)
 
 

@@ -1,5 +1,3 @@
-"""Opens screens and views."""
-
 from __future__ import annotations
 
 from math import inf
@@ -30,7 +28,6 @@ HOME_ACTIONS = (
     ),
     *("turn_diffs", "scroll_transcript", "toggle_approval"),
 )
-"""Actions that need the home screen on top."""
 
 
 class ScreenActions(ShellBase):
@@ -81,7 +78,6 @@ class ScreenActions(ShellBase):
         self.open_step(event.number)
 
     def open_step(self, number: int) -> None:
-        """Open the inspector at a step of the current ticket."""
         self.inspect("step", number=number)
 
     @work(group="editor", exclusive=True)

@@ -136,9 +136,6 @@ def use_theme(app: App[Any], name: str) -> None:
 
 
 def theme_for_background(colour: str) -> str | None:
-    """Return the theme for a background such as `rgb:1e1e/1e1e/1e1e` or `#1e1e1e`, or
-    None.
-    """
     parts = _read_colour(colour)
     if parts is None:
         return None

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 
 class Turns(ShellBase):
-    """Starts turns, and notes their results."""
-
     def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
         super().__init__(root, clock, has_welcome=has_welcome)
         self.guide = Guide()
@@ -43,9 +41,6 @@ class Turns(ShellBase):
         """Called after each successful turn without a queued line."""
         self._error = ""
         self._succeeded = True
-        """The result of the current or last turn. A queued line is sent only after
-        success.
-        """
         self._next_turn: Meaning | None = None
         self._next_line: str | None = None
         self._recap = ""
@@ -113,7 +108,6 @@ class Turns(ShellBase):
 
     @work(group="look")
     async def look(self, meaning: Meaning) -> None:
-        """Run a read-only line while a turn runs."""
         with beside_the_turn():
             self.home.end_welcome()
             self.home.transcript.follow()
@@ -125,7 +119,6 @@ class Turns(ShellBase):
                 self._show_error(error)
 
     def take_turn(self, meaning: Meaning) -> None:
-        """Run one line in a worker, and show its events."""
         # The line is not the worker's argument: timers that start during a turn keep
         # the worker, and its arguments would keep the agent.
         self._next_turn = meaning
@@ -215,7 +208,6 @@ class Turns(ShellBase):
             self.home.say_what_enter_does()
 
     def show(self, event: Event) -> None:
-        """Show an event, and note its effect on the turn's result."""
         self.attention.receive(event)
         is_streaming = isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput)
         if self._recap and not is_streaming:

@@ -1,4 +1,4 @@
-"""Text that steers no terminal."""
+"""Text that cannot control the terminal."""
 
 import re
 

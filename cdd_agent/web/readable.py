@@ -1,4 +1,4 @@
-"""Make text of the bytes of a page."""
+"""Convert the bytes of a page to text."""
 
 import codecs
 import re
@@ -28,7 +28,7 @@ _CHARSET = re.compile(
 _UNUSUAL = frozenset(
     {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"}
 )
-"""Codecs that no page uses. Some take very long."""
+"""Codecs that no page uses. Some are very slow."""
 
 
 def may_be_text(media_type: str) -> bool:
@@ -59,7 +59,7 @@ def readable(
         is_html = beginning.startswith((b"<!doctype html", b"<html"))
     if charset is None and (is_html or media_type.endswith("xml")):
         charset = find_charset(content[:1024])
-        # it could not have been read in UTF-16
+        # then this declaration would not have been readable
         if charset and charset.lower().startswith("utf-16"):
             charset = None
     text = _decode(content, charset, cut=cut)

@@ -36,7 +36,7 @@ Reader = Callable[[str, re.Match[str]], Calls]
 
 
 class CallDialect(Struct, frozen=True):
-    """How calls begin, and how they are read."""
+    """The beginning of calls, and their reader."""
 
     name: str
     begin: re.Pattern[str]

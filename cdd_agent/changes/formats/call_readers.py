@@ -36,7 +36,6 @@ NAME_KEYS = ("name", "tool", "tool_name", "function_name", "recipient_name")
 LIST_KEYS = ("tool_calls", "tool_uses", "function_call", "function")
 """Keys that hold a call or a list of calls."""
 OTHER_KEYS = ("id", "type", "tool_call_id", "index", "thoughts", "explanation")
-"""Keys of a call that are not arguments."""
 _ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "input", "tool_input", "action_input"),
     *("params", "kwargs"),

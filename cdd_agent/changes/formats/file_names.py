@@ -302,7 +302,6 @@ def names_file(text: str, language: str = "") -> bool:
 
 
 def is_spaced(text: str) -> bool:
-    """True for a file name with spaces."""
     if " " not in text or " " in PurePosixPath(text).suffix:
         return False
     return names_file(text.replace(" ", "_"))

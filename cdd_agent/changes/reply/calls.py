@@ -120,7 +120,7 @@ class _Found(Struct, frozen=True):
     problem: str = ""
     """Why they cannot be carried out."""
     hint: str = ""
-    """What to do instead, if the problem is not about a call."""
+    """Advice, if the problem is not about a call."""
     is_plain: bool = False
     """True without a mark: other text may look alike."""
 

@@ -616,7 +616,7 @@ class ReplyScanner:
         return True
 
     def _show_list(self) -> None:
-        """Show an unreadable or long list as it was written."""
+        """Show an unreadable or long list unchanged."""
         self._start_fence_of_words()
         self._parts += [ReplyWords(f"{line}\n") for line in self._list]
         self._list = []
@@ -766,6 +766,15 @@ class ReplyScanner:
             self._parts.append(EditNote(line))
 
 
+def list_edited_paths(reply: str) -> tuple[str, ...]:
+    """Return the files for which a reply shows edits, each once and in order."""
+    scanner = ReplyScanner()
+    parts = [part for line in reply.splitlines() for part in scanner.take(line)]
+    parts += scanner.finish()
+    edits = [part for part in parts if isinstance(part, EditStarted)]
+    return tuple(dict.fromkeys(edit.path for edit in edits if edit.path))
+
+
 def _is_diff_head(lines: Sequence[str], place: int) -> bool:
     line = lines[place]
     is_head = line.startswith("@@") or is_diff_header(line)
@@ -784,7 +793,6 @@ def _parse_opening(line: str) -> FenceOpening | None:
 
 
 def _is_name(line: str, project_names: ProjectNames) -> bool:
-    """True if the line is only a file name."""
     bare = _bare(line)
     if not bare or len(line) > _LONGEST_NAME:
         return False

@@ -1,5 +1,3 @@
-"""Displays of the dialogue with a model."""
-
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
     ModelReplaced,

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class HomeScreen(Protocol):
-    """The parts of the home screen that show events."""
-
     session: Session | None
 
     @property
@@ -56,14 +54,10 @@ class HomeScreen(Protocol):
 
     def show_approval(self) -> None: ...
 
-    def show_steps(self) -> None:
-        """Show the steps of the active agent's plan."""
-        ...
+    def show_steps(self) -> None: ...
 
 
 class Display:
-    """Shows events on the home screen, and stores what later events need."""
-
     def __init__(self, home: HomeScreen) -> None:
         self.home = home
         self.actions = ActionBlocks(home.transcript)
@@ -88,7 +82,6 @@ class Display:
             self.home.bar.cost = session.tally.spent
 
     def share_of_window(self, cost: Cost) -> str:
-        """Return the share of the model's window that a call used."""
         if not self.window:
             return ""
         return f"{cost.about}{100 * cost.tokens // self.window}%"

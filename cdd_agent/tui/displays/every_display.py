@@ -1,5 +1,3 @@
-"""Shows any event on the home screen."""
-
 from cdd_agent.events.dialogue_events import ReplyFinished
 from cdd_agent.events.stream import Event
 

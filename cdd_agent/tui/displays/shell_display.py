@@ -1,5 +1,3 @@
-"""Displays of the session."""
-
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
 from cdd_agent.events.shell_events import (

@@ -1,5 +1,3 @@
-"""Displays of steps."""
-
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.step_events import (

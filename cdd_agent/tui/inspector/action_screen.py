@@ -1,5 +1,3 @@
-"""Asks for confirmation of an action, and shows its effect."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -44,7 +42,6 @@ class ActionScreen(Overlay):
         self._offer, self._source = offer, source
         self._seen_at = source.now()
         self._is_ready = offer.previews_undo_of is None
-        """True after the effect is visible."""
 
     @property
     def keys(self) -> str:

@@ -30,8 +30,6 @@ KEYS = {RunAction.RETRY: "r", RunAction.SKIP: "s", RunAction.UNDO: "u"}
 
 
 class ActionOffer(Struct, frozen=True):
-    """A line for the user to confirm, and its effect."""
-
     title: str
     line: str
     effects: tuple[str, ...]
@@ -89,7 +87,6 @@ def describe_redo(inspection: RunInspection) -> str:
 
 
 def describe_preview(preview: UndoPreview) -> list[Block]:
-    """Return the effect of an undo on steps and files."""
     names = steps_in_words(preview.labels)
     blocks = [(BlockKind.NOTE, f"This undoes {names}.")]
     for label, paths, kind in (

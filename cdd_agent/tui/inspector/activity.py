@@ -1,5 +1,3 @@
-"""Describes the activity of a running step, from its last event."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -31,7 +29,6 @@ _PHRASES: Mapping[type, str] = {
     ChangesProposed: "waiting for your answer",
     ChangesApplied: "files are written",
 }
-"""Activities that do not depend on the event's content."""
 
 
 def activity_of(event: Event) -> str | None:

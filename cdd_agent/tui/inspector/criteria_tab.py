@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _SHOWN_STEPS = 20
 """Maximum steps of a criterion with a row and evidence."""
 _SHOWN_TESTS = 12
-"""Maximum tests of a step."""
 
 
 class CriteriaTab(ListTab):
@@ -54,7 +53,6 @@ class CriteriaTab(ListTab):
     ]
 
     def __init__(self, read_step: Callable[[int], StepDetails], *, id: str) -> None:  # noqa: A002  # Textual's name
-        """`read_step` may raise `CddError`."""
         super().__init__(id=id)
         self._read_step = read_step
         self._criteria: dict[int, CriterionProof] = {}
@@ -90,7 +88,6 @@ class CriteriaTab(ListTab):
 
     @work(exclusive=True)
     async def show_evidence(self, row: ListRow) -> None:
-        """Show the evidence of a criterion, or of one step for it."""
         place, number = _read_key(row)
         criterion = self._criteria.get(place)
         if criterion is None:

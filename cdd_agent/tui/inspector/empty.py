@@ -1,5 +1,3 @@
-"""Reasons why a tab is empty, and the next command."""
-
 from __future__ import annotations
 
 from msgspec import Struct
@@ -32,7 +30,6 @@ def find_empty_state(
     timeline: Timeline,
     timeline_problem: InspectionProblem | None,
 ) -> EmptyState | None:
-    """Return why a tab is empty; None if it is not."""
     match tab:
         case InspectorTab.STEP:
             return _empty_step(inspection)

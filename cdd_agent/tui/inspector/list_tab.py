@@ -44,7 +44,6 @@ class ListTab(GuardedWidget, Vertical):
         groups: Sequence[RowGroup],
         cursor: Hashable | None = None,
     ) -> None:
-        """Show rows. `cursor` is the key of the row for the cursor."""
         self._set_empty(is_empty=False)
         self.query_one(".facts", Static).update(sanitize_for_display(facts))
         self.rows.show(groups, cursor)

@@ -78,15 +78,11 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
     ]
 
     class Highlighted(Message):
-        """The cursor moved to another row."""
-
         def __init__(self, rows: RowList, row: ListRow) -> None:
             super().__init__()
             self.rows, self.row = rows, row
 
     class Chosen(Message):
-        """The user pressed Enter on a row, or clicked on it."""
-
         def __init__(self, rows: RowList, row: ListRow) -> None:
             super().__init__()
             self.rows, self.row = rows, row
@@ -98,7 +94,6 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
         """Groups that the user folded (True) or opened, by the key of the head."""
         self._rows: list[tuple[ListRow, RowGroup]] = []
         self.cursor = 0
-        """The index of the cursor among the visible rows."""
         self._times_chosen = 0
 
     def show(self, groups: Sequence[RowGroup], cursor: Hashable | None = None) -> None:
@@ -116,7 +111,6 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def row(self) -> ListRow | None:
-        """The row with the cursor; None if the list is empty."""
         return self._rows[self.cursor][0] if self._rows else None
 
     @property

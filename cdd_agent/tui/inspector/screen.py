@@ -89,7 +89,6 @@ _CHANGES_THE_RUN = (
     PlanOpened,
     StrengthFinished,
 )
-"""Events after which the run's files are read again."""
 _CHANGES_THE_STEP = (
     StepStarted,
     ReplyFinished,
@@ -98,7 +97,6 @@ _CHANGES_THE_STEP = (
     AttemptFailed,
     StepFinished,
 )
-"""Events after which the shown step is read again."""
 
 
 class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
@@ -164,8 +162,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     ]
 
     class EditRequested(Message):
-        """The user wants to edit a step's text in plan.md."""
-
         def __init__(self, ticket_slug: str, number: int) -> None:
             super().__init__()
             self.ticket_slug, self.number = ticket_slug, number
@@ -182,12 +178,10 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         self.tab = tab
         self._number = number
         self._inspection: RunInspection | None = None
-        """None until the run is read."""
         self._timeline = Timeline()
         self._timeline_problem: InspectionProblem | None = None
         self._timeline_rows = TimelineRows()
         self._early_events: list[LogEntry] = []
-        """Events during the first reading."""
         self._step_events: list[StepStarted | StepFinished] = []
         self._is_refresh_due = False
         self._empty: dict[InspectorTab, EmptyState | None] = {}
@@ -268,7 +262,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     @work(exclusive=True, group="read")
     async def read(self, log_size: int) -> None:
-        """Read the whole run once."""
         reader = self._source.reader
         inspection = await asyncio.to_thread(reader.read)
         try:
@@ -290,7 +283,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     @work(exclusive=True, group="read again")
     async def read_again(self) -> None:
-        """Read the run's files again after a change."""
         await self._read_files()
         if self.step is None and self._inspection is not None:
             self._number = self._inspection.current_step
@@ -399,7 +391,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     # --- events of the run
 
     def receive(self, event: Event) -> None:
-        """Follow the run."""
         if not self._is_of_this_run(event) or not self.is_mounted or self._is_closed:
             return
         entry = LogEntry(datetime.now(UTC), event)
@@ -598,7 +589,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         return is_open and inspection is not None and inspection.strength.completed > 0
 
     def action_measure(self) -> None:
-        """Ask the user to confirm a measurement."""
         if self._inspection is None or not self._can_measure_here:
             return
         line = f"/verify {self._source.slug} --strength"
@@ -634,13 +624,11 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     # --- editing
 
     def report(self, number: int, *news: tuple[BlockKind, str]) -> None:
-        """Show the outcome of an edit that did not change the step."""
         if self._is_shown(number):
             self._step_tab.report(*news)
 
     @work(exclusive=True, group="read again")
     async def show_edited_plan(self, number: int, *news: tuple[BlockKind, str]) -> None:
-        """Read the plan after an edit, and show the outcome."""
         await self._read_files()
         self.show_run()
         if not self._is_shown(number):

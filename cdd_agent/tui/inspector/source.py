@@ -16,8 +16,6 @@ from cdd_agent.events.step_events import UndoPreview
 
 
 class InspectorTab(StrEnum):
-    """The tabs, in order."""
-
     STEP = "step"
     CRITERIA = "criteria"
     TIMELINE = "timeline"
@@ -25,11 +23,8 @@ class InspectorTab(StrEnum):
 
 
 class RunCommand(Struct, frozen=True):
-    """A line that the shell can send for the user."""
-
     line: str
     note: str = ""
-    """A remark for the user; may be empty."""
 
 
 class InspectorResult(Struct, frozen=True):

@@ -20,7 +20,6 @@ _KEPT = (
 
 
 async def edit_step(app: ScreenActions, slug: str, number: int) -> None:
-    """Open the text in the user's editor, and show the outcome in the inspector."""
     screen, session = app.screen, app.session
     if not isinstance(screen, InspectorScreen) or session is None:
         return

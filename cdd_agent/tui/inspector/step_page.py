@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cdd_agent.tui.transcript.widget import Transcript
 
 _SHOWN_TESTS = 500
-"""Maximum tests with an unchanged result."""
 
 Block = tuple[BlockKind, str]
 
@@ -40,9 +39,7 @@ class StepPage(Struct):
 
     details: StepDetails
     attempt: AttemptDetails | None
-    """None without an attempt."""
     folds: dict[str, Fold]
-    """Folds by the subject of the block."""
 
     def write(self, transcript: Transcript) -> None:
         for kind, text in self._outcome():

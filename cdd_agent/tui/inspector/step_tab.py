@@ -27,12 +27,9 @@ if TYPE_CHECKING:
     from cdd_agent.tui.transcript.folds import Fold
 
 _MOST_STREAMED = 100_000
-"""Maximum characters kept of an arriving reply."""
 
 
 class StepTab(GuardedWidget, Vertical):
-    """Shows one step at one of its attempts."""
-
     DEFAULT_CSS = """
     StepTab {
         & > #step-heading { height: auto; max-height: 4; padding: 0 1; }
@@ -50,7 +47,6 @@ class StepTab(GuardedWidget, Vertical):
         """The index of the shown attempt."""
         self._folds: dict[str, Fold] = {}
         self._news: tuple[Block, ...] = ()
-        """The outcome of editing the step."""
         self.activity = ""
         self._streamed = ""
         """The part of the arriving reply since the step was opened."""
@@ -97,7 +93,6 @@ class StepTab(GuardedWidget, Vertical):
         self.transcript.add(kind, text)
 
     def show_summary(self, view: StepSummary) -> None:
-        """Show the current summary of the step. Its page follows later."""
         if self._details is None or self._details.view.number != view.number:
             return
         self._details = replace(self._details, view=view)

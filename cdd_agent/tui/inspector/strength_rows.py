@@ -28,8 +28,6 @@ _LOOKS = {
 
 
 class FaultPlace(Struct, frozen=True):
-    """The line of a fault: its row's target."""
-
     path: str
     line: int
 
@@ -53,7 +51,6 @@ def strength_facts(reading: StrengthReading) -> str:
 
 
 def strength_limits(reading: StrengthReading) -> str:
-    """Return a sentence about the duration of a measurement."""
     settings, steps = reading.settings, reading.completed
     most = span(settings.most_seconds * steps)
     return (

@@ -55,7 +55,6 @@ class TimelineRows:
 
 
 def last_attempt_key(timeline: Timeline, folder: int) -> object:
-    """Return the row key of a step's last attempt; None without one."""
     for position in range(len(timeline.parts), 0, -1):
         if folder and timeline.parts[position - 1].folder == folder:
             return ("part", position)

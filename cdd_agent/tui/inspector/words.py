@@ -1,5 +1,3 @@
-"""Short texts of the inspector's tabs."""
-
 from __future__ import annotations
 
 from datetime import datetime

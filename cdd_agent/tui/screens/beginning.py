@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 async def show_beginning(app: Shell) -> None:
-    """Fill the welcome."""
     session = app.session
     assert session is not None
     if not app.home.has_welcome:

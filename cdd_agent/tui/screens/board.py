@@ -1,5 +1,3 @@
-"""The board of this project's runs on this machine."""
-
 from __future__ import annotations
 
 import asyncio
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from cdd_agent.session.open_project import Project
 
 _EVERY = 1.0
-"""Seconds between two updates."""
 _LOOKS = {
     Tone.HEADING: "bold",
     Tone.QUIET: "$text-muted",

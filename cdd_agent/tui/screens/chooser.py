@@ -1,5 +1,3 @@
-"""A list that the user filters and chooses from."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -54,7 +52,6 @@ def matching_rows(rows: Iterable[ChooserRow], typed: str) -> list[ChooserRow]:
 
 
 def _rank(text: str, words: Sequence[str]) -> int:
-    """Return the rank of a matching row. `text` is in lower case."""
     if text.lstrip("/").startswith(words[0].lstrip("/")):
         return 0
     return 1 if all(word in text for word in words) else 2
@@ -167,7 +164,6 @@ class Chooser(Overlay):
         self.dismiss(row.key)
 
     def highlight(self, key: str) -> None:
-        """Highlight a row, if it is in the list."""
         for place, row in enumerate(self._listed):
             if row is not None and row.key == key:
                 self.query_one(OptionList).highlighted = place
@@ -187,7 +183,6 @@ class Chooser(Overlay):
 
     @property
     def prompt(self) -> str:
-        """The text in the empty filter."""
         return self.PROMPT
 
     def typed_line(self) -> Content:
@@ -217,7 +212,6 @@ class Chooser(Overlay):
 
 
 def _with_headings(rows: Iterable[ChooserRow]) -> list[ChooserRow | None]:
-    """Return the rows, with None in front of each section."""
     shown: list[ChooserRow | None] = []
     section = ""
     for row in rows:

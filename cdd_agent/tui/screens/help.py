@@ -1,5 +1,3 @@
-"""The help: the current situation, the keys, the commands, and more."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar

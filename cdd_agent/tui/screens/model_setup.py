@@ -83,7 +83,6 @@ class SetupPage(Struct, frozen=True):
     choose: Callable[[str], None] | None = None
     """Receives the key of the chosen row."""
     take: Callable[[str], None] | None = None
-    """Receives the text of the field."""
     prompt: str = "type to filter"
     is_secret: bool = False
     own_name: Callable[[str], ChooserRow] | None = None
@@ -132,9 +131,7 @@ class ModelSetup(Chooser):
         self._sources: dict[str, SourceRow] = {}
         self._pages: list[SetupPage] = []
         self._searches_for = ""
-        """Describes the running search; empty if none runs."""
         self._answers = 0
-        """The number of hints in answer to a key."""
         self.key_hint = ""
         """How to store the typed key for the next session."""
 

@@ -1,5 +1,3 @@
-"""Dialogs over the home screen."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
 
 
 _SHARE = 0.8
-"""Maximum share of the window's height."""
 _FRAME = 2
-"""Rows of the frame."""
 
 
 SCROLLING: list[BindingType] = [
@@ -78,7 +74,6 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         Binding("escape", "close", "Close", show=False)
     ]
     KEYS: ClassVar[str] = "Esc: close"
-    """The line of keys."""
     SCROLLS: ClassVar[str] = ""
     """The selector of the part that scrolls."""
 
@@ -89,14 +84,12 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             yield KeyLine(self.keys, id="keys", markup=False)
 
     def content(self) -> Iterator[Widget]:
-        """Yield the widgets between the heading and the line of keys."""
         raise NotImplementedError
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.fit)
 
     def fit(self) -> None:
-        """Limit the scrolling part to the remaining rows."""
         parts = self.query(self.SCROLLS) if self.SCROLLS else ()
         for part in parts:
             part.styles.max_height = self.room_for(part)

@@ -1,5 +1,3 @@
-"""The palette of commands, tickets, themes, screens and keys."""
-
 from __future__ import annotations
 
 import asyncio
@@ -52,7 +50,6 @@ class Palette(Chooser):
 
     @work(group="palette")
     async def read_tickets(self) -> None:
-        """Add the tickets with their next commands."""
         try:
             self._tickets = await asyncio.to_thread(
                 lambda: tuple(_ticket_rows(self._project))

@@ -47,7 +47,6 @@ async def confirm_reset(
 
 
 async def _ask_for_value(app: Shell, session: Session, setting: Setting) -> str:
-    """Return the user's value; empty if the user cancels."""
     title, choices = setting.description.title, setting.choices
     if setting.name == "theme":
         return await app.push_screen_wait(ThemeList(setting.value, app.fitting_theme))

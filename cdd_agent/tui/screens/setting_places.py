@@ -1,5 +1,3 @@
-"""Dialogs that save or reset a setting."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -80,8 +78,6 @@ class SettingDialog(Overlay):
 
 
 class SaveDialog(SettingDialog):
-    """Asks where to save a value: in this session, for the project or for the user."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,shift+tab", "walk(-1)", "Place to the left", show=False),
         Binding("right,tab", "walk(1)", "Place to the right", show=False),
@@ -137,8 +133,6 @@ class SaveDialog(SettingDialog):
 
 
 class ResetDialog(SettingDialog):
-    """Shows the value after a reset, and resets the setting."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "save", "Reset the setting", show=False),
     ]

@@ -1,5 +1,3 @@
-"""Dialogs that ask for a setting's value."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -116,7 +114,6 @@ class ValueField(Overlay):
 
     @property
     def _value_of_nothing(self) -> str:
-        """The value of an empty line."""
         is_list = self._setting.allowed.startswith("a list")
         return "[]" if is_list else "null"
 

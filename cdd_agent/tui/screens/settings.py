@@ -1,5 +1,3 @@
-"""The list of all settings in groups."""
-
 from __future__ import annotations
 
 import asyncio
@@ -24,9 +22,7 @@ if TYPE_CHECKING:
     from cdd_agent.session.session import Session
 
 _AROUND_ROW = 8
-"""Cells of a row without text: frame, spaces, scroll bar."""
 _NARROWEST, _WIDEST = 10, 36
-"""Limits of the values' column."""
 
 
 class SettingsScreen(Chooser):
@@ -109,7 +105,6 @@ class SettingsScreen(Chooser):
 
     @work(exclusive=True, group="edit")
     async def reset(self, setting: Setting) -> None:
-        """Use the inherited value if the user agrees."""
         try:
             inherited = await asyncio.to_thread(find_inherited, self._session, setting)
         except CddError as error:

@@ -28,7 +28,6 @@ class BurstFilter:
         """The time to call `tick` if nothing arrives before."""
         self._held: list[Token] = []
         self._holds_lines = False
-        """True if a line end or a paste is held."""
         self._has_text = False
         self._first_at = self._last_at = -inf
         """The times of the first held token and of the last character."""

@@ -1,5 +1,3 @@
-"""Turns a terminal's tokens into Textual's events."""
-
 from __future__ import annotations
 
 import os
@@ -174,7 +172,6 @@ def _key_with_alt(character: str) -> events.Key:
 
 
 def _keys_of_sequence(sequence: str) -> list[events.Key]:
-    """Return the keys of a CSI or SS3 sequence."""
     introducer, parameters, final = sequence[1], sequence[2:-1], sequence[-1]
     if introducer == "O":
         return _keys_of_ss3(parameters, final)

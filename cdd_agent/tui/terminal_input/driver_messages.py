@@ -1,5 +1,3 @@
-"""Messages of the driver, in addition to Textual's."""
-
 from textual.message import Message
 
 

@@ -123,7 +123,6 @@ ALT_KEYS = {
 
 @lru_cache(maxsize=1024)
 def name_of_character(character: str) -> str:
-    """Return the name of the key that types a character."""
     if character in CONTROL_KEYS:
         return CONTROL_KEYS[character]
     if character.isalnum():
@@ -134,7 +133,6 @@ def name_of_character(character: str) -> str:
 
 
 def name_with_alt(character: str) -> str:
-    """Return the name of the key that types a character, with Alt."""
     *modifiers, key = name_of_character(character).split("+")
     if len(key) == 1 and key.isupper():
         modifiers.append("shift")

@@ -27,7 +27,6 @@ class TerminalParser:
         return min(self._splitter.deadline, self._bursts.deadline)
 
     def expect_answer(self, at: float) -> None:
-        """Note that the terminal was asked a question at this time."""
         self._splitter.expect_answer(at)
 
     def feed(self, data: bytes, at: float) -> list[Message]:

@@ -74,17 +74,12 @@ Token = str | Pasted | PasteEnd | AltCharacter
 
 
 class Splitter:
-    """Splits text into tokens."""
-
     def __init__(self) -> None:
         self.deadline = inf
-        """The time to call `tick`."""
         self._rest = ""
-        """The beginning of a sequence."""
         self._is_rest_pasted = False
         """True if the paste ended within `_rest`."""
         self._paste: list[str] | None = None
-        """The parts of an unfinished paste."""
         self._stalled_until = -inf
         """Until then, several characters at once continue a paused paste."""
         self._answer_until = -inf
@@ -94,7 +89,6 @@ class Splitter:
         self._answer_until = at + ANSWER_TIME
 
     def feed(self, text: str, at: float) -> list[Token]:
-        """Return the tokens of text that arrived at the time `at`."""
         tokens: list[Token] = []
         if at < self._stalled_until and self._continues_paste(text):
             self._paste = []
@@ -135,7 +129,6 @@ class Splitter:
         return [AltCharacter(rest[1]), *rest[2:]]
 
     def _pause(self, at: float) -> float:
-        """Return the seconds to wait for more."""
         if self._paste is not None:
             return PASTE_PAUSE
         if not self._rest:

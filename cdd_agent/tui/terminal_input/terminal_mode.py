@@ -42,7 +42,6 @@ class TerminalMode:
         return _waiting_bytes(self._terminal) if had_lines else 0
 
     def leave(self) -> None:
-        """Restore the previous mode."""
         if self._previous is None:
             return
         with suppress(termios.error):
@@ -50,7 +49,6 @@ class TerminalMode:
         self._previous = None
 
     def discard_input(self) -> None:
-        """Discard unread input."""
         with suppress(termios.error):
             termios.tcflush(self._terminal, termios.TCIFLUSH)
 

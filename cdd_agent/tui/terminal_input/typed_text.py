@@ -1,5 +1,3 @@
-"""The shell's keys and pastes, from any driver."""
-
 from textual import events
 from textual.message import Message
 

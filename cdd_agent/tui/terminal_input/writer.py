@@ -25,7 +25,6 @@ class TerminalWriter:
         self._queue.put(text)
 
     def stop(self) -> None:
-        """Write the waiting texts, then return."""
         self._queue.put(None)
         self._thread.join()
 

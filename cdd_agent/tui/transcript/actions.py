@@ -51,15 +51,12 @@ _OWN_LINES = 20
 
 
 class ActionBlocks:
-    """Shows actions and their outcomes."""
-
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._check: FoldHeader | None = None
         self._shown_paths: set[str] = set()
         """Files whose changes were shown with their tool calls."""
         self._folds: list[Fold] = []
-        """The changes of the current attempt."""
 
     @singledispatchmethod
     def show(self, event: Event) -> bool:
@@ -143,7 +140,6 @@ class ActionBlocks:
         return False
 
     def show_restored(self, event: StepDiff) -> None:
-        """Show the changes of an attempt in an earlier session."""
         self._show_net(diff_blocks(event, self._layout))
 
     def _show_net(self, blocks: Iterable[Foldable]) -> None:
@@ -170,7 +166,6 @@ class ActionBlocks:
 def show_diff(
     transcript: Transcript, diff: str, opening: Opening = Opening.ALL
 ) -> None:
-    """Show a unified diff, with a block for each file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
         block.header.fold.opening = opening
         transcript.add_foldable(block)
@@ -208,7 +203,6 @@ def text_block(text: str, what: str) -> Foldable:
 
 
 def reply_block(text: str, transcript: Transcript) -> Foldable:
-    """Return a folded model reply."""
     reply = transcript.make_reply()
     body = [*reply.feed(text.strip("\n")), *reply.finish()]
     return Foldable(reply.make_header(), body, text)
@@ -269,7 +263,6 @@ def _tool_remark(event: ToolFinished) -> str:
 
 
 def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldable]:
-    """Return the written files, with open diffs."""
     verbs = dict.fromkeys(event.created, "create") | dict.fromkeys(
         event.deleted, "delete"
     )
@@ -353,7 +346,6 @@ _WITHOUT_TESTS = {
     StepOutcome.UNVERIFIED: "unverified",
     StepOutcome.FAILED: "failed",
 }
-"""The end of a check without tests."""
 
 
 def _in_seconds(seconds: float) -> str:

@@ -1,5 +1,3 @@
-"""The block that the user has selected by keys."""
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
@@ -12,7 +10,6 @@ _EFFECTS = {
     Opening.SOME: "open all of",
     Opening.ALL: "fold",
 }
-"""The effect of Enter on a block."""
 
 
 class BlockChoice:
@@ -20,7 +17,6 @@ class BlockChoice:
 
     def __init__(self) -> None:
         self.line: TranscriptLine | None = None
-        """None without a selection."""
         self.row = -1
         """The row of `line`; -1 without a selection."""
 
@@ -34,7 +30,6 @@ class BlockChoice:
         return True
 
     def replace(self, line: TranscriptLine, header: TranscriptLine) -> None:
-        """Note that a block has a new first line."""
         if self.line is line:
             self.line = header
 
@@ -54,7 +49,6 @@ class BlockChoice:
         return blocks[place] if place >= 0 else None
 
     def text(self, blocks: Sequence[Block], row_offset: int) -> str:
-        """Return the original text of the selected block."""
         if self.line is None:
             return ""
         place = self._place(blocks, row_offset)
@@ -81,12 +75,10 @@ class BlockChoice:
 
     @property
     def fold(self) -> Fold | None:
-        """The fold of the selected block, if it has one."""
         return self.line.fold if isinstance(self.line, FoldHeader) else None
 
     @property
     def hint(self) -> str:
-        """The effect of Enter on the selected block."""
         if self.line is None:
             return ""
         effect = "Nothing to open in this block"

@@ -81,7 +81,6 @@ class CodeBlock:
         self._wrapped = (*hang, ("↳", "code wrapped"))
         self._window = CodeWindow(self._language)
         self._partial = ""
-        """The unfinished line."""
 
     def title(self) -> list[TranscriptLine]:
         if not self._path:
@@ -108,7 +107,6 @@ class CodeBlock:
             self._partial = ""
 
     def tail(self, rest: str) -> list[TranscriptLine]:
-        """Return the unfinished line, followed by the unprocessed `rest`."""
         text = self._partial + rest
         return [self._preview(text)] if text else []
 
@@ -143,8 +141,6 @@ class CodeBlock:
 
 
 class CodeFence:
-    """A code block whose closing fence has not arrived."""
-
     def __init__(self, indent: int, marker: str, info: str) -> None:
         self._indent = indent
         self._closing = re.compile(rf" {{0,3}}{marker[0]}{{{len(marker)},}}[ \t]*\n")

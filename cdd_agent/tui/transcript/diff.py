@@ -17,7 +17,6 @@ from cdd_agent.tui.transcript.lines import Ink, LineRow, Mark, TranscriptLine, c
 from cdd_agent.tui.transcript.wrapping import wrap
 
 SIDE_BY_SIDE_WIDTH = 140
-"""Cells that two columns need."""
 _MOST_WORDS = 120
 """Maximum words of two lines that are compared one by one. In longer lines, all words
 between the common ends count as changed.
@@ -58,7 +57,6 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
     """The width of line numbers; 0 without numbers."""
     window: CodeWindow
     place: int
-    """The index of the line in the window."""
     layout: DiffLayout
     partner: "DiffLine | None" = None
     """The line on the other side, in two columns."""

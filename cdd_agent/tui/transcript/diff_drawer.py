@@ -15,7 +15,6 @@ from cdd_agent.tui.transcript.diff import (
 from cdd_agent.tui.transcript.lines import Gutter, TranscriptLine
 
 LONGEST_LINE = 1_000
-"""Maximum characters of a line."""
 _MOST_COMPARED = 400
 """Maximum pairs of lines in a hunk that are compared to find counterparts."""
 _LONGEST_RUN = 400
@@ -35,7 +34,6 @@ class DiffDrawer:
         self._windows = [CodeWindow(language), CodeWindow(language)]
         self._settled: list[TranscriptLine] = []
         self._run: list[DiffLine] = []
-        """Consecutive removed and added lines."""
 
     def begin_hunk(self, section: str = "", *, digits: int = 0) -> None:
         """End the previous hunk, and begin another."""
@@ -56,7 +54,6 @@ class DiffDrawer:
         self._add_remark(section, ((f"{column}  ", "line-number"),))
 
     def note(self, text: str) -> None:
-        """Add a remark between lines of code."""
         self._add_remark(text, ((" " * 4, ""),))
 
     def _add_remark(self, text: str, gutter: Gutter) -> None:
@@ -163,6 +160,5 @@ def _alike(
 
 
 def is_alike(old: str, new: str) -> bool:
-    """True if two lines have most words in common."""
     words, others = set(WORD.findall(old)), set(WORD.findall(new))
     return 4 * len(words & others) > len(words) + len(others)

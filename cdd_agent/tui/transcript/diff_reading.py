@@ -10,9 +10,7 @@ from cdd_agent.tui.transcript.diff_drawer import DiffDrawer
 from cdd_agent.tui.transcript.lines import TranscriptLine
 
 MOST_LINES = 3_000
-"""Maximum lines of a file."""
 MOST_TEXT = 4_000_000
-"""Maximum characters of a diff."""
 
 _USUAL_MODE = " mode 100644"
 """The usual mode of a file, which is not shown."""
@@ -55,14 +53,11 @@ class _FileReader:
         self._names = ["", ""]
         self._drawer = DiffDrawer(layout, "")
         self._count = 0
-        """Number of shown lines."""
         self._left_out = 0
         self._added = self._removed = 0
         self._has_hunks = False
         self._old = self._new = 0
-        """The next line numbers."""
         self._old_left = self._new_left = 0
-        """The remaining lines of this hunk."""
 
     @property
     def has_lines(self) -> bool:

@@ -59,8 +59,6 @@ class EditHeader(TranscriptLine, eq=False, kw_only=True):
 
 
 class EditDrawer:
-    """Makes the lines of an edit while it arrives."""
-
     def __init__(self, started: EditStarted, layout: DiffLayout) -> None:
         self.path = started.path
         self._language = language_of(started.path) or started.language
@@ -75,12 +73,10 @@ class EditDrawer:
         self._layout = layout
         self._drawer = DiffDrawer(layout, self._language)
         self._code: CodeBlock | None = None
-        """The content of a new file."""
         self._has_lines = False
         self._lines: list[TranscriptLine] = [self._header]
 
     def continue_with(self, started: EditStarted) -> None:
-        """Show another edit of the same file below this one."""
         self._header.is_over = False
         self._header.note = self._header.note or started.note
         self._drawer.begin_hunk()

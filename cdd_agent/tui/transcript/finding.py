@@ -17,16 +17,12 @@ class Hit(NamedTuple):
 
 
 class HitPlace(NamedTuple):
-    """A match in the current layout."""
-
     line: TranscriptLine
     start: int
     end: int
 
 
 class Search:
-    """A search text and its matches, in order. Case is ignored."""
-
     def __init__(self, text: str) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
         self.hits: list[Hit] = []
@@ -71,7 +67,6 @@ class Finder:
         self._scrollback, self._turn, self._show = scrollback, turn, show
         self._search: Search | None = None
         self.is_old = False
-        """True if the transcript has changed since the last search."""
         self._opened: dict[Fold, Opening] = {}
         """Blocks that the search opened, with their previous states."""
 

@@ -14,7 +14,6 @@ from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.output import OutputLines
 
 MOST_LINES = 5_000
-"""Maximum lines of folded output while it arrives."""
 
 
 class FoldedOutput:

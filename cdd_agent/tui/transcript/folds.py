@@ -31,7 +31,6 @@ class Fold(Struct, eq=False):
     has_sample: bool = False
     """True if a part of the lines is useful alone."""
     has_more: bool = True
-    """True if there are lines below the header."""
 
     def turn(self) -> None:
         """Open further; fold a fully opened block."""
@@ -122,8 +121,6 @@ def shortened(text: str, room: int) -> str:
 
 
 class Foldable(Struct, frozen=True):
-    """A complete block that folds."""
-
     header: FoldHeader
     body: Sequence[TranscriptLine]
     source: str

@@ -47,8 +47,6 @@ def _pieces(token: "Token") -> Iterator[InkedText]:
 
 
 class _InlineReader:
-    """Reads inline tokens, and tracks open emphasis and links."""
-
     def __init__(self) -> None:
         self._inks: list[Ink] = []
         # Links do not nest.

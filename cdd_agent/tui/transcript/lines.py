@@ -39,16 +39,12 @@ def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterato
 
 
 class LineRow(NamedTuple):
-    """The part of a line on one row of the screen."""
-
     line: "TranscriptLine"
     start: int
     end: int
 
 
 class TranscriptLine(Struct, eq=False, kw_only=True):
-    """A line of text before it is broken into rows."""
-
     text: str = ""
     marks: Sequence[Mark] = ()
     ink: Ink = ""
@@ -76,7 +72,6 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
         return (self,)
 
     def room(self, width: int) -> int:
-        """Return the cells for text next to the gutter."""
         width = min(width, READING_WIDTH) if self.is_prose else width
         return max(width - sum(cell_len(text) for text, _ in self.gutter), MIN_ROOM)
 

@@ -47,20 +47,15 @@ class LiveBlock:
     ) -> None:
         self.kind = kind
         self.begun = False
-        """True after the first part."""
         self.shown = False
-        """True after the first settled line."""
         self.first_line: TranscriptLine | None = None
         self._space = space_between(above, kind)
         self._maker = maker or GROWING[kind]()
         self._chunks: deque[str] = deque()
-        """Text that is not handled yet."""
         self._held: deque[str] = deque()
-        """Handled text without a settled line."""
         self._held_size = 0
 
     def comes_after(self, above: BlockKind) -> None:
-        """Note a new block above this one."""
         self._space = space_between(above, self.kind)
 
     @property
@@ -101,7 +96,6 @@ class LiveBlock:
         return self._part(lines) if lines else None
 
     def finish(self) -> list[BlockPart]:
-        """Handle the remaining text."""
         parts = list[BlockPart]()
         while self._chunks:
             parts += filter(None, (self.next_part(),))

@@ -1,5 +1,3 @@
-"""Makes the lines of a complete piece of Markdown."""
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import takewhile
@@ -51,7 +49,6 @@ class _Container(Struct):
     number: int | None = None
     """The number of the next item in an ordered list."""
     used: bool = True
-    """True after the first gutter was written."""
 
 
 class _LineWriter:

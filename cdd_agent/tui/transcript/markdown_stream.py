@@ -33,7 +33,6 @@ class MarkdownLines:
     def __init__(self) -> None:
         self._settled: list[TranscriptLine] = []
         self._partial = ""
-        """The undecided start of a line."""
         self._mid_line = False
         """True if the start of the next text's line was handled."""
         self._fence: CodeFence | None = None
@@ -59,7 +58,6 @@ class MarkdownLines:
         return self._hand_out()
 
     def finish(self) -> list[TranscriptLine]:
-        """End the text, and return the remaining lines."""
         if self._partial or self._mid_line:
             self._take(self._partial.removesuffix("\r") + "\n")
             self._partial = ""

@@ -22,7 +22,6 @@ from cdd_agent.tui.transcript.lines import (
 from cdd_agent.tui.transcript.looks import LOOKS, WITHOUT_COLOURS
 
 Overlay = tuple[int, int, Style]
-"""A style on top of a part of a line's text."""
 
 
 class RowPainter:
@@ -36,7 +35,6 @@ class RowPainter:
         self._styles: dict[Ink, Style] = {}
 
     def forget_styles(self) -> None:
-        """Forget the styles of the previous theme."""
         self._styles.clear()
 
     def blank(self, width: int) -> Strip:

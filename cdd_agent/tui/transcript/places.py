@@ -66,7 +66,6 @@ def _find_file(root: Path, path: str) -> Path:
 
 
 def in_project(root: Path, path: str) -> Path | None:
-    """Return the file, if it exists in the project."""
     try:
         return _find_file(root, path)
     except (OSError, ValueError, RuntimeError):
@@ -91,7 +90,6 @@ class PlaceFinder:
                     yield place
 
     def target_at(self, row: LineRow, x: int) -> str | tuple[Path, int] | None:
-        """Return the address, or the file and its line, at a column of a row."""
         at = _place_in_text(row, x)
         for place in self.places(row.line):
             if not place.start <= at < place.end:

@@ -28,7 +28,6 @@ class ReplyDrawer:
     """Makes lines from chunks of a reply. The chunking does not affect the lines."""
 
     def __init__(self, layout: DiffLayout, root: Path | None = None) -> None:
-        """`root` is the project's folder. The reply may name its files."""
         # late: the first screen shows sooner
         from cdd_agent.changes.formats.project_names import (  # noqa: PLC0415
             ProjectNames,
@@ -40,19 +39,16 @@ class ReplyDrawer:
         self._markdown = MarkdownLines()
         self._settled: list[TranscriptLine] = []
         self._partial = ""
-        """The beginning of a line."""
         self._is_in_long_line = False
         self._is_cut = False
         """True if the rest of the long line is not shown."""
         self._more_characters = 0
         """Hidden characters of a long line in a diff."""
         self._edit: EditDrawer | None = None
-        """The unfinished edit."""
         self._last_edit: EditDrawer | None = None
         """The finished edit, until other text follows."""
         self._has_shown = False
         self._first_words = ""
-        """The beginning of the first line with text."""
         self._line_count = 0
         self._paths: set[str] = set()
 
@@ -88,7 +84,6 @@ class ReplyDrawer:
         return self._take_settled()
 
     def finish(self) -> list[TranscriptLine]:
-        """End the reply, and return the remaining lines."""
         if self._partial or self._is_in_long_line:
             self._take(self._partial, is_over=True)
             self._partial = ""

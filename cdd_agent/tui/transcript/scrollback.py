@@ -24,10 +24,8 @@ class BlockPart(Struct):
     source: str
     lines: list[TranscriptLine]
     begins: bool
-    """True for the first part of a block."""
     rows: int = 0
     fold: Fold | None = None
-    """The fold of the whole block."""
 
     @property
     def weight(self) -> int:
@@ -36,20 +34,16 @@ class BlockPart(Struct):
 
 
 class Block(NamedTuple):
-    """A block and its current place."""
-
     top: int
     """The first row, including the space above the block."""
     parts: list[BlockPart]
 
     @property
     def y(self) -> int:
-        """The first row of the block."""
         return self.top + self._space
 
     @property
     def end(self) -> int:
-        """The first row below the block."""
         return self.top + sum(part.rows for part in self.parts)
 
     @property
@@ -101,7 +95,6 @@ class Scrollback:
         self._break_below()
 
     def take_below(self) -> list[BlockPart]:
-        """Remove and return the parts below the live block."""
         below, self._below, self._rows_below = self._below, [], []
         return below
 
@@ -113,7 +106,6 @@ class Scrollback:
             self._rows_below += rows
 
     def fit(self, width: int, tail: Iterable[TranscriptLine]) -> int:
-        """Break all lines for a new width."""
         self.width = width
         self.rows = self._notice() if self._left_out else []
         self._weight = 0
@@ -162,7 +154,6 @@ class Scrollback:
         return bool(parts)
 
     def _parts_of(self, first: TranscriptLine) -> list[BlockPart]:
-        """Return the parts of the block that begins with a line."""
         parts: list[BlockPart] = []
         for part in self._parts:
             if part.begins and parts:

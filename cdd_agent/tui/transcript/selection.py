@@ -1,5 +1,3 @@
-"""The text selected with the mouse."""
-
 from collections.abc import Sequence
 
 from textual.selection import Selection

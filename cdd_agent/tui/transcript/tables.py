@@ -1,5 +1,3 @@
-"""Markdown tables."""
-
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
@@ -27,7 +25,6 @@ class Table(TranscriptLine, eq=False, kw_only=True):
     body: list[list[Cell]]
     aligns: list[str]
     _lines: list[TranscriptLine] = field(default_factory=list)
-    """The lines for the last width."""
 
     def laid_out(self) -> Sequence[TranscriptLine]:
         return self._lines

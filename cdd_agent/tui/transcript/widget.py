@@ -39,17 +39,13 @@ from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, BlockPart, Scr
 from cdd_agent.tui.transcript.selection import selected_text
 
 _CHOSEN = Style(reverse=True)
-"""The first row of the selected block, visible even without colours."""
 _MOST_REPLIES = 50
-"""Maximum replies that fold at the end of a turn."""
 _FRAME = 0.01
 """Seconds of work on new text between two frames."""
 _SCROLLING = frozenset(
     {"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"}
 )
-"""Keys that the transcript handles while it has the focus."""
 _ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
-"""Further keys while a block is selected."""
 
 
 class _SettledReply(NamedTuple):
@@ -112,9 +108,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._last_kind: BlockKind | None = None
         """The kind of the last visible block above the live one."""
         self._last_below: BlockKind | None = None
-        """The kind of the last block below the live one."""
         self._thoughts: ThoughtsHeader | None = None
-        """The latest thoughts, until their cost is known."""
         self._drawing_is_due = False
         self._following = True
         self._seen = 0
@@ -258,11 +252,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def is_growing(self) -> bool:
-        """True if there is a live block."""
         return self._live is not None
 
     def lay_out(self, header: FoldHeader) -> None:
-        """Show the current text of a header."""
         header.lay_out(self._scrollback.width)
         self._strips.clear()
         self.refresh()
@@ -309,7 +301,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def follow(self) -> None:
-        """Show the end, and stay there."""
         self._pinned = None
         self._following = True
         self._stay_at_end()
@@ -372,7 +363,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return self._last_below or (self._live.kind if self._live is not None else None)
 
     def _place_below(self, kind: BlockKind, parts: Sequence[BlockPart]) -> None:
-        """Add a block below the live one, which continues to grow."""
         self._last_below = kind
         self._scrollback.put_below(parts)
         self._place([])
@@ -416,7 +406,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def chosen_text(self) -> str:
-        """The original text of the selected block."""
         return self._choice.text(self._blocks(), self._row_offset)
 
     def seen(self) -> Hashable:
@@ -429,7 +418,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def doing(self) -> str:
-        """The effect of Enter on the selected block."""
         return self._choice.hint
 
     def on_blur(self) -> None:
@@ -450,11 +438,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def has_room_for_columns(self) -> bool:
-        """True if diffs fit in two columns."""
         return self._scrollback.width >= SIDE_BY_SIDE_WIDTH
 
     def lay_out_diffs(self) -> None:
-        """Lay out all diffs after a change of their layout."""
         self._fit(self._scrollback.width, self._is_following())
 
     def _blocks(self) -> list[Block]:
@@ -488,7 +474,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._bring_into_sight(block.y, block.end)
 
     def _find_chosen_row(self) -> None:
-        """Find the selected block after new line breaks."""
         if not self._choice.find_again(self._scrollback.rows, self._row_offset):
             self.post_message(self.ChoiceChanged())
 
@@ -635,7 +620,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def is_following(self) -> bool:
-        """True if new text stays visible."""
         return self._is_following()
 
     @property

@@ -1,5 +1,3 @@
-"""Breaks text into rows."""
-
 from collections.abc import Iterable, Iterator
 
 from rich.cells import split_graphemes
@@ -63,8 +61,6 @@ def _end_of_row(text: str, start: int, cut: int, by_words: bool) -> int:
 
 
 class _WideRow:
-    """The row in progress, and the last index where it may end."""
-
     def __init__(self) -> None:
         self.start = self.last_break = 0
         self.cells = self._cells_at_break = 0

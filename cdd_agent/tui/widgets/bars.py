@@ -72,7 +72,6 @@ class ActivityBar(GuardedWidget, Widget):
 
     @contextmanager
     def interrupted(self, hint: str) -> Iterator[None]:
-        """Show the user's next action, then restore the activity."""
         what = self._what
         self.rest(hint)
         try:

@@ -1,5 +1,3 @@
-"""The rows of the list of completions."""
-
 from collections.abc import Sequence
 
 from rich.cells import cell_len

@@ -1,5 +1,3 @@
-"""The line of keys at the bottom of a screen."""
-
 from textual.content import Content
 from textual.widgets import Static
 

@@ -33,7 +33,6 @@ _ASIDE = "  returns to the prompt when the question is answered"
 _UNSENT = "  not sent · ↑: restore it"
 _MOST_FOUND = 50
 _FELT_HERE = ("up", "down", "tab", "ctrl+r")
-"""Keys that get a hint if they have no effect in the prompt."""
 _SOON = 0.3
 """Seconds after a key until the draft is saved."""
 _SEARCHING = "Enter: use this line · Esc: back"
@@ -123,7 +122,6 @@ class Prompt(GuardedWidget, Vertical):
         self._waiting: list[tuple[str, Meaning | None]] = []
         """Queued lines, with the meanings that they were sent with."""
         self._aside: list[str] = []
-        """Drafts that return after a question."""
         self._unsent: list[str] = []
         self._found: list[Completion] = []
         self._found_for = ""
@@ -158,7 +156,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def text(self) -> str:
-        """The text with its pastes."""
         return self.area.whole
 
     @property
@@ -185,7 +182,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def line_to_send(self) -> str:
-        """The highlighted command, otherwise the text."""
         row = self._chosen
         if row is not None and row.kind is CompletionKind.COMMAND:
             return row.line
@@ -193,7 +189,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def has_choice(self) -> bool:
-        """True if a completion is highlighted."""
         return self._chosen is not None
 
     @property
@@ -208,11 +203,9 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def offers(self) -> list[Completion]:
-        """The visible completions."""
         return self._found if self.has_class("-completing") else []
 
     def replace(self, text: str) -> None:
-        """Replace the text, without completions for it."""
         self.area.put(text)
         self._put = None
         self._quiet_for = self.area.text
@@ -232,7 +225,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def is_suggesting(self) -> bool:
-        """True if the text is an unedited suggestion."""
         return self.area.is_suggesting
 
     @property
@@ -241,7 +233,6 @@ class Prompt(GuardedWidget, Vertical):
         return bool(self.text.strip()) and self.text != self._put
 
     def offer_again(self) -> None:
-        """Offer completions again, because more are available."""
         is_free = self._searched_from is None and self._chosen is None
         if is_free and self.area.text != self._quiet_for:
             self._offer()
@@ -393,7 +384,6 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
 
     def bring_back_aside(self) -> None:
-        """Return the kept drafts after a question."""
         aside, self._aside = self._aside, []
         self.bring_back(aside)
 
@@ -450,12 +440,10 @@ class Prompt(GuardedWidget, Vertical):
         return [line for line, _ in self._waiting]
 
     def hold(self, line: str, meaning: Meaning | None) -> None:
-        """Queue a sent line with its meaning. Escape returns it to the prompt."""
         self._waiting.append((line, meaning))
         self._show_waiting()
 
     def take_waiting(self) -> tuple[str, Meaning | None] | None:
-        """Remove and return the oldest queued line."""
         line = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
         return line
@@ -470,7 +458,6 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
-        """Return all queued lines to the prompt."""
         waiting = self._lines_waiting
         self._waiting.clear()
         self.bring_back(waiting, is_typing=is_typing)
@@ -526,7 +513,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _chosen(self) -> Completion | None:
-        """The highlighted completion."""
         index = self.query_one(OptionList).highlighted
         if not self.is_completing or index is None or index >= len(self._found):
             return None

@@ -33,8 +33,6 @@ class PromptArea(GuardedWidget, TextArea):
     """Actions that show their own message if they have no effect."""
 
     class NothingDone(Message):
-        """A key had no effect."""
-
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
@@ -44,9 +42,7 @@ class PromptArea(GuardedWidget, TextArea):
         self.cursor_blink = False  # so an idle shell redraws nothing
         self._pressed = pressed
         self._pasted: dict[str, str] = {}
-        """The pastes of this session, by mark."""
         self._opened: set[str] = set()
-        """Marks that the user opened."""
         self._suggested = ""
 
     @property
@@ -83,7 +79,6 @@ class PromptArea(GuardedWidget, TextArea):
 
     @property
     def is_suggesting(self) -> bool:
-        """True if the text is an unedited suggestion."""
         return bool(self._suggested) and (
             self._suggested == self.text == self.selected_text
         )
@@ -111,7 +106,6 @@ class PromptArea(GuardedWidget, TextArea):
         return mark
 
     def action_open_pastes(self) -> None:
-        """Replace the marks by their pastes."""
         if self.is_folded:
             self._opened.update(mark for mark in self._pasted if mark in self.text)
             self.replace(self.whole, (0, 0), self.document.end)
@@ -187,4 +181,3 @@ class PromptArea(GuardedWidget, TextArea):
 
 
 _ACTIONS = actions_by_key(PromptArea)
-"""The actions of the text area's keys."""

@@ -1,5 +1,3 @@
-"""The prompt's frame, whose title is the approval mode."""
-
 from collections.abc import Hashable
 
 from textual.containers import Horizontal
@@ -15,7 +13,6 @@ _CLASSES = {
     TITLES["auto"]: "-auto",
     ACCEPTED_RUN: "-auto",
 }
-"""The class for the colour of each title."""
 
 
 class PromptFrame(GuardedWidget, Horizontal):

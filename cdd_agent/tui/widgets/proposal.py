@@ -1,5 +1,3 @@
-"""The panel of a proposed plan: its steps with files and checks."""
-
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -11,7 +9,6 @@ from cdd_agent.wording.proposal_words import STEP_SIGNS
 _COMPLETED = "✓"
 _UNCHANGED = "·"
 _MOST_ROWS = 3
-"""Maximum rows of a title, and of a list of files or checks."""
 
 
 class ProposalPanel(RowPanel):

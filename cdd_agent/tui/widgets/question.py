@@ -1,5 +1,3 @@
-"""Questions to the user, about an action or about changes."""
-
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -43,7 +41,6 @@ class _InSight(_Mixin):
 
     SHARE = 0.5
     around = _AROUND
-    """Rows of the other widgets."""
 
     class VisiblePartMoved(Message):
         pass
@@ -146,11 +143,9 @@ class Question(GuardedWidget, Vertical):
         super().__init__()
         self._answers = answers
         self._is_read = False
-        """True once the end of the text was visible."""
         self._has_draft = False
         self._answer: str | None = None
         self._reactions = 0
-        """Counts answers and hints."""
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
         self._view: _InSight = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
@@ -191,7 +186,6 @@ class Question(GuardedWidget, Vertical):
         self._reactions += 1
 
     def show_hint(self, text: str) -> None:
-        """Show why a key is not an answer."""
         self._reactions += 1
         self._more.update(text)
         self._more.add_class("-refused")
@@ -199,7 +193,6 @@ class Question(GuardedWidget, Vertical):
 
     @property
     def is_in_sight(self) -> bool:
-        """True if the text is laid out."""
         return self._view.is_laid_out
 
     def can_scroll(self, key: str) -> bool:
@@ -262,7 +255,6 @@ class ReviewQuestion(Question):
         *,
         is_part: bool,
     ) -> None:
-        """Show the next question."""
         first, *about = map(sanitize_for_display, text.split("\n"))
         self._asked.update(first)
         self._diffs.show(about, diff)

@@ -37,15 +37,12 @@ class RowPanel(GuardedWidget, ScrollView, can_focus=False):
         self._rows: list[PanelRow] = []
 
     def heading(self) -> str:
-        """Return the text of the first line."""
         raise NotImplementedError
 
     def rows(self, width: int) -> Iterable[PanelRow]:
-        """Return the rows below the heading for this many cells."""
         raise NotImplementedError
 
     def show_rows(self, *, is_empty: bool) -> None:
-        """Draw the rows again, or hide the panel."""
         self.set_class(is_empty, "-empty")
         self._lay_out()
 

@@ -1,5 +1,3 @@
-"""The spec next to a conversation with Socrates."""
-
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -9,9 +7,7 @@ from cdd_agent.wording.spec_words import named_fields
 
 _DONE, _OPEN = "✓", "○"
 _MOST_ROWS = 4
-"""Maximum rows of a text; `summary` shows all of it."""
 _BAR = 10
-"""Cells of the progress bar."""
 
 
 class SpecPanel(RowPanel):
@@ -37,7 +33,6 @@ class SpecPanel(RowPanel):
         self._spec: SpecShown | None = None
 
     def show(self, spec: SpecShown | None) -> None:
-        """Show this spec; None hides the panel."""
         self._spec = spec
         self.show_rows(is_empty=spec is None)
 

@@ -18,27 +18,20 @@ from cdd_agent.tui.faults import GuardedWidget
 
 
 class StatusPlace(NamedTuple):
-    """The left side."""
-
     folder: str
     branch: str
     """Empty outside a repository."""
     agent: str
     ticket: str
-    """Empty in chat."""
 
 
 class StatusValues(NamedTuple):
-    """The right side."""
-
     model: str | None
-    """None if no model is configured."""
     context: str
     """The share of the model's window in the last call, such as `12%`; empty if
     unknown.
     """
     cost: Cost
-    """The session's cost so far."""
 
 
 class _StatusPart(NamedTuple):
@@ -47,8 +40,6 @@ class _StatusPart(NamedTuple):
 
 
 class _Limits(NamedTuple):
-    """Maximum cells of each text."""
-
     place: int
     """Also of the branch."""
     ticket: int
@@ -89,7 +80,6 @@ class StatusLine(GuardedWidget, Widget):
 
 
 def lay_out_status(place: StatusPlace, values: StatusValues, width: int) -> Content:
-    """Return a row of `width` cells."""
     parts = _fitting_parts(place, values, width)
     left_parts = [parts[name] for name in _LEFT if name in parts]
     right = [parts[name] for name in _RIGHT if name in parts]
@@ -103,7 +93,6 @@ def lay_out_status(place: StatusPlace, values: StatusValues, width: int) -> Cont
 def _fitting_parts(
     place: StatusPlace, values: StatusValues, width: int
 ) -> dict[str, _StatusPart]:
-    """Return the parts that fit, by name."""
     for limits in _LIMITS:
         parts = _left_parts(place, limits) | _right_parts(values, limits)
         if _cells(list(parts.values())) <= width:

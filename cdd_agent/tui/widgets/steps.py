@@ -30,7 +30,6 @@ from cdd_agent.tui.transcript.wrapping import wrap
 from cdd_agent.wording.step_signs import step_glyph, step_remark
 
 _BAR = 10
-"""Cells of the progress bar."""
 _TITLE = 0.55
 """Minimum share of a row for a title that needs it."""
 
@@ -73,8 +72,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     ]
 
     class StepChosen(Message):
-        """The user opens a step."""
-
         def __init__(self, number: int) -> None:
             super().__init__()
             self.number = number
@@ -83,7 +80,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         super().__init__()
         self._steps: list[StepSummary] = []
         self._to_do: set[int] = set()
-        """The numbers of unfinished steps."""
         self._former_cost = self._total = NO_COST
         self._wrapped_rows: list[tuple[StepSummary, str]] = []
         """The rows of all full titles; empty if they do not fit."""
@@ -103,7 +99,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
 
     def show(self, steps: Iterable[StepSummary], former_cost: Cost = NO_COST) -> None:
         """Show these steps; without steps, hide the list. `former_cost` is the cost of
-        replaced plans in this run.
+        steps that are no longer in the plan.
         """
         self._steps, self._former_cost = list(steps), former_cost
         self._to_do = {step.number for step in self._steps if not step.status.is_over}
@@ -116,18 +112,15 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._follow()
 
     def fold(self, *, is_folded: bool) -> None:
-        """Hide the steps, or show them again."""
         self._is_folded = is_folded
         self.show(self._steps, self._former_cost)
 
     @property
     def has_steps(self) -> bool:
-        """True if there is a plan, even if it is folded."""
         return bool(self._steps)
 
     @property
     def is_over(self) -> bool:
-        """True if no step remains."""
         return not self._to_do
 
     @property
@@ -149,7 +142,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.follow()
 
     def follow(self) -> None:
-        """Select the current step."""
         self._cursor = None
         self.refresh()
         self._follow()
@@ -168,7 +160,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._add_up()
 
     def spend(self, number: int, cost: Cost) -> None:
-        """Add the cost of a model call for a step."""
         for step in self._steps:
             if step.number == number:
                 self._change(number, cost=step.cost + cost)

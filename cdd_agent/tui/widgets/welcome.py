@@ -40,8 +40,6 @@ class Welcome(GuardedWidget, Widget):
     DEFAULT_CSS = "Welcome { width: 1fr; height: 1fr; display: none; }"
 
     class Started(Message):
-        """The user started a row."""
-
         def __init__(self, row: WelcomeRow) -> None:
             super().__init__()
             self.row = row
@@ -56,7 +54,6 @@ class Welcome(GuardedWidget, Widget):
         self._notes: tuple[str, ...] = ()
         self._chosen = 0
         self._is_moved = False
-        """True if the user moved the highlight."""
         self._is_left = False
         """True if Escape removed the highlight."""
         self._is_typing = False
@@ -75,7 +72,6 @@ class Welcome(GuardedWidget, Widget):
         self._appear()
 
     def add_note(self, text: str) -> None:
-        """Show a remark below the rows."""
         self._notes = (*self._notes, text)
         self.refresh()
 
@@ -98,7 +94,6 @@ class Welcome(GuardedWidget, Widget):
 
     @property
     def is_active(self) -> bool:
-        """True if a row is highlighted."""
         is_free = not self._is_left and not self._is_typing
         return bool(self.display and self._beginning.rows and is_free)
 
