@@ -30,16 +30,25 @@ def cover_pairs(rows: Sequence[Row], columns: int) -> list[Row]:
     Every pair of values that two of the first `columns` columns have in some row is
     in a row that is returned.
     """
+    return _cover(rows, columns, 2)
+
+
+def cover_values(rows: Sequence[Row], columns: int) -> list[Row]:
+    """Return fewer rows: each value of one of the first columns is in one of them."""
+    return _cover(rows, columns, 1)
+
+
+def _cover(rows: Sequence[Row], columns: int, size: int) -> list[Row]:
     if IS_THOROUGH:
         return list(rows)
-    missing = {pair for row in rows for pair in _pairs(row, columns)}
+    missing = {group for row in rows for group in _groups(row, columns, size)}
     chosen = []
     while missing:
-        best = max(rows, key=lambda row: len(_pairs(row, columns) & missing))
-        missing -= _pairs(best, columns)
+        best = max(rows, key=lambda row: len(_groups(row, columns, size) & missing))
+        missing -= _groups(best, columns, size)
         chosen.append(best)
     return chosen
 
 
-def _pairs(row: tuple[Any, ...], columns: int) -> set[Any]:
-    return set(combinations(enumerate(row[:columns]), 2))
+def _groups(row: tuple[Any, ...], columns: int, size: int) -> set[Any]:
+    return set(combinations(enumerate(row[:columns]), size))

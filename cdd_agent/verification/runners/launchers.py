@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from pathlib import PurePath
 
 WRAPPERS = ("env", "nice", "timeout", "xvfb-run")
@@ -18,6 +19,7 @@ NEAR = 8
 """The number of words at the beginning of a command that can name a test runner."""
 
 
+@lru_cache(maxsize=1_000)
 def program_name(word: str) -> str:
     """Return a program's name, without its folder and the ending that Windows adds.
     Every Python is `python`.
