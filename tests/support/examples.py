@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -17,6 +18,11 @@ def count_examples(count: int) -> int:
     in `make test`.
     """
     return count if IS_THOROUGH else max(count // 5, 10)
+
+
+def long_rows(*values: object) -> list[Any]:
+    """Return rows of `pytest.mark.parametrize` that are left to `make test-all`."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
 
 
 def fewer(divisor: int) -> settings:
