@@ -122,7 +122,7 @@ docs: $(DOCS_READY)
 	@echo "The site is in site/. To read it, run: $(DOCS_VENV)/bin/mkdocs serve"
 
 reference: $(READY)
-	@$(BIN)/python -m cdd_agent.cli.json_schema > docs/reference/events-schema.json
+	@$(BIN)/python -m tools.event_schema > docs/reference/events-schema.json
 	@$(BIN)/python -m tools.reference
 
 licences: $(READY)

@@ -8,14 +8,14 @@ class Cost(Struct, frozen=True):
 
     tokens: int = 0
     usd: float | None = None
-    """The price of the calls whose price is known; None if there are none."""
+    """The cost of the calls with a known price; None without such calls."""
     estimated: bool = False
     """True if a provider did not count the tokens of a call."""
     cached_tokens: int = 0
-    """The tokens among them that were read from a cache."""
+    """Tokens among them that were read from a cache."""
     saved_usd: float | None = None
-    """The money that caches saved. Below 0: they cost more than they saved. None if no
-    call with a known price used one.
+    """The money that caches saved; negative if they cost more. None if no call with a
+    known price used one.
     """
 
     def __add__(self, other: "Cost") -> "Cost":
@@ -60,8 +60,8 @@ class Cost(Struct, frozen=True):
         return f"{self.about}{amount:.{digits}f}{factor} {unit}"
 
     def effect_of_cache(self) -> str:
-        """Return what caches saved: in money if a price is known, else in tokens; empty
-        if they had no effect.
+        """Return the savings of caches: in money if a price is known, else in tokens;
+        empty if they had no effect.
         """
         saved = self.saved_usd or 0.0
         if saved < 0:

@@ -18,7 +18,7 @@ from cdd_agent.refusals.kinds import Refusal
 
 
 class ExitCode(IntEnum):
-    """The exit codes that scripts go by."""
+    """The exit codes for scripts."""
 
     DONE = 0
     FAILED = 1
@@ -32,9 +32,9 @@ class CddError(Exception):
     """An error that a user caused or can fix. It is shown as a message, never as a
     traceback.
 
-    `message` says what happened and where, with file and line if there is one. `hint`
-    says what to do next. `refusal` is the kind that the help explains; None if the
-    message says all.
+    `message` says what happened and where, with file and line if possible. `hint` says
+    what to do next. `refusal` is the kind that the help explains; None if the message
+    is enough.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
@@ -70,14 +70,14 @@ def _end_sentence(text: str) -> str:
 
 
 class BadInput(CddError):
-    """A ticket, plan, config, path or argument that cannot be used."""
+    """A ticket, plan, config, path or argument cannot be used."""
 
     exit_code = ExitCode.BAD_INPUT
 
 
 class CheckUnusable(BadInput):
-    """A check of a step cannot run at all: its program is missing, or it never ends.
-    No change of the code would help.
+    """A check of a step cannot run at all: its program is missing, or it never ends. No
+    code change would help.
     """
 
     refusal = Refusal.CHECK_UNUSABLE
@@ -90,7 +90,7 @@ class StepFailed(CddError):
 
 
 class NotApproved(CddError):
-    """Work stopped because no one approved what it was about to do."""
+    """Work stopped because no one approved its next action."""
 
     refusal = Refusal.NOT_APPROVED
     exit_code = ExitCode.NOT_APPROVED

@@ -23,10 +23,9 @@ _NO_REVIEW = Review(None, ())
 
 
 class Decision(Struct, frozen=True):
-    """The decision of the user about a question. About changes, YES writes those that
-    `review` accepts, and ALWAYS also writes all later ones of this run. NO writes
-    nothing; the model gets the `reason` and is asked again, and without a reason the
-    work stops.
+    """The user's decision about a question. About changes, YES writes those that
+    `review` accepts, and ALWAYS also all later ones of this run. NO writes nothing; the
+    model gets the `reason` and is asked again, and without a reason the work stops.
     """
 
     choice: Choice
@@ -38,38 +37,31 @@ class Decision(Struct, frozen=True):
 
 REST = 0.7
 """Seconds without a key after which the user counts as not typing; slow typists press
-two keys a second. Only keys after such a rest answer a question: earlier ones were
-typed before the user could see it.
+two keys a second. Only keys after such a rest answer a question: the user typed earlier
+ones before seeing it.
 """
 
 
 class Frontend(Protocol):
     """Answers the engine's questions: the shell, a terminal, or a policy without a
-    user.
+    user. All methods raise `NotApproved` without a user.
     """
 
     async def approve(self, proposal: Proposal) -> Choice:
-        """Ask whether this may be done. The answer is one of `proposal.choices`.
-
-        Raises `NotApproved` if there is no user to ask.
-        """
+        """Ask for approval. The answer is one of `proposal.choices`."""
         ...
 
     async def review(self, review: Review) -> Decision:
-        """Ask which of these changes may be written. Raises `NotApproved` if there is
-        no user to ask.
-        """
+        """Ask which of these changes may be written."""
         ...
 
     async def ask(self, prompt: str) -> str:
-        """Ask a question with an answer in words. Raises `NotApproved` if there is no
-        user to ask.
-        """
+        """Ask a question with a free-text answer."""
         ...
 
 
 class ReportedAnswers(Struct, frozen=True):
-    """Passes each question on, and reports its answer before the engine acts on it."""
+    """Forwards each question, and reports its answer before the engine acts on it."""
 
     user: Frontend
     report: Callable[[Proposal | Review | str, str], None]
@@ -91,7 +83,7 @@ class ReportedAnswers(Struct, frozen=True):
 
 
 class OneAtATime(Struct, frozen=True):
-    """Asks the user one question at a time, for work that runs side by side."""
+    """Asks the user one question at a time, for work in parallel."""
 
     user: Frontend
     lock: asyncio.Lock

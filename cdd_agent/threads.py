@@ -21,15 +21,15 @@ class LeftBehind(Exception):
 
 class _Here(threading.local):
     left: Future[None] | None = None
-    """Done as soon as no caller waits for the work of this thread."""
+    """Done as soon as no caller waits for this thread's work."""
 
 
 _here = _Here()
 
 
 def stop_if_left() -> None:
-    """Raise `LeftBehind` if this work was started by `in_thread` and its caller has
-    stopped waiting. Long work calls this now and then.
+    """Raise `LeftBehind` if `in_thread` started this work and its caller has stopped
+    waiting. Long work calls this from time to time.
     """
     if _here.left is not None and _here.left.done():
         raise LeftBehind
@@ -38,9 +38,9 @@ def stop_if_left() -> None:
 async def in_thread(work: Callable[[], T], *, name: str, patience: float = 0.0) -> T:
     """Run `work` in a separate thread.
 
-    Unlike `asyncio.to_thread`, it starts at once, however much other work there is. If
-    the caller stops waiting, neither the event loop nor the program waits for the
-    thread. With `patience`, the caller waits that many seconds for work that calls
+    Unlike `asyncio.to_thread`, it starts at once, even with much other work. If the
+    caller stops waiting, neither the event loop nor the program waits for the thread.
+    With `patience`, the caller waits that many seconds for work that calls
     `stop_if_left`.
     """
     abandoned = Future[None]()
@@ -58,9 +58,7 @@ async def in_thread(work: Callable[[], T], *, name: str, patience: float = 0.0) 
 
 
 async def to_its_end(work: Callable[[], T], *, name: str) -> T:
-    """Run `work` in a separate thread, and wait for its end even if the caller is
-    cancelled.
-    """
+    """Run `work` in a separate thread, and wait for its end even if cancelled."""
     future = _begin(work, name)
     try:
         return await asyncio.shield(future)
@@ -74,8 +72,7 @@ async def to_its_end(work: Callable[[], T], *, name: str) -> T:
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end for a caller that cannot await it. Blocks a running
-    event loop. Raises `LeftBehind` as `stop_if_left` does, after the work was
-    cancelled.
+    event loop. Raises `LeftBehind` like `stop_if_left`, after cancelling the work.
     """
     try:
         asyncio.get_running_loop()

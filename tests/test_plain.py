@@ -644,6 +644,27 @@ async def test_earlier_sessions_are_listed_and_resumed(
 
 
 @pytest.mark.fork
+@pytest.mark.parametrize(
+    ("words", "is_greeted"),
+    [
+        ((), True),
+        (("resume", "list"), False),
+        (("--resume", "list"), False),
+        (("model",), False),
+        (("model", "openai/m", "http://127.0.0.1:9/v1", "--save"), False),
+    ],
+)
+def test_a_single_line_prints_its_result_alone(
+    sandbox: Sandbox, words: tuple[str, ...], is_greeted: bool
+) -> None:
+    sandbox.write()
+    printed = ran(*words, cwd=sandbox.root).stdout
+    assert ("Ask anything" in printed) is is_greeted
+    needs_setup = words in [(), ("model",)]
+    assert ("No model set up yet" in printed) is needs_setup
+
+
+@pytest.mark.fork
 def test_the_flag_resumes_the_last_session(sandbox: Sandbox) -> None:
     scripted(sandbox, says("a.txt", "good"), says("b.txt", "good"))
     assert piped(sandbox, f"/exec {SLUG}", "continue").returncode == 0

@@ -1,29 +1,42 @@
-"""Writes the generated parts of the reference pages (`make reference`).
+"""Write the generated parts of the reference pages (`make reference`).
 
 A generated part is between the lines `<!-- generated: NAME -->` and `<!-- end -->`. A
-test compares all of them with what the program says now.
+test compares all of them with the program's current state.
 """
 
-import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from inspect import cleandoc, getmodule, getsource
-from itertools import pairwise
+from enum import StrEnum
+from functools import cache
+from inspect import cleandoc
 from pathlib import Path
-from types import ModuleType
-from typing import get_args
+from typing import Any, get_args
 
 import yaml
+from msgspec import Struct
 
 from cdd_agent.cli.overview_help import EXIT_CODES
 from cdd_agent.commands.catalogue import CATALOGUE, in_groups
 from cdd_agent.commands.declaration import Command, Front, Parameter, ValueKind
-from cdd_agent.engine import ledger_file
-from cdd_agent.events import notices, shell_events, stream
+from cdd_agent.engine.ledger_file import EntryKind
+from cdd_agent.events.action_events import ActionEvent
 from cdd_agent.events.base_event import event_name
-from cdd_agent.events.stream import Event
-from cdd_agent.fleet.board_lines import AnyBoardLine
+from cdd_agent.events.dialogue_events import DialogueEvent
+from cdd_agent.events.driven_events import DrivenEvent
+from cdd_agent.events.notices import NoticeKind, Words
+from cdd_agent.events.outside_events import OutsideEvent
+from cdd_agent.events.question_events import QuestionEvent
+from cdd_agent.events.run_events import RunEvent
+from cdd_agent.events.shell_events import ShellEvent
+from cdd_agent.events.step_events import StepEvent
+from cdd_agent.events.step_summary import StepSummary
+from cdd_agent.events.stream import SessionRestored
+from cdd_agent.events.strength_events import StrengthEvent
+from cdd_agent.events.ticket_events import TicketEvent
+from cdd_agent.events.verify_events import VerifyEvent
+from cdd_agent.fleet.board_lines import AnyBoardLine, RunStatusLine
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.process.policy import ALWAYS_ALLOWED
 from cdd_agent.refusals.page import explain_all
@@ -38,19 +51,18 @@ from cdd_agent.verification.rules import (
     CheckRule,
     StepRule,
 )
+from tools.event_schema import in_json_terms
+from tools.source_notes import class_notes
 
 DOCS = Path(__file__).parents[1] / "docs"
 _PART = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-COMMON_FLAGS = ("--json", "--yes", "--model", "--record", "--api-base")
-"""Flags with one meaning in all commands."""
 _REFUSALS_PAGE = "../how-to/refused.md"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
     titles = list(head)
     lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -70,48 +82,86 @@ def commands() -> str:
 
 
 def _command(command: Command) -> str:
-    uses = []
-    if command.terminal is not None:
-        uses.append(f"`cdd {command.name}`")
-    if command.slash is not None:
-        uses.append(f"`{command.synopsis}`")
-    text = command.slash.help if command.slash else f"{command.summary}."
-    parts = [f"#### {command.name}", f"{', '.join(uses)}: {text}"]
-    front = command.terminal
-    if front is not None and front.notes and "\n" not in front.notes:
-        parts.append(front.notes)
-    rows = []
-    for parameter in command.parameters:
-        if parameter.name not in COMMON_FLAGS:
-            where = _where(command, parameter)
-            rows.append((_names(parameter), f"{parameter.note}{where}"))
-    if rows:
-        parts.append(table(("argument or flag", "meaning"), dict.fromkeys(rows)))
-    common = [
-        f"`{parameter.name}`"
-        for parameter in command.parameters_in(Front.TERMINAL)
-        if parameter.name in COMMON_FLAGS and front is not None
-    ]
-    if common:
-        parts.append(f"In a terminal also {', '.join(common)}.")
-    if front is not None and front.exit_codes:
-        codes = [f"{int(code)}: {meaning}" for code, meaning in front.exit_codes]
-        parts.append(f"Exit code {'; '.join(codes)}.")
+    parts = [f"#### {command.name}", f"{_uses(command)}: {_purpose(command)}"]
+    particular = [each for each in command.parameters if not is_shared(each)]
+    for title, fronts in _lists_of_parameters(command):
+        lines = [_parameter_line(each) for each in particular if each.only in fronts]
+        if lines:
+            parts += [*([f"{title}:"] if title else []), "\n".join(lines)]
+    shared = [each for each in command.parameters if is_shared(each) and each.is_flag]
+    for title, fronts in _lists_of_parameters(command):
+        flags = ", ".join(_in_code(each.name for each in shared if each.only in fronts))
+        if flags:
+            parts.append(f"{title} also {flags}." if title else f"Also {flags}.")
+    exit_codes = command.terminal.exit_codes if command.terminal else ()
+    if exit_codes:
+        codes = "; ".join(f"{code:d}: {meaning}" for code, meaning in exit_codes)
+        parts.append(f"Exit code {codes}.")
     return "\n\n".join(parts)
 
 
-def _where(command: Command, parameter: Parameter) -> str:
-    is_flag_of_both = command.terminal is not None and command.slash is not None
-    if not is_flag_of_both or parameter.only is None or not parameter.is_flag:
-        return ""
-    return " (in the shell)" if parameter.only is Front.SHELL else " (in a terminal)"
+def _lists_of_parameters(
+    command: Command,
+) -> Iterable[tuple[str, Sequence[Front | None]]]:
+    """Return the title of each list of parameters, with their fronts."""
+    if command.slash is None or command.terminal is None:
+        return [("", (None, *Front))]
+    return [
+        ("", (None,)),
+        ("In the shell", (Front.SHELL,)),
+        ("In a terminal", (Front.TERMINAL,)),
+    ]
+
+
+def _has_front(command: Command, front: Front) -> bool:
+    declared = command.slash if front is Front.SHELL else command.terminal
+    return declared is not None
+
+
+def _uses(command: Command) -> str:
+    """Return what is typed in each place, without flags."""
+    typed = {}
+    for front, sign in ((Front.TERMINAL, "cdd "), (Front.SHELL, "/")):
+        if _has_front(command, front):
+            parameters = command.parameters_in(front)
+            arguments = [each.in_usage for each in parameters if not each.is_flag]
+            typed[sign] = " ".join([command.name, *arguments])
+    if command.terminal is not None and command.terminal.usage is not None:
+        usage = command.terminal.usage.removesuffix(" [OPTIONS]")
+        typed["cdd "] = usage.removeprefix("cdd ")
+    if len(set(typed.values())) == 1 and len(typed) > 1:
+        return f"`cdd {typed['/']}` or `/{command.name}`"
+    return ", ".join(f"`{sign}{text}`" for sign, text in typed.items())
+
+
+def _purpose(command: Command) -> str:
+    text = command.slash.help if command.slash else f"{command.summary}."
+    front = command.terminal
+    if front is None:
+        return text
+    if front.opens_shell:
+        return f"{text} In a terminal, it opens the shell."
+    if "\n" in front.notes:
+        return text
+    return f"{text} {_LINK.sub(_link_to_page, front.notes)}".rstrip()
+
+
+_LINK = re.compile(r"See docs/(?P<folder>[\w-]+)/(?P<page>[\w-]+)\.md\.")
+
+
+def _link_to_page(match: re.Match[str]) -> str:
+    folder = "" if match["folder"] == "reference" else f"../{match['folder']}/"
+    return f"See [{match['page']}]({folder}{match['page']}.md)."
+
+
+def _parameter_line(parameter: Parameter) -> str:
+    return f"- {_names(parameter)}: {_LINK.sub(_link_to_page, parameter.note + '.')}"
 
 
 def _names(parameter: Parameter) -> str:
-    names = ", ".join(f"`{name}`" for name in parameter.names.split())
+    names = ", ".join(_in_code(parameter.names.split()))
     if not parameter.is_flag:
-        # a bar would end the cell of the table
-        return f"`{parameter.value_name}`".replace("|", "` or `")
+        return f"`{parameter.value_name}`"
     if parameter.choices:
         return f"{names} `{'` or `'.join(parameter.choices)}`"
     if parameter.kind is not ValueKind.SWITCH:
@@ -119,15 +169,33 @@ def _names(parameter: Parameter) -> str:
     return names
 
 
-def common_flags() -> str:
-    """Return the flags with one meaning in all commands."""
-    parameters = CATALOGUE["exec"].parameters_in(Front.TERMINAL)
-    rows = [
-        (_names(parameter), parameter.note)
-        for parameter in parameters
-        if parameter.name in COMMON_FLAGS
-    ]
-    return table(("flag", "meaning"), rows)
+def _meaning(parameter: Parameter) -> tuple[str, str]:
+    return _names(parameter), parameter.note
+
+
+@cache
+def _meanings() -> Counter[tuple[str, str]]:
+    """Return the number of commands with each argument or flag of the same meaning."""
+    meanings: Counter[tuple[str, str]] = Counter()
+    for command in CATALOGUE.values():
+        meanings.update({_meaning(parameter) for parameter in command.parameters})
+    return meanings
+
+
+def is_shared(parameter: Parameter) -> bool:
+    """True if several commands have the parameter, with the same meaning."""
+    return _meanings()[_meaning(parameter)] > 1
+
+
+def shared_parameters() -> str:
+    """Return the arguments and flags of several commands."""
+    rows = {
+        _meaning(parameter): None
+        for command in CATALOGUE.values()
+        for parameter in command.parameters
+        if is_shared(parameter)
+    }
+    return table(("argument or flag", "meaning"), rows)
 
 
 def exit_codes() -> str:
@@ -160,8 +228,11 @@ def _setting(setting: DeclaredSetting) -> tuple[str, str, str]:
     description = setting.description
     assert description is not None
     text = description.purpose
-    if description.choices:
-        choices = [f"`{key}`: {words}" for key, words in description.choices.items()]
+    choices = [f"`{key}`: {words}" for key, words in description.choices.items()]
+    if set(description.choices) == {"true", "false"}:
+        # the words about `true` say what the setting is
+        text = choices[0]
+    elif choices:
         text = f"{text}. {'; '.join(choices)}"
     if description.unset:
         text += f". `null`: {description.unset}"
@@ -170,6 +241,9 @@ def _setting(setting: DeclaredSetting) -> tuple[str, str, str]:
 
 def _default(setting: DeclaredSetting) -> str:
     value = setting.default
+    if isinstance(value, str):
+        # `off` without quotes is read as this word, too
+        return value
     if setting.name == "models":
         value = {}
     if isinstance(value, tuple):
@@ -183,73 +257,118 @@ def variables() -> str:
 
 
 def trusted_settings() -> str:
-    rows = [
-        (f"`{name}`", rule.why)
+    return "\n".join(
+        f"- `{name}`: {rule.why}"
         for name, rule in SETTINGS.items()
         if isinstance(rule, NeedsTrust)
-    ]
-    return table(("setting", "reason"), rows)
+    )
 
 
 # --- Events ---------------------------------------------------------------------------
 
+IN_MOST_EVENTS = ("step", "label")
+"""Fields that most events about a step have. The page describes them once."""
+SHARED_FIELDS: Mapping[type[Struct], str] = {
+    StepSummary: "the summary",
+    RunStatusLine: "a run",
+}
+"""Types whose fields the page describes once, with their names there."""
+EVENT_GROUPS: Mapping[str, Iterable[Any]] = {
+    "Sentences": (Words,),
+    "Tickets and plans": (TicketEvent,),
+    "A run": (RunEvent,),
+    "A step": (StepEvent,),
+    "The model": (DialogueEvent,),
+    "Questions and answers": (QuestionEvent, DrivenEvent),
+    "Changes outside of tickets": (OutsideEvent, ActionEvent),
+    "Verifying again": (VerifyEvent, StrengthEvent),
+    "Several runs": (AnyBoardLine,),
+}
+"""The events of `--json` output and of a run's log by group. Only the shell's logs have
+others.
+"""
+
 
 def events() -> str:
-    """Return a table of events for each module that declares some."""
-    modules: dict[str, tuple[ModuleType, list[type]]] = {}
-    for kind in (*get_args(Event), *get_args(AnyBoardLine)):
-        module = getmodule(kind)
-        if module is stream:
-            module = shell_events
-        assert module is not None
-        modules.setdefault(module.__name__, (module, []))[1].append(kind)
+    """Return a list of events for each group, with their fields."""
     parts = []
-    for module, kinds in modules.values():
-        title = _first_sentence(module).partition(":")[0]
-        rows = [(f"`{event_name(each.__name__)}`", _note(each)) for each in kinds]
-        parts += [f"### {title}", table(("event", "meaning"), rows)]
+    for title, unions in EVENT_GROUPS.items():
+        lines = [_event_line(each) for union in unions for each in get_args(union)]
+        parts += [f"### {title}", "\n".join(lines)]
     return "\n\n".join(parts)
 
 
-def _first_sentence(documented: ModuleType | type) -> str:
-    text = " ".join(cleandoc(documented.__doc__ or "").split("\n\n")[0].split())
-    return re.split(r"\.(?:\s|$)", text)[0]
+def _event_line(event: type[Struct]) -> str:
+    fields = _event_fields(event)
+    with_fields = f" ({fields})" if fields else ""
+    return f"- `{event_name(event.__name__)}`{with_fields}: {_first_sentence(event)}"
 
 
-def _note(documented: type) -> str:
-    return " ".join(cleandoc(documented.__doc__ or "").split("\n\n")[0].split())
+def _event_fields(event: type[Struct]) -> str:
+    words: list[str] = []
+    described: set[str] = {*IN_MOST_EVENTS}
+    for shared, name in SHARED_FIELDS.items():
+        if issubclass(event, shared):
+            words.append(name)
+            described.update(shared.__struct_encode_fields__)
+    fields = [one for one in event.__struct_encode_fields__ if one not in described]
+    return ", ".join([*words, *_in_code(fields)])
 
 
-def notice_kinds() -> str:
-    return _members(notices, "NoticeKind", "kind")
+def _in_code(names: Iterable[str]) -> Iterator[str]:
+    return (f"`{name}`" for name in names)
+
+
+def shell_only_events() -> str:
+    """Return the names of the events that only logs of the shell have."""
+    others = (*get_args(ShellEvent), SessionRestored)
+    return ", ".join(_in_code(event_name(each.__name__) for each in others)) + "."
+
+
+def summary_fields() -> str:
+    """Return the fields of the summary of a step."""
+    return ", ".join(_in_code(StepSummary.__struct_encode_fields__)) + "."
+
+
+def run_fields() -> str:
+    """Return the fields of a run in the lines about several runs."""
+    return ", ".join(_in_code(RunStatusLine.__struct_encode_fields__)) + "."
+
+
+def _first_sentence(documented: type) -> str:
+    text = " ".join(cleandoc(documented.__doc__ or "").split())
+    return in_json_terms(re.split(r"(?<=\.)\s", text)[0])
+
+
+def stop_kinds() -> str:
+    """Return a list of the kinds of notices that say why a run stopped."""
+    notes = _kinds_with_notes(NoticeKind)
+    return "\n".join(
+        f"- `{kind}`: {note.removeprefix(_STOPPED)}"
+        for kind, note in notes
+        if note.startswith(_STOPPED)
+    )
+
+
+def other_kinds() -> str:
+    """Return the names of the other kinds of notices."""
+    notes = _kinds_with_notes(NoticeKind)
+    kinds = (kind for kind, note in notes if not note.startswith(_STOPPED))
+    return ", ".join(_in_code(kinds)) + "."
 
 
 def ledger_kinds() -> str:
-    return _members(ledger_file, "EntryKind", "kind")
+    rows = [(f"`{kind}`", note) for kind, note in _kinds_with_notes(EntryKind)]
+    return table(("kind", "meaning"), rows)
 
 
-def _members(module: ModuleType, enum: str, title: str) -> str:
-    """Return a table of the members of an enum with their notes."""
-    rows = [(f"`{value}`", note) for value, note in _noted_members(module, enum)]
-    return table((title, "meaning"), rows)
+_STOPPED = "The run stopped because "
 
 
-def _noted_members(module: ModuleType, enum: str) -> Iterator[tuple[str, str]]:
-    tree = ast.parse(getsource(module))
-    (body,) = (
-        node.body
-        for node in tree.body
-        if isinstance(node, ast.ClassDef) and node.name == enum
-    )
-    for member, note in pairwise(body):
-        if not isinstance(member, ast.Assign) or not isinstance(note, ast.Expr):
-            continue
-        yield _constant(member.value), " ".join(_constant(note.value).split())
-
-
-def _constant(node: ast.expr) -> str:
-    assert isinstance(node, ast.Constant)
-    return str(node.value)
+def _kinds_with_notes(kinds: type[StrEnum]) -> Iterator[tuple[str, str]]:
+    notes = class_notes(kinds)
+    for kind in kinds:
+        yield kind.value, notes[kind.name]
 
 
 # --- Verification, models, refusals ---------------------------------------------------
@@ -272,20 +391,24 @@ def providers() -> str:
     rows = []
     for name, provider in PROVIDERS.items():
         keys = ", ".join(f"`{variable}`" for variable in provider.keys)
-        rows.append((f"`{name}/`", keys, provider.address, provider.speaks.value))
-    return table(("prefix", "key", "address", "protocol"), rows)
+        rows.append((f"`{name}/`", keys, provider.address))
+    return table(("prefix", "key", "address"), rows)
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
-    "common-flags": common_flags,
+    "shared-parameters": shared_parameters,
     "exit-codes": exit_codes,
     "allowed-programs": allowed_programs,
     "settings": settings,
     "variables": variables,
     "trusted-settings": trusted_settings,
     "events": events,
-    "notice-kinds": notice_kinds,
+    "shell-only-events": shell_only_events,
+    "summary-fields": summary_fields,
+    "run-fields": run_fields,
+    "stop-kinds": stop_kinds,
+    "other-kinds": other_kinds,
     "ledger-kinds": ledger_kinds,
     "rules": verification_rules,
     "providers": providers,
@@ -295,7 +418,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 
 def render_page(text: str) -> str:
-    """Return a page with its generated parts as they should be now."""
+    """Return a page with its generated parts up to date."""
 
     def replace(match: re.Match[str]) -> str:
         return f"{match['begin']}\n{PARTS[match['name']]()}\n\n{match['end']}"

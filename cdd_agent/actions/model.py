@@ -38,7 +38,6 @@ class BaseAction(
 
     @property
     def action_type(self) -> str:
-        """The kind of action: `execute`, `read`, ..."""
         return str(self.__struct_config__.tag)
 
     @abstractmethod
@@ -46,11 +45,11 @@ class BaseAction(
         """Return the action in one line."""
 
     def details(self) -> str:
-        """Return the rest that the user must see to approve it."""
+        """Return more that the user must see to approve it."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the action in the form that `ActionPlan` reads."""
+        """Return the form that `ActionPlan` reads."""
         written: dict[str, Any] = to_builtins(self)
         return {name: value for name, value in written.items() if value is not None}
 
@@ -136,7 +135,7 @@ class ResearchAction(BaseAction, frozen=True, tag="research"):
 
 
 class ParsePlanAction(BaseAction, frozen=True, tag="parse_plan"):
-    """Reading a wrong plan. It occurs only in reports."""
+    """Failure to read a plan. Only in reports."""
 
     def title(self) -> str:
         return "read the plan"
@@ -160,7 +159,7 @@ KINDS: dict[str, type[Action]] = {
     "chat_with_user": ChatWithUserAction,
     "research": ResearchAction,
 }
-"""The actions that a plan or a model can ask for, by name."""
+"""Actions that plans and models can ask for, by name."""
 
 
 class ActionStatus(StrEnum):
@@ -177,11 +176,11 @@ class ActionResult(Checked, frozen=True):
     action: Action
     status: ActionStatus
     output: str = ""
-    """The text that was printed, read or answered; for a failed `create_file` or
-    `edit`, the content of the file.
+    """What was printed, read or answered; for a failed `create_file` or `edit`, the
+    file's content.
     """
     error: str = ""
-    """The reason of a failure; for a successful command, its standard error."""
+    """Why it failed; for a successful command, its standard error."""
     return_code: int | None = None
 
     def __post_init__(self) -> None:

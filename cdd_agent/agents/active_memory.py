@@ -1,4 +1,4 @@
-"""The agent that was active last, in this session and in earlier ones."""
+"""The agent that was active last, in this session or an earlier one."""
 
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +22,9 @@ AGENT_NAMES = {
 
 
 class ActiveMemory(Struct, dict=True):
-    """Remembers the active agent on the disk, for `/resume`."""
-
     root: Path
     current: LastActive | None = None
-    """The agent that this session used last; None if it has used none."""
+    """The last agent of this session; None if it used none."""
 
     @cached_property
     def _earlier(self) -> LastActive | None:
@@ -34,16 +32,14 @@ class ActiveMemory(Struct, dict=True):
 
     @property
     def latest(self) -> LastActive | None:
-        """The agent that was used last, in this session or before it."""
+        """The last agent of this session, otherwise of an earlier one."""
         return self.current or self._earlier
 
     @property
     def is_in_chat(self) -> bool:
-        """True if this session has talked in chat last."""
         return self.current is not None and self.current.agent is None
 
     def remember(self, agent: str | None, ticket: str | None) -> None:
-        """Save the active agent; None for chat."""
         last = LastActive(agent=agent, ticket=ticket)
         if last != self.current:
             self.current = last
@@ -69,7 +65,7 @@ class ActiveMemory(Struct, dict=True):
 
 
 def read_run_status(ticket: Ticket) -> RunStatus | None:
-    """Return the state of a run; None if it has not begun. Raises `CddError`."""
+    """Return the status of a run; None if it has not started. Raises `CddError`."""
     plan = ticket.read_plan()
     state = load_state(ticket, plan)
     if state is None:

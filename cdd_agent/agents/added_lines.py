@@ -1,4 +1,4 @@
-"""Lines that Socrates' model gets as the user's, and that the user did not type."""
+"""Messages that Socrates sends in the user's name."""
 
 BEGIN = (
     "I have opened this ticket. Look at the code that it is about, then begin with your"
@@ -13,5 +13,5 @@ _FORMER_BEGIN = (
     "I have opened this ticket. Look around where it is about, then begin with your"
     " first questions."
 )
-"""`BEGIN` in notes that an earlier version of the program saved."""
+"""`BEGIN` in notes from earlier versions."""
 ADDED_LINES = frozenset({BEGIN, GO_DEEPER, GO_ON, _FORMER_BEGIN})

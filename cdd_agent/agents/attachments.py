@@ -1,8 +1,8 @@
-"""The files that go with a line because it mentions them: `@src/app.py`, `@docs/`,
+"""Files that are sent with a line that mentions them: `@src/app.py`, `@docs/`,
 `@src/app.py:3-5`, `@shot.png`.
 
-A file goes whole, or with the lines that the mention names, or not at all. The user
-sees what is sent and what is not.
+A file, or the lines that the mention names, is sent whole or not at all. The user sees
+which.
 """
 
 from collections.abc import Sequence
@@ -33,25 +33,22 @@ from cdd_agent.project.unfilled import without_unfilled
 from cdd_agent.text.sanitize import fenced, sanitize_for_display
 
 _LARGEST = 100_000
-"""Maximum number of characters of one file."""
 _ROOM_IN_UNKNOWN_WINDOW = 48_000
 _MOST_MISSING = 3
-"""Maximum number of missing files that are reported one by one. To find out what each
-may have meant takes a walk through the project.
+"""Maximum missing files that are reported one by one: suggestions for each need a walk
+through the project.
 """
 _HEADING = "# What the message mentions, as it is now"
 
 
 class LineWithFiles(Struct, frozen=True):
-    """A line to send, with the files that it mentions."""
-
     text: str
     notices: tuple[Notice, ...]
     pictures: tuple[Picture, ...] = ()
 
 
 def room_for_files(model: Model) -> int:
-    """Return how many characters of files one message may carry: about a quarter of the
+    """Return the maximum characters of files in one message, about a quarter of the
     model's window.
     """
     if model.window is None:
@@ -62,10 +59,10 @@ def room_for_files(model: Model) -> int:
 def attach_files(
     root: Path, line: str, room: int, *, takes_pictures: bool = True
 ) -> LineWithFiles:
-    """Read the files that a line mentions, at most `room` characters of them.
+    """Read the files that a line mentions, at most `room` characters.
 
-    Raises `PictureUnusable` for a picture that no model takes: without it the words
-    would ask about nothing.
+    Raises `PictureUnusable` for a picture that no model accepts: without the picture,
+    the line makes no sense.
     """
     attachments = _Attachments(root, room, takes_pictures)
     missing = []
@@ -87,7 +84,6 @@ def attach_files(
 
 
 def report_missing(root: Path, line: str) -> tuple[Notice, ...]:
-    """Return a warning for each mentioned name that does not exist."""
     attachments = _Attachments(root, room=0, takes_pictures=False)
     missing = [each for each in find_mentions(root, line) if each.path is None]
     attachments.add_missing(missing)
@@ -95,14 +91,13 @@ def report_missing(root: Path, line: str) -> tuple[Notice, ...]:
 
 
 def without_files(message: str) -> str:
-    """Return a line as the user typed it, without the files that were sent with it."""
+    """Return the line as the user typed it."""
     return message.partition(f"\n\n{_HEADING}\n")[0]
 
 
 class _Attachments(Struct, dict=True):
     root: Path
     room: int
-    """Characters that may be added."""
     takes_pictures: bool
     parts: list[str] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
@@ -113,7 +108,7 @@ class _Attachments(Struct, dict=True):
         return project_rules(self.root)
 
     def add(self, mention: Mention) -> None:
-        """Raises `PictureUnusable`."""
+        """Raise `PictureUnusable`."""
         try:
             picture = _read_picture(self.root, mention.name)
             if picture is not None:
@@ -174,8 +169,8 @@ class _Attachments(Struct, dict=True):
 
 
 def _read_picture(root: Path, name: str) -> Picture | None:
-    """Return a picture; None for another file. Raises `PictureUnusable` also for a file
-    that is named like a picture and must not be read; otherwise as `read_source`.
+    """Return a picture; None for another file. Raises the errors of `read_source`, and
+    `PictureUnusable` even for an unreadable file with a picture's name.
     """
     try:
         return picture_at(root, name)
@@ -188,7 +183,7 @@ def _read_picture(root: Path, name: str) -> Picture | None:
 
 
 def _read_text(root: Path, mention: Mention) -> SourceText:
-    """Raises the errors of `read_source`."""
+    """Raise the errors of `read_source`."""
     lines = mention.lines
     if lines is None:
         return read_source(root, mention.name, limit=_LARGEST)
@@ -218,7 +213,6 @@ def _lines_in_words(source: SourceText, lines: LineRange) -> str:
 
 
 def _part(source: SourceText, lines: LineRange | None) -> str:
-    """Return a file or a folder as the message shows it."""
     name = sanitize_for_display(str(source.path))
     note = f" ({source.note})" if source.note else ""
     language = source.path.suffix.lstrip(".")

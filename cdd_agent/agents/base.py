@@ -1,6 +1,4 @@
-"""The protocols of agents. An agent receives plain text, and reports its meaning before
-the user sends it.
-"""
+"""The protocols of agents."""
 
 from typing import Protocol
 
@@ -12,18 +10,18 @@ from cdd_agent.events.stream import Emit, Event
 
 
 class Agent(Protocol):
-    """An agent at work on a ticket."""
+    """An agent that works on a ticket. It receives plain text, and can describe a
+    line's meaning before the user sends it.
+    """
 
     name: str
     ticket_slug: str
     emit: Emit
     after_a_failure: str
-    """The placeholder of the prompt after a failed step."""
+    """The prompt's placeholder after a failed step."""
 
     @property
-    def placeholder(self) -> str:
-        """The placeholder of the prompt: the usual lines, in a few words."""
-        ...
+    def placeholder(self) -> str: ...
 
     @property
     def is_done(self) -> bool:
@@ -31,49 +29,40 @@ class Agent(Protocol):
         ...
 
     @property
-    def lock(self) -> TicketLock:
-        """The lock of the ticket, which the agent holds."""
-        ...
+    def lock(self) -> TicketLock: ...
 
-    async def begin(self) -> None:
-        """Report what the user sees first."""
-        ...
+    async def begin(self) -> None: ...
 
     def meaning(self, line: str) -> Meaning:
-        """Return the meaning of a line in the present state. Reads and changes
-        nothing.
+        """Return the meaning of a line in the current state, without reading files or
+        changing anything.
         """
         ...
 
     async def carry_out(self, meaning: Meaning) -> None:
-        """Do what a line means, and record the line. Raises `CddError`."""
+        """Act on a line, and record it. Raises `CddError`."""
         ...
 
     def steer(self, meaning: Meaning, take: Take) -> bool:
-        """Pass a line to the running step. Return False if the model cannot receive
-        it any more.
+        """Pass a line to the running step. False if the model can no longer receive it.
 
         Just before the model receives the line, the agent calls `take`, which returns
-        False if the user has removed the line from the queue. Then it emits
+        False if the user has withdrawn the line. Otherwise the agent emits
         `GuidanceTaken`.
         """
         ...
 
     def view(self) -> list[Event]:
-        """Return the ticket's progress for `/status`."""
+        """Return the ticket's progress, for `/status`."""
         ...
 
-    def closing(self) -> list[Event]:
-        """Return the events that end the agent's work."""
-        ...
+    def closing(self) -> list[Event]: ...
 
-    def close(self) -> None:
-        """Release the ticket's lock. The ticket's files do not change."""
-        ...
+    def close(self) -> None: ...
 
 
 class GeneralAgent(Protocol):
-    """The agent that gets plain text while no other agent is active."""
+    """The agent for plain text while no other agent is active."""
 
     async def say(self, line: str) -> None:
         """Answer the user's line. Raises `CddError`."""
@@ -84,24 +73,24 @@ class GeneralAgent(Protocol):
         ...
 
     def begin_conversation(self) -> None:
-        """Begin a new conversation. The old one stays saved."""
+        """Start a new conversation. The old one stays saved."""
         ...
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
-        """Continue the conversation with this key. Without a key, continue the last
-        one, unless the present one has messages. Show it, or `in_short` only its end.
-        Return False if there is none.
+        """Continue the conversation with this key; without a key the last one, unless
+        the current one has messages. Show it, or only its end if `in_short`. False if
+        there is none.
         """
         ...
 
     @property
     def conversations(self) -> frozenset[str]:
-        """The names of the conversations of this session, resumed ones included."""
+        """The names of this session's conversations, including resumed ones."""
         ...
 
     def describe(self) -> str:
-        """Return the summary that replaces the older part of the conversation for
-        the model. Empty if the model receives the whole conversation.
+        """Return the summary that replaces older messages for the model; empty if the
+        model receives the whole conversation.
         """
         ...
 

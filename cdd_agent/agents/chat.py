@@ -1,12 +1,11 @@
-"""Chat: the general agent, which gets plain text while no other agent is active."""
-
 import asyncio
 import platform
+import posixpath
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.agents.attachments import attach_files, room_for_files
@@ -19,6 +18,7 @@ from cdd_agent.agents.compaction import (
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation
 from cdd_agent.changes.change_set import ChangeSet
+from cdd_agent.changes.reply.scanner import list_edited_paths
 from cdd_agent.dialogue.fitted_prompt import PromptPart, fit
 from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -49,25 +49,23 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.tools.base import Tool
 
 _LONGEST_TITLE = 60
-"""Characters of the title of a turn."""
 _COMPACTING = "The conversation is long. Summarizing its older part …"
 
 
 class ChatTools(Struct, frozen=True):
-    """The tools of chat. The tools that change files fill `written`; the agent empties
-    it when it reports the changes.
+    """The tools of chat. Tools that change files append to `written`; the agent reports
+    the changes and removes them.
     """
 
     tools: Sequence[Tool[Any]]
     written: list[ChangeSet]
     clock: WorkClock
     work: OutsideWork
-    """Records the changes of a turn, so that they can be undone."""
 
 
 class ChatAgent:
-    """Answers, reads, changes files and runs commands, as far as the project's settings
-    and the user allow.
+    """Answers, reads, changes files and runs commands, within the project's settings
+    and with the user's approval.
     """
 
     def __init__(
@@ -79,8 +77,8 @@ class ChatAgent:
         emit: Emit,
         tool_calls: ToolCalls = "auto",
     ) -> None:
-        """`model` and `tools` are called when a line comes. `model` raises `BadInput`
-        if none is configured.
+        """`model` and `tools` are called for each line. `model` raises `BadInput` if
+        none is configured.
         """
         self._root, self._model, self._tools = root, model, tools
         self._redactor = redactor
@@ -92,8 +90,7 @@ class ChatAgent:
     async def say(self, line: str) -> None:
         """Send a line to the model, and return after its last reply. Raises `CddError`.
 
-        If the model cannot be asked, the line does not become part of the conversation.
-        The earlier conversation stays in any case.
+        If the model cannot be asked, the line is not added to the conversation.
         """
         model = self._model()
         sent = await asyncio.to_thread(
@@ -118,7 +115,8 @@ class ChatAgent:
             await self._tools().work.finish()
             self._tell_changes(self._tools(), turn)
             if turn.written:
-                # The round was stopped, but the model must know these changes.
+                # The interrupted round is dropped, but the model must know these
+                # changes.
                 what = (
                     "(I stopped you. You had written these files:"
                     f" {', '.join(turn.written)}.)"
@@ -128,15 +126,12 @@ class ChatAgent:
                 self._conversation.add(turn.new)
 
     def add_context(self, text: str) -> None:
-        """See `GeneralAgent.add_context`."""
         self._conversation.add((Message("user", text),))
 
     def begin_conversation(self) -> None:
-        """Begin a new conversation. The old one stays saved."""
         self._conversation.begin_conversation()
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
-        """See `GeneralAgent.resume`."""
         return self._conversation.resume(key, in_short=in_short)
 
     def earlier(self) -> tuple[SessionView, ...]:
@@ -144,16 +139,14 @@ class ChatAgent:
 
     @property
     def conversations(self) -> frozenset[str]:
-        """See `GeneralAgent.conversations`."""
         return self._conversation.names
 
     def describe(self) -> str:
-        """See `GeneralAgent.describe`."""
         return describe_older_part(self._conversation.messages)
 
     async def _rounds(self, model: Model, turn: "_ChatTurn") -> None:
-        """Ask the model until its last reply, or until the conversation must be
-        compacted.
+        """Ask the model until its last reply, or until the conversation needs
+        compaction.
         """
         tools = self._tools()
 
@@ -211,11 +204,18 @@ class ChatAgent:
         turn.is_over = True
         if ended.problem:
             emit(Notice(ended.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
+        if unwritten := turn.list_unwritten(ended.text):
+            text = (
+                f"Nothing was written to {', '.join(unwritten)}: the reply only shows"
+                " the changes. To write them, ask for that."
+            )
+            emit(Notice(text, kind=NoticeKind.NOT_DONE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_ChatTurn") -> None:
         while tools.written:
             changes = tools.written.pop(0)
             turn.written += changes.touched
+            turn.all_written.update(changes.touched)
             self._redacted.emit(
                 ChangesApplied(
                     None,
@@ -231,8 +231,8 @@ class ChatAgent:
     async def _make_shorter(
         self, prompt: "_ChatPrompt", turn: "_ChatTurn", *, must: bool = False
     ) -> None:
-        """Compact the conversation. If the model cannot be asked, nothing changes, or
-        if it `must` get shorter, the `ModelError` is raised.
+        """Compact the conversation. If the model cannot be asked, change nothing, or
+        raise the `ModelError` if compaction `must` happen.
         """
         emit = prompt.dialogue.emit
         emit(Notice(_COMPACTING, Tone.QUIET))
@@ -263,8 +263,8 @@ class ChatAgent:
         return is_full and self._can_be_shorter(prompt, turn)
 
     def _prompt(self, dialogue: Dialogue, turn: "_ChatTurn") -> "_ChatPrompt":
-        """Build the instructions and choose the tools. A quarter of the window stays
-        free for the conversation.
+        """Build the instructions and choose the tools. A quarter of the window is for
+        the conversation.
         """
         parts = (
             PromptPart(load_prompt(self._root, "chat")),
@@ -297,7 +297,7 @@ def _shortened(line: str) -> str:
 
 
 class _NeedsRoom(Exception):
-    """The conversation got too long in the middle of a turn. It can be compacted."""
+    """A conversation became too long during a turn, and can be compacted."""
 
 
 class _ChatPrompt(Struct, frozen=True):
@@ -306,18 +306,24 @@ class _ChatPrompt(Struct, frozen=True):
     room: Room
     left_out: tuple[str, ...]
     shares: tuple[PromptShare, ...]
-    """The tokens of each part."""
 
 
 class _ChatTurn(Struct):
     said: Message
     new: tuple[Message, ...]
-    """Messages that are added to the conversation once the model has answered, or was
-    stopped.
+    """Messages that are added to the conversation after the model's answer or a
+    stop.
     """
     limits: Limits
     written: tuple[str, ...] = ()
     """Files that were changed in this round."""
+    all_written: set[str] = field(default_factory=set)
+    """Files that were changed in this turn."""
     may_be_shorter: bool = True
-    """False once compaction has failed or did not help."""
+    """False after compaction failed or did not help."""
     is_over: bool = False
+
+    def list_unwritten(self, reply: str) -> list[str]:
+        """Return the files whose changes a reply shows and this turn did not write."""
+        paths = [posixpath.normpath(path) for path in list_edited_paths(reply)]
+        return [path for path in paths if path not in self.all_written]

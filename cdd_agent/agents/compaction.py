@@ -1,12 +1,11 @@
-"""Compaction: the older part of a conversation is replaced before the conversation
-outgrows the model's window.
+"""Compaction of a conversation before it exceeds the model's window.
 
-In its place are a summary by the model and the user's own lines, word for word. If the
-model writes no usable summary, the lines stay without one.
+Older messages are replaced by a summary from the model and by the user's own lines,
+unchanged. If the model gives no usable summary, only the lines remain.
 
-The parts are bounded, so that the next turns do not compact again. `Room` has the
-shares. Compaction begins when the messages, without the user's latest line, take more
-than their room; afterwards they take at most three quarters of it.
+`Room` and `Shares` divide the window so that the next turns do not compact again.
+Compaction starts when the messages without the user's latest line exceed their room;
+afterwards they use at most three quarters of it.
 """
 
 import re
@@ -31,24 +30,23 @@ from cdd_agent.events.dialogue_events import (
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.llm.port import ContextTooLong, EmptyReply, Message, Model, Request
 from cdd_agent.llm.token_estimates import estimate_prompt, estimate_tokens
+from cdd_agent.pattern import Pattern
 
 _UNKNOWN_WINDOW = 48_000
-"""Tokens that are assumed for an unknown window. Most models take more."""
+"""Assumed tokens of an unknown window; most models have more."""
 _LEAST_ROOM = 150
-"""Tokens of messages below which nothing is gained."""
+"""Tokens of messages below which compaction is useless."""
 _LEAST_SUMMARY = 30
-"""Tokens of a summary below which none is requested."""
+"""Minimum tokens of a requested summary."""
 _NOTES = 60
-"""Tokens of the headings below."""
 _LONGEST_WORD = 30
 _LONGEST_MESSAGE = 6_000
-"""Characters of an old message that the model reads for the summary."""
 LONGEST_LINE = 1_000
-"""Characters of a user's line that is kept whole. A longer one is a pasted text; its
-beginning and its end are kept.
+"""Maximum characters of a user's line that is kept whole. A longer one is a pasted
+text, of which the beginning and the end are kept.
 """
 _MARGIN = 80
-"""Tokens of the notes around the messages that the model sums up."""
+"""Tokens of notes around the messages to summarize."""
 _TRIES = 2
 _SUMMARY = "# The older part of our conversation, in short"
 _NO_SUMMARY = "# The older part of our conversation is left out"
@@ -56,26 +54,24 @@ _LINES = "# My own lines from that part, word for word"
 _NOT_ALL_LINES = "My oldest and longest lines are left out."
 _LATER = "(What came after this is left out.)"
 _AGAIN = "# Your last summary was refused\n\nIt {why}. Write it again."
-_NOTHING = re.compile(r"\W*(?:(?:no|none|nothing|n/a)\b.{0,30})?")
-"""A line of a summary that says that there is nothing to say."""
-_REFUSAL = re.compile(
+_NOTHING = Pattern(r"\W*(?:(?:no|none|nothing|n/a)\b.{0,30})?")
+_REFUSAL = Pattern(
     r"\W*(?:(?:i'?m|i am|we are) (?:sorry|unable|not able)|sorry\b|apologies\b"
     r"|i (?:cannot|can'?t|won'?t|do not|don'?t)\b|as an ai\b)",
     re.IGNORECASE,
 )
 _LONGEST_REFUSAL = 100
-"""Tokens."""
 _PHRASE = 5
-"""Words of a phrase by which a repeated prompt is recognised."""
+"""Number of words in the phrases that reveal a repeated prompt."""
 
 
 class Room(Struct, frozen=True):
-    """The estimated tokens of a model's window that a conversation may take."""
+    """The room of a conversation in the model's window, in estimated tokens."""
 
     window: int
     full: int
-    """The size of a request at which the conversation is compacted. The rest of the
-    window is for the reply and the next results of tools.
+    """The size of a request at which the conversation is compacted. The rest is for the
+    reply and the next tool results.
     """
     taken: int
     """The tokens of the instructions and the tools."""
@@ -93,10 +89,9 @@ class Room(Struct, frozen=True):
     def for_messages(
         self, messages: Sequence[Message], latest: Message, *, must: bool
     ) -> int:
-        """Return the tokens that compaction shares out. They are at most those that the
-        messages take, so that the messages get shorter in any case.
-
-        If it `must` be, nearly all of the window is shared out.
+        """Return the tokens to divide among the compacted messages; fewer than they
+        have now, so that they shrink in any case. `must`: divide nearly all of the
+        window.
         """
         others = [message for message in messages if message is not latest]
         most = self.window * 15 // 16 if must else self.full
@@ -105,12 +100,10 @@ class Room(Struct, frozen=True):
 
 
 class Shares(Struct, frozen=True):
-    """The maximum number of tokens of each part after compaction."""
+    """Maximum tokens of each part after compaction."""
 
     newest: int
-    """The newest messages, which stay unchanged."""
     lines: int
-    """The user's lines from older messages."""
     summary: int
 
     @classmethod
@@ -122,14 +115,14 @@ class Shares(Struct, frozen=True):
 class _Summary(Struct, frozen=True):
     text: str = ""
     problem: str = ""
-    """Why the text cannot be used, as a clause about the summary."""
+    """Why the text is unusable, as a clause about the summary."""
 
 
 def can_compact(
     messages: Sequence[Message], latest: Message, room: Room, *, must: bool = False
 ) -> bool:
     """True if compaction gains room. `latest` is the user's latest line, which stays.
-    It `must` be if a request was refused as too long.
+    `must`: a request was refused as too long.
     """
     tokens = room.for_messages(messages, latest, must=must)
     if tokens < _LEAST_ROOM:
@@ -148,8 +141,8 @@ async def compact(
     *,
     must: bool = False,
 ) -> tuple[Message, ...]:
-    """Return the messages that replace a conversation, and report what they are. Call
-    it only if `can_compact` allows it.
+    """Return the messages that replace a conversation, and report them. `can_compact`
+    must be true.
 
     Raises `ModelError` if the model cannot be asked, and `BudgetExhausted`. Nothing is
     replaced then.
@@ -178,8 +171,8 @@ async def compact(
 
 
 def describe_older_part(messages: Sequence[Message]) -> str:
-    """Return the summary and the user's lines in place of the older part of a
-    conversation; empty if it was not compacted.
+    """Return the summary and the user's lines that replaced older messages; empty
+    without compaction.
     """
     texts: list[str] = []
     for message in messages:
@@ -201,9 +194,9 @@ def is_summary(message: Message) -> bool:
 def divide(
     messages: Sequence[Message], latest: Message, most: int
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Divide a conversation into the older messages, without the user's latest line,
-    and the newest ones. These take at most `most` tokens, not counting that line. The
-    answers of tools stay with their calls.
+    """Divide a conversation into older and newest messages. The newest ones have at
+    most `most` tokens; the user's latest line is never older, and does not count.
+    Answers of tools stay with their calls.
     """
     start = len(messages)
     size = 0
@@ -220,11 +213,10 @@ def divide(
 
 
 def choose_lines(older: Sequence[Message], most: int) -> tuple[Message, ...]:
-    """Return the user's lines in at most `most` tokens, in their order.
+    """Return the user's lines in at most `most` tokens, in order.
 
-    Each different line is kept once. Lines of up to 1,000 characters come before pasted
-    texts, and new lines before old ones. No line of up to 1,000 characters is
-    shortened.
+    Repeated lines are kept once. Short lines have priority over pasted texts of more
+    than 1,000 characters, and new lines over old ones. Only pasted texts are shortened.
     """
     texts = _typed_texts(older)
     newest_first = sorted(
@@ -241,14 +233,14 @@ def choose_lines(older: Sequence[Message], most: int) -> tuple[Message, ...]:
 
 
 def _typed_texts(messages: Sequence[Message]) -> list[str]:
-    """Return what the user typed: each different line once, at its last place."""
+    """Return the user's lines, each once, at its last position."""
     texts = [without_files(each.content) for each in messages if each.is_typed]
     return list(reversed(dict.fromkeys(reversed(texts))))
 
 
 def shorten(text: str, most: int) -> str:
-    """Return a text, or its beginning and its end with a note between them, in at most
-    `most` characters. Words stay whole. The note is there in any case.
+    """Shorten a text to `most` characters by a note in its middle. Words stay whole. If
+    even the note does not fit, it stays.
     """
     if len(text) <= most:
         return text
@@ -264,7 +256,9 @@ def _describe_omission(count: int) -> str:
 
 
 def _before_word(text: str, place: int) -> int:
-    """Return the place of the blank before, or `place` in a very long word."""
+    """Return the index of the space before `place`; `place` itself in a very long
+    word.
+    """
     for earlier in range(place, max(place - _LONGEST_WORD, 0), -1):
         if text[earlier].isspace():
             return earlier
@@ -272,7 +266,7 @@ def _before_word(text: str, place: int) -> int:
 
 
 def _after_word(text: str, place: int) -> int:
-    """Return the place behind the next blank, or `place` in a very long word."""
+    """Return the index after the next space; `place` itself in a very long word."""
     for later in range(place, min(place + _LONGEST_WORD, len(text))):
         if text[later - 1].isspace():
             return later
@@ -287,15 +281,13 @@ async def _request_summary(
     shares: Shares,
     emit: Emit,
 ) -> _Summary:
-    """Ask the model for a summary, and once more if it is unusable."""
-
     def emit_without_text(event: Event) -> None:
         if not isinstance(
             event, ReplyDelta | ThinkingDelta | ThinkingFinished | ReplyRestarted
         ):
             emit(event)
 
-    # The model gets no tools, and a call is not answered.
+    # The model gets no tools, and calls are not answered.
     dialogue = Dialogue(model, limits=Limits(rounds=0), emit=emit_without_text)
     former = _former_summary(older, shares.summary)
     if shares.summary < _LEAST_SUMMARY:
@@ -312,7 +304,7 @@ async def _request_summary(
             again = "\n\n" + _AGAIN.format(why=summary.problem)
         try:
             turn = await dialogue.turn((system, Message("user", shown + again)))
-        except EmptyReply:  # after a second try already
+        except EmptyReply:  # asked twice already
             return _Summary(former, "is empty")
         except ContextTooLong:
             return _Summary(former, "does not fit into the model's window")
@@ -338,13 +330,12 @@ def _former_summary(older: Sequence[Message], most: int) -> str:
 
 
 def _least_summary(older: Sequence[Message], most: int) -> int:
-    """Return the tokens below which a summary cannot say what mattered."""
+    """Return the tokens below which a summary cannot be useful."""
     hundredth = _size(older) // 100
     return min(max(hundredth, 15), 100, most // 2)
 
 
 def _fit_for_summary(older: Sequence[Message], window: int, prompt: int) -> str:
-    """Return the older messages as the model reads them for the summary."""
     parts = []
     for message in older:
         lines = [message.content]
@@ -358,8 +349,8 @@ def _fit_for_summary(older: Sequence[Message], window: int, prompt: int) -> str:
 
 
 def _find_problem(text: str, least: int, prompt: str, shown: str) -> str:
-    """Return why a text is no summary of the `shown` messages, as a clause; or an empty
-    text.
+    """Return why a text is not a summary of the `shown` messages, as a clause; empty if
+    it is one.
     """
     content = "\n".join(
         line
@@ -390,7 +381,6 @@ def _phrases(text: str) -> set[tuple[str, ...]]:
 
 
 def _cut(text: str, most: int, length: int) -> str:
-    """Shorten a text to at most `length` characters and `most` tokens."""
     shown = shorten(text, length)
     while length > 0 and (size := estimate_tokens(shown)) > most:
         length = min(length * max(most, 0) // size, length - 1)

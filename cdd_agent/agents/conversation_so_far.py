@@ -1,4 +1,4 @@
-"""The conversation so far with Socrates or the Planner, read from what they saved."""
+"""Saved conversations with Socrates and the Planner."""
 
 from cdd_agent.agents.planning_notes import NAME as PLANNING_NOTES
 from cdd_agent.agents.spec_notes import spec_conversation_events
@@ -8,11 +8,10 @@ from cdd_agent.events.stream import SessionRestored
 
 
 def conversation_so_far(record: RunRecord, agent: str) -> SessionRestored:
-    """Return what the user and `socrates` or `planner` said about a ticket, oldest
-    first. It has no events if nothing was saved, or if the file is damaged: opening
-    the agent reports that. It takes no lock and asks no model.
+    """Return the conversation of `socrates` or `planner` about a ticket, oldest first.
 
-    Raises `BadInput` if the file cannot be read.
+    No lock is taken and no model is asked. A missing or damaged file gives no events:
+    the agent reports the damage. Raises `BadInput` if the file cannot be read.
     """
     if agent == "socrates":
         return SessionRestored(record.slug, spec_conversation_events(record))

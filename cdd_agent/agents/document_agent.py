@@ -1,4 +1,4 @@
-"""An agent that writes a document of a ticket, once the user approves it."""
+"""The base of agents that write a document of a ticket after the user's approval."""
 
 from abc import abstractmethod
 from collections.abc import Collection
@@ -14,8 +14,6 @@ from cdd_agent.tickets.store import Ticket
 
 
 class DocumentAgent(TicketAgent):
-    """The user's side of a conversation that writes a document."""
-
     ADDRESS: ClassVar[str]
     """The agent's name in a sentence."""
     NEAR = 0.8
@@ -45,12 +43,10 @@ class DocumentAgent(TicketAgent):
         self._conversation.close()
 
     def report_ticket(self) -> None:
-        """Report what is new about the saved notes and the spec."""
         self.report(*self._conversation.file.news, *spec_notices(self._ticket))
 
     @property
     def text_hint(self) -> str:
-        """The effect of Enter on text."""
         return f"Enter: send it to {self.ADDRESS}"
 
     def read_text(self, text: str) -> Meaning:
@@ -59,4 +55,4 @@ class DocumentAgent(TicketAgent):
 
     @abstractmethod
     async def use_text(self, text: str) -> None:
-        """Take a turn with what the user wrote."""
+        """Take a turn with the user's text."""

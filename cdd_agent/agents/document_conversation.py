@@ -1,5 +1,5 @@
-"""A conversation with a model that writes a document of a ticket. Each message is saved
-before anything else is done with it, so a kill loses at most the reply under way.
+"""A conversation with a model that writes a document. Each message is saved at once, so
+a kill loses at most the current reply.
 """
 
 import asyncio
@@ -28,23 +28,19 @@ def _keep_spelling(value: Any) -> Any:
 
 
 class ReplyForm(Struct, Generic[Reply], frozen=True):
-    """The form of the model's reply, and the check of what the form allows."""
-
     kind: type[Reply]
     check: Check[Reply]
     respell: Callable[[Any], Any] = _keep_spelling
-    """Returns the decoded JSON in the spelling of `kind`."""
+    """Corrects the decoded JSON to the spelling of `kind`."""
 
 
 class DocumentConversation(Generic[Notes]):
-    """The common part of the conversations of Socrates and the Planner. A subclass
-    adds its prompt, the form of its replies, its notes, and what it writes.
-    """
+    """The base of the conversations of Socrates and the Planner."""
 
     def __init__(
         self, file: AgentFile[Notes], root: Path, events: RedactedEvents
     ) -> None:
-        """`file` has the notes, and holds the ticket until it is closed."""
+        """`file` contains the notes, and holds the ticket's lock until it is closed."""
         self.file = file
         self.root = root
         self.events = events
@@ -52,7 +48,6 @@ class DocumentConversation(Generic[Notes]):
         self._omitted = Omitted()
 
     def close(self) -> None:
-        """Release the ticket. The notes stay."""
         self.file.close()
 
     @property
@@ -62,9 +57,7 @@ class DocumentConversation(Generic[Notes]):
     async def attach_files(
         self, line: str, model: Model, *, takes_pictures: bool = True
     ) -> LineWithFiles:
-        """Return a line of the user with the files that it mentions, and report
-        them.
-        """
+        """Attach the files that a line mentions, and report them."""
         sent = await asyncio.to_thread(
             attach_files,
             self.root,
@@ -82,8 +75,8 @@ class DocumentConversation(Generic[Notes]):
         form: ReplyForm[Reply],
         save: Callable[[Added], None],
     ) -> Structured[Reply]:
-        """Report the prompt, and ask the model until its reply passes the check.
-        `save` receives each message. Raises the errors of `ask_structured`.
+        """Report the prompt, and ask the model until its reply passes the check. `save`
+        receives each message. Raises the errors of `ask_structured`.
         """
         for notice in self._omitted.new_notices(prompt.left_out):
             self.emit(notice)

@@ -1,4 +1,4 @@
-"""The Executor in the shell: turns the user's lines into calls of the engine."""
+"""The Executor: turns the user's lines into calls of the engine."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -40,9 +40,8 @@ from cdd_agent.tickets.plan import NoSuchStep, PlanStep
 from cdd_agent.tickets.status import RunStatus, StepStatus
 
 _LONGEST_SLIP = 4_000
-"""Characters. What is longer was not typed by mistake, and is not read at every key."""
+"""Characters above which a line is not checked for typing errors at each key."""
 _LONGEST_SHOWN = 50
-"""Characters of a line that an answer repeats."""
 _SAVED = {
     SavedWork.REPLY: (
         "Type `continue` to apply its saved reply again without paying for it,"
@@ -53,7 +52,6 @@ _SAVED = {
         " or `retry` for a new reply."
     ),
 }
-"""The user's options for an interrupted step."""
 
 
 def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
@@ -61,8 +59,6 @@ def _number_of_the_step(agent: "ExecutorAgent", *_: object) -> int:
 
 
 class ExecutorAgent(RunAgent):
-    """Runs a ticket's plan as the user says."""
-
     name = "executor"
     placeholder = "status, skip, close, or instructions for the step …"
     after_a_failure = "retry, skip, close, or what to do differently …"
@@ -95,9 +91,9 @@ class ExecutorAgent(RunAgent):
         is_visit: bool = False,
         own_tree: bool = False,
     ) -> None:
-        """Each change of the run happens within `keep_lease`, which makes sure that
-        this copy of the project may change it. `is_visit`: the agent gets one line, and
-        does not become the active one. `own_tree`: the run has a separate tree.
+        """`keep_lease` surrounds each change of the run, and ensures that this copy of
+        the project may make it. `is_visit`: the agent receives one line, and does not
+        become active. `own_tree`: the run has a separate working tree.
         """
         self._engine = engine
         self.slash = slash
@@ -107,7 +103,6 @@ class ExecutorAgent(RunAgent):
         self._has_left = False
         self._questions = RunQuestions(engine)
         self._saved_work = SavedWork.NONE
-        """The saved work of the next step after the last line."""
         self.ticket_slug = engine.run.ticket.slug
         self._own_tree = own_tree
 
@@ -128,7 +123,6 @@ class ExecutorAgent(RunAgent):
         self._engine.close()
 
     async def begin(self) -> None:
-        """Report the plan, the state of an earlier run, and what the user can type."""
         with self._engine.recording():
             await self._engine.recover()
             run = self._engine.run
@@ -183,12 +177,12 @@ class ExecutorAgent(RunAgent):
         )
 
     def _note_saved_work(self) -> None:
-        """Note what the next step has of a reply. It is read here, because `meaning`
-        reads nothing.
+        """Note the saved work of the next step now, because `meaning` must not read
+        files.
         """
         step, self._saved_work = self._engine.run.next_step, SavedWork.NONE
         if step is not None:
-            with suppress(CddError):  # the step that needs it reports what is wrong
+            with suppress(CddError):  # the step itself reports the error
                 self._saved_work = self._engine.run.find_saved_work(step)
 
     def take_up_plan(self) -> None:
@@ -198,8 +192,8 @@ class ExecutorAgent(RunAgent):
         return await self._engine.preview_undo(number)
 
     def steer(self, meaning: Meaning, take: Take) -> bool:
-        """Pass guidance to the running step if its model uses tools: the model gets
-        it between two calls.
+        """Pass guidance to the running step. If its model uses tools, it receives the
+        guidance between two calls.
         """
         if meaning.name != GUIDANCE:
             return False
@@ -247,8 +241,8 @@ class ExecutorAgent(RunAgent):
     def _find_problem(
         self, declaration: AgentWord, line: RunLine, number: int | None
     ) -> Meaning | None:
-        """Return an answer if a word is about a step that it cannot be about. `number`
-        is the step that the line names; None if there is none.
+        """Return an answer if the word does not apply to the named step. `number` is
+        that step; None if it does not exist or none is named.
         """
         run = self._engine.run
         upcoming = run.next_step
@@ -441,7 +435,7 @@ class ExecutorAgent(RunAgent):
         )
 
     def doubt(self, text: str) -> str:
-        """Return why a text may not be guidance; then no step starts. Empty for a
+        """Return why a text may not be guidance, so that no step starts; empty for a
         sentence.
         """
         upcoming = self._engine.run.next_step
@@ -457,7 +451,6 @@ class ExecutorAgent(RunAgent):
         return "" if len(text) > _LONGEST_SLIP else self._doubt_guidance(text)
 
     def _doubt_guidance(self, text: str) -> str:
-        """Return why a short text may not be guidance; empty for a sentence."""
         if looks_like_shell_command(text):
             return _suggest_shell_command(text)
         if (slash := guess_slash_command(text, self.slash)) is not None:
@@ -521,8 +514,8 @@ class ExecutorAgent(RunAgent):
         )
 
     async def _guide(self, step: PlanStep, guidance: str) -> None:
-        """Run the step that the guidance was said for, if that is the next one also in
-        a plan that was edited since.
+        """Run the step that the guidance was for, if it is still next after an edit of
+        the plan.
         """
         self._engine.reread()
         upcoming = self._engine.run.next_step
@@ -530,7 +523,7 @@ class ExecutorAgent(RunAgent):
             step.number,
             step.title,
         ):
-            # The step's prompt shows the files that the guidance mentions.
+            # Files that the guidance mentions are part of the step's prompt.
             root = self._engine.runner.root
             self.report(*await asyncio.to_thread(report_missing, root, guidance))
             await self._run(guidance)
@@ -622,7 +615,6 @@ class ExecutorAgent(RunAgent):
 
 
 def _takes(declaration: AgentWord, line: RunLine) -> bool:
-    """True if a word takes the step, `keep` and the reason of a line."""
     if line.step and declaration.step is None:
         return False
     match declaration.names[0]:

@@ -1,5 +1,3 @@
-"""Limits how often a model can use the read-only tools."""
-
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -12,26 +10,22 @@ _READS_FILES = "read_file"
 
 
 class Exploration(Struct):
-    """Counts what is looked at, up to a bound. One for each time that a model is
-    asked.
-    """
+    """The limits and the use so far, for one request to the model."""
 
     most_files: int = 40
     most_searches: int = 40
-    """Lists, searches and looks at the history."""
+    """Includes listings and views of the history."""
     most_seconds: float = 600.0
     files: int = 0
     searches: int = 0
     _began: float = field(default_factory=time.monotonic)
 
     def bounded(self, tools: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return the same tools. At the limit they answer that no more calls are
-        allowed.
-        """
+        """Return the same tools, which refuse further calls at the limit."""
         return tuple(_Bounded(tool, self) for tool in tools)
 
     def take(self, tool: str) -> str:
-        """Count a use. Return why it is one too many; empty if it is not."""
+        """Count a use. Return why it exceeds a limit; empty if it does not."""
         what = ""
         if time.monotonic() - self._began > self.most_seconds:
             what = f"The {self.most_seconds:.0f} seconds for looking around are over."
@@ -56,8 +50,6 @@ class Exploration(Struct):
 
 
 class _Bounded(Tool[Any]):
-    """A tool that is counted; for a model it is the tool itself."""
-
     def __init__(self, tool: Tool[Any], exploration: Exploration) -> None:
         self._tool, self._exploration = tool, exploration
         kind = type(tool)

@@ -1,14 +1,15 @@
-"""Guesses from its words what a typed line is: a mistyped command, a shell command,
-half a sentence, or a sentence.
+"""Guesses whether a line is a mistyped command, a shell command, half a sentence, or a
+sentence.
 
-The guess decides one thing only: whether the user is asked before anything happens.
-In doubt the user is asked; a line that begins with `>` is for the model,
-whatever it looks like.
+A guess only decides whether cdd asks the user first, and in doubt it asks. A line that
+begins with `>` always goes to the model.
 """
 
 import difflib
 import re
 from collections.abc import Callable, Collection
+
+from cdd_agent.pattern import Pattern
 
 
 def _word_set(words: str) -> frozenset[str]:
@@ -17,7 +18,6 @@ def _word_set(words: str) -> frozenset[str]:
 
 FOR_THE_MODEL = ">"
 LEAVING = _word_set("exit quit q q! :q :q! :wq :x")
-"""Words that leave the shell from everywhere."""
 _NAMES_ELSEWHERE = {
     **dict.fromkeys(("?", "??", "h", "man", ":h", ":help"), "help"),
     **dict.fromkeys((*LEAVING, "bye", "logout", "leave"), "exit"),
@@ -36,10 +36,10 @@ _VERBS_AFTER_A_SUBJECT = _word_set(
     "and are can cannot could does for has have in is may might must or should was were"
     " will with would"
 )
-"""Words after a program's name that make a sentence of it: `git must be optional`."""
-_COMMAND_START = re.compile(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
+"""Words after a program's name that make it a sentence: `git must be optional`."""
+_COMMAND_START = Pattern(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
 """A shell's prompt, a variable, or a path."""
-_SHELL_SYNTAX = re.compile(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
+_SHELL_SYNTAX = Pattern(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
 """An option or an operator."""
 _COMMON_WORDS = _word_set("""
     a about after again all already also am an and any are as at back be because been
@@ -59,7 +59,7 @@ _COMMON_WORDS = _word_set("""
     thing think try uh um wait whatever wow wrong yeah yep aren couldn didn doesn don
     hasn haven isn ll shouldn ve wasn weren won wouldn
     """)
-"""Words of grammar and of talk, which do not describe work on code."""
+"""Words of grammar and conversation, which do not describe work on code."""
 _WORDS_IN_THE_MIDDLE = _word_set("""
     a about add an and are as at be because been but by can cannot could did do does
     each every for from get had has have his how i if instead into is its keep let like
@@ -67,8 +67,8 @@ _WORDS_IN_THE_MIDDLE = _word_set("""
     these this those to until use using very via was we were when where whether which
     while who whose why will with without would your
     """)
-"""Words with which a sentence hardly ever ends."""
-_QUESTION_START = re.compile(
+"""Words that rarely end a sentence."""
+_QUESTION_START = Pattern(
     r"(?:what|why|who|whose|how)\b"
     r"|(?:where|when|which)\s+(?:is|are|was|were|do|does|did|will|would|can|could"
     r"|should|has|have)\b"
@@ -77,23 +77,20 @@ _QUESTION_START = re.compile(
     r"|do\s+(?:i|we|you|they)\b",
     re.IGNORECASE,
 )
-_SKIP_START = re.compile(r"[\W\d_]*skip", re.IGNORECASE)
-"""`skip`, also as part of a word, in quotes or behind a bullet."""
+_SKIP_START = Pattern(r"[\W\d_]*skip", re.IGNORECASE)
+"""`skip`, also as a part of a word, in quotes or after a bullet."""
 _LETTERS_WITHOUT_SPACES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 )
-"""Letters of scripts that put no spaces between words: two of them count as one."""
-_WORD = re.compile(
-    rf"[{_LETTERS_WITHOUT_SPACES}]{{1,2}}|[^\s{_LETTERS_WITHOUT_SPACES}]+"
-)
-_REASON_START = re.compile(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
-"""Where the reason for a command can begin."""
+"""Letters of scripts without spaces between words. Two of them count as a word."""
+_WORD = Pattern(rf"[{_LETTERS_WITHOUT_SPACES}]{{1,2}}|[^\s{_LETTERS_WITHOUT_SPACES}]+")
+_REASON_START = Pattern(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
+"""The possible beginning of a command's reason."""
 _LEAST_WORDS_OF_GUIDANCE = 3
 _MOST_WORDS_OF_A_COMMAND = 8
-"""Including the words that users put around a command."""
+"""Including the words around a command."""
 _MOST_ARGUMENTS = 3
-"""Words behind the name of a slash command."""
-_APOSTROPHE = re.compile("['’]")
+_APOSTROPHE = Pattern("['’]")
 _ENDS_IN_THE_MIDDLE = (
     *(",", ";", ":", "-", "–", "—"),
     *("(", "[", "{", "…", "...", "/", "\\", "="),
@@ -107,8 +104,8 @@ def shell_name(text: str) -> str:
 def guess_command(
     text: str, names: Collection[str], is_command: Callable[[str], bool], *, near: float
 ) -> str | None:
-    """Return the command that a line means, despite mistyped keys and words around it:
-    `please skip this step`. None for another line.
+    """Return the command that a line means, despite typing errors and extra words, such
+    as `please skip this step`. None if there is none.
     """
     words = split_words(text)
     if len(words) > _MOST_WORDS_OF_A_COMMAND:
@@ -122,8 +119,8 @@ def guess_command(
 
 
 def guess_slash_command(text: str, slash: Collection[str]) -> str | None:
-    """Return the name of the slash command whose slash is missing:
-    `diff feature-x 3`. None for another line.
+    """Return the name of the slash command whose slash is missing, as in `diff
+    feature-x 3`. None if there is none.
     """
     words = split_words(text)
     if not words:
@@ -136,18 +133,16 @@ def guess_slash_command(text: str, slash: Collection[str]) -> str | None:
 
 
 def cut_reason(text: str) -> str:
-    """Return the line up to the place where the reason for a command can begin."""
     return _REASON_START.split(text, maxsplit=1)[0]
 
 
 def starts_with_skip(text: str) -> bool:
-    """True if the first letters of the line are those of `skip`."""
     return _SKIP_START.match(text) is not None
 
 
 def looks_like_shell_command(text: str) -> bool:
-    """True for a program's name that does not begin a sentence, and for the syntax of
-    a shell.
+    """True for shell syntax, and for a program's name that does not begin a
+    sentence.
     """
     words = text.lower().split()
     if words and words[0] in _PROGRAMS:
@@ -159,12 +154,11 @@ def looks_like_shell_command(text: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """True if the line begins like a question, also without a question mark."""
+    """True if the line begins like a question, even without a question mark."""
     return _QUESTION_START.match(text) is not None
 
 
 def is_unfinished(text: str) -> bool:
-    """True if the line ends in the middle of a sentence."""
     words = split_words(text)
     if not words or text.endswith(_ENDS_IN_THE_MIDDLE):
         return True
@@ -176,8 +170,8 @@ def is_unfinished(text: str) -> bool:
 
 
 def is_instruction(text: str, names: Collection[str]) -> bool:
-    """True if the line is as long as a sentence, and has two words that can be about
-    the work, at least one of which is not the name of a command.
+    """True if the line is as long as a sentence and contains two words that may be
+    about the work, not both names of commands.
     """
     words = split_words(text)
     important = set()
@@ -190,7 +184,7 @@ def is_instruction(text: str, names: Collection[str]) -> bool:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words in lower case, without marks around them, and without the
+    """Return the words in lower case, without surrounding punctuation, and without the
     letters after an apostrophe.
     """
     words = []

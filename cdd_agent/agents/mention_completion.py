@@ -1,6 +1,5 @@
-"""Completions of paths: `@ap` becomes `@src/app.py`, `+ap` becomes `+src/app.py`."""
+"""Completes paths: `@ap` becomes `@src/app.py`, `+ap` becomes `+src/app.py`."""
 
-import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -13,16 +12,17 @@ from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.files.spelling import compose
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import is_meant_as_picture
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.completion import Completion
 from cdd_agent.text.sanitize import sanitize_for_display
 
-_CHOICE = re.compile(
+_CHOICE = Pattern(
     r"(?<!\S)(?P<quote>')?(?P<sign>[+-])(?P<path>(?(quote)[^'\n]*|[^\s'\"]*))\Z"
 )
-"""The word for a pinned file, or one that is left out, at the end of a line."""
+"""A pinned (`+`) or excluded (`-`) file at the end of a line."""
 _MOST = 50
 COMPLETION_TIMEOUT = 0.03
-"""Maximum number of seconds in the named folder, and in the index."""
+"""Maximum seconds in the named folder, and again in the index."""
 
 
 def files_to_mention(root: Path) -> FileIndex:
@@ -41,7 +41,6 @@ def complete_mention(index: FileIndex, line: str) -> list[Completion]:
 
 
 def complete_choice(index: FileIndex, line: str) -> list[Completion]:
-    """Return the completions of a line that ends with a path behind `+` or `-`."""
     choice = _CHOICE.search(line)
     if choice is None:
         return []
@@ -51,7 +50,7 @@ def complete_choice(index: FileIndex, line: str) -> list[Completion]:
             continue
         word = shlex.quote(choice["sign"] + path)
         if path.endswith("/"):
-            # The name of a file in the folder can follow.
+            # The name of a file in the folder may follow.
             word = word.removesuffix("'")
         completions.append(_complete(index, line[: choice.start()], word, path))
     return [each for each in completions if each.line != line]
@@ -62,8 +61,8 @@ def _complete(index: FileIndex, before: str, word: str, path: str) -> Completion
 
 
 def _find_paths(index: FileIndex, typed: str) -> list[str]:
-    """Return the paths that a text may become: names in its folder that begin with its
-    last part, then matches of the index. The path of a folder ends in `/`.
+    """Return the paths that a text may become: matches in its folder, then matches in
+    the index. A folder ends in `/`.
     """
     folder, _, start = typed.rpartition("/")
     try:
@@ -93,8 +92,8 @@ def _walk_in_time(entries: Iterator[WalkEntry]) -> Iterator[WalkEntry]:
 
 
 def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
-    """True for a file or folder that a mention may name. A name with control
-    characters is not offered, nor a `hidden` one before its dot is typed.
+    """True if a mention may name the entry. Names with control characters are not
+    offered, nor hidden ones unless `hidden`.
     """
     if entry.kind is Kind.UNREADABLE or (entry.name.startswith(".") and not hidden):
         return False
@@ -103,7 +102,6 @@ def _is_offered(entry: WalkEntry, *, hidden: bool) -> bool:
 
 
 def _describe(root: Path, path: str) -> str:
-    """Return the kind and the size of a file; empty if it was removed."""
     if path.endswith("/"):
         return "folder"
     try:

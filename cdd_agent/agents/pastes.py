@@ -1,9 +1,8 @@
 """Long pasted texts.
 
-A line of the user that is very long is saved once, in `.cdd/pastes/`. Whatever keeps or
-sends the line (the conversation, the history, a run's record, a prompt) has its
-beginning, its end and the name of the file. The user can open the file, and the model
-reads it with `read_file`.
+A very long line is saved once in `.cdd/pastes/`. The conversation, the history, the
+run's record and the prompt contain only its beginning, its end and the file's name. The
+model reads the file with `read_file`.
 """
 
 import contextlib
@@ -15,17 +14,16 @@ from cdd_agent.files.atomic import create_exclusive
 from cdd_agent.text.redaction import Redactor
 
 LONGEST = 40_000
-"""Characters of a line that is kept and sent whole."""
+"""Maximum characters of a line that is kept and sent whole."""
 _HEAD, _TAIL = 4_000, 12_000
-"""Characters of a longer line that are shown: the end of a log says more."""
+"""Shown characters of a longer line: the end of a log says more."""
 _FOLDER = Path(".cdd") / "pastes"
 _MOST = 50
-"""Number of texts that are kept. The oldest are deleted."""
 
 
 def save_long_line(root: Path, line: str, redactor: Redactor) -> str:
-    """Save a line that is too long, and return what replaces it. Other lines are
-    returned unchanged, and so are all lines outside a project or on a full disk.
+    """Save a line that is too long, and return its replacement. Return short lines
+    unchanged, and any line outside a project or if the disk refuses.
     """
     if len(line) <= LONGEST or not (root / ".cdd").is_dir():
         return line

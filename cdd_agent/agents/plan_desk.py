@@ -1,7 +1,8 @@
-"""Read, compile and write a ticket's plan.md for the Planner and for edits of steps.
+"""Reads, compiles and writes a ticket's plan.md, for the Planner and for edits of
+steps.
 
-plan.md is written under the ticket's lock, so never while a run is at work, and the
-text that it replaces is kept.
+plan.md is written under the ticket's lock, so never during a run, and the replaced text
+is saved.
 """
 
 from collections.abc import Sequence
@@ -39,12 +40,9 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.checks import check_problems
 
 KEPT = "plans"
-"""The folder of the ticket's record that has the replaced plans."""
 
 
 class Present(Struct, frozen=True):
-    """The present plan.md and its progress."""
-
     text: str = ""
     plan: ImplementationPlan | None = None
     """None if plan.md is missing or empty."""
@@ -52,8 +50,8 @@ class Present(Struct, frozen=True):
     fixed: FixedSteps = field(default_factory=FixedSteps)
 
     def state_in(self, plan: ImplementationPlan) -> ExecutionState | None:
-        """Return the progress in another version of the plan, whose steps have their
-        own numbers. Steps with the same label are the same.
+        """Return the progress in another version of the plan. Steps are matched by
+        label, because versions number their steps differently.
         """
         if self.plan is None or self.state is None:
             return None
@@ -66,7 +64,7 @@ class Present(Struct, frozen=True):
         return replace(self.state, step_executions=entries, former_steps={})
 
     def served_by_completed(self, criteria: Sequence[str]) -> frozenset[int]:
-        """Return the places, from 1, of the criteria that a completed step served."""
+        """Return the numbers, from 1, of the criteria that a completed step served."""
         if self.plan is None:
             return frozenset()
         completed = {step.number for step in self.fixed.completed_steps(self.plan)}
@@ -77,13 +75,10 @@ class Present(Struct, frozen=True):
         return frozenset(served)
 
     def label_of(self, number: int) -> str:
-        """Return what users call a step."""
         return self.plan.label_of(number) if self.plan else str(number)
 
 
 class PlanDesk(Struct, frozen=True):
-    """Reads, compiles and writes the plan of one ticket."""
-
     root: Path
     ticket: Ticket
     record: RunRecord
@@ -97,11 +92,11 @@ class PlanDesk(Struct, frozen=True):
 
     @property
     def log(self) -> RunLog:
-        """The log of the plannings, which is not part of the log of the runs."""
+        """The log of plannings, separate from the log of runs."""
         return RunLog(self.record.folder / "planning.jsonl")
 
     def complete_spec(self) -> TicketSpec:
-        """Raises `BadInput` if something is missing, or if the spec is too large for a
+        """Return the spec. Raises `BadInput` if it is incomplete, or too large for a
         prompt.
         """
         spec = SpecFile(self.ticket).read().spec
@@ -118,7 +113,9 @@ class PlanDesk(Struct, frozen=True):
         return spec
 
     def present(self) -> Present:
-        """Raises `BadInput` if the plan or the state cannot be read."""
+        """Return the current plan. Raises `BadInput` if the plan or the state cannot be
+        read.
+        """
         data = read_bytes(self.ticket.plan_path)
         if data is None or not data.removeprefix(b"\xef\xbb\xbf").strip():
             return Present()
@@ -144,8 +141,8 @@ class PlanDesk(Struct, frozen=True):
     def weak_criteria(
         self, spec: TicketSpec, present: Present
     ) -> list[CriterionStrength]:
-        """Return the criteria whose tests are weak, as measured with the current files.
-        Raises `BadInput` if the results cannot be read.
+        """Return the criteria with weak tests, measured with the current files. Raises
+        `BadInput` if the results cannot be read.
         """
         if present.plan is None or present.state is None:
             return []
@@ -166,8 +163,8 @@ class PlanDesk(Struct, frozen=True):
         spec: TicketSpec,
         state: ExecutionState | None,
     ) -> list[Problem]:
-        """Return the problems of a plan in the order of its lines, with the checks that
-        `commands` would refuse to run.
+        """Return the problems of a plan by line, including checks that `commands` would
+        refuse to run.
         """
         problems = list(check_plan(plan, spec, self.root, state))
         for step in plan.steps:
@@ -184,18 +181,17 @@ class PlanDesk(Struct, frozen=True):
         *,
         is_new: bool,
     ) -> None:
-        """Write `wanted`: as a new plan with `is_new`, else as a change of `base`. The
-        caller holds the ticket's lock.
+        """Write `wanted`, as a new plan or as a change of `base`. The caller holds the
+        ticket's lock.
 
-        Edits that the user made since `base` stay. Raises `BadInput` if both changed
-        the same part, if a completed step would change, if the plan has errors, and if
-        the lock is lost.
+        The user's edits since `base` are merged. Raises `BadInput` if they conflict, if
+        a completed step would change, if the plan has errors, or if the lock is lost.
         """
         self.ticket.refuse_to_write(self.ticket.plan_path)
         lock.check()
         present = self.present()
         if present.text == text_with(wanted, base, is_new=is_new):
-            # An earlier call wrote it, and its process was killed.
+            # A process that was killed has already written it.
             return
         if is_new or present.plan is None or base.plan is None:
             if present.text != base.text:
@@ -233,7 +229,6 @@ class PlanDesk(Struct, frozen=True):
     def _refuse_changed_steps(
         self, wanted: ImplementationPlan, present: Present
     ) -> None:
-        """Raise `BadInput` if a completed step would change."""
         if present.plan is None:
             return
         before = steps_by_label(present.plan)
@@ -251,9 +246,7 @@ class PlanDesk(Struct, frozen=True):
             )
 
     def put(self, text: str, present: Present, lock: TicketLock) -> None:
-        """Write plan.md, and keep the present text. Raises `BadInput` if it cannot be
-        written.
-        """
+        """Save the current text, and write plan.md. Raises `BadInput` on failure."""
         self.ticket.refuse_to_write(self.ticket.plan_path)
         lock.check()
         if present.text == text:
@@ -263,7 +256,7 @@ class PlanDesk(Struct, frozen=True):
                 self.record.folder / KEPT / f"plan-{stamp()}.md", present.text.encode()
             )
         write_atomic(self.ticket.plan_path, text.encode())
-        # the user saw what is new; what stays may have come with a clone
+        # The user saw the new checks. Old ones may have come with a clone.
         new = _checks_of(self.ticket.parse_plan(text)) - _checks_of(present.plan)
         self.commands.trusted_checks.add(sorted(new))
 
@@ -275,8 +268,8 @@ def _checks_of(plan: ImplementationPlan | None) -> set[str]:
 
 
 def text_with(wanted: ImplementationPlan, present: Present, *, is_new: bool) -> str:
-    """Return the text of plan.md with the wanted plan: a new text with `is_new` if no
-    step is completed, else the present text with changes.
+    """Return the text of plan.md with the wanted plan. The current text is changed,
+    unless `is_new` and no step is completed.
 
     Raises `BadInput` if text of the user would be lost.
     """
@@ -286,6 +279,5 @@ def text_with(wanted: ImplementationPlan, present: Present, *, is_new: bool) -> 
 
 
 def state_of(present: Present, slug: str) -> ExecutionState:
-    """Return the progress of the present plan."""
     assert present.plan is not None
     return present.state or new_state(slug, present.plan)

@@ -1,6 +1,4 @@
-"""The Planner in the shell: the words that the user types, up to a plan that the user
-approves.
-"""
+"""The Planner: the user's side of the conversation about a plan."""
 
 from collections.abc import Awaitable, Collection
 
@@ -26,9 +24,7 @@ def _proposal(agent: "PlannerAgent") -> str:
 
 
 class PlannerAgent(DocumentAgent):
-    """Plans a ticket as the user says. It writes nothing to plan.md before
-    `approve`.
-    """
+    """Writes plan.md only after `approve`."""
 
     name = "planner"
     ADDRESS = "the Planner"
@@ -57,14 +53,12 @@ class PlannerAgent(DocumentAgent):
 
     @property
     def _leaving_word(self) -> str:
-        """The command that gives the proposal up; without a plan there is nothing to
-        keep.
-        """
+        """The word that ends the proposal. Without a plan, there is nothing to keep."""
         return "keep" if self._planning.notes.base.strip() else "discard"
 
     def view(self) -> list[Event]:
-        """Return the steps of the present plan, or the problems of a plan that cannot
-        run, the steps of the proposal, and what the user can do next.
+        """Return the current plan's steps, or its problems if it cannot run; then the
+        proposal, and what the user can do next.
         """
         desk = self._planning.desk
         proposal = []
@@ -99,7 +93,7 @@ class PlannerAgent(DocumentAgent):
                 text = "You have not approved this proposed plan yet."
                 shown = planning.shown()
                 if notes.questions:
-                    # the questions follow, and must stay in sight
+                    # The questions follow, and must stay visible.
                     shown = [replace(planning.proposed(), in_full=False)]
                 self.report(Notice(text, kind=NoticeKind.RESUMED), *shown)
             elif planning.desk.present().plan is not None:
@@ -274,7 +268,7 @@ class PlannerAgent(DocumentAgent):
         )
 
     async def use_text(self, text: str) -> None:
-        """Use an answer, a wish to change, or guidance for a first plan."""
+        """Use an answer, a requested change, or guidance for a first plan."""
         planning = self._planning
         if planning.notes.questions or planning.notes.is_open:
             await self._propose(planning.answer(text))

@@ -1,7 +1,3 @@
-"""The prompt of the Planner: its instructions, and the parts of the messages that it
-gets.
-"""
-
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -30,31 +26,28 @@ from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_prompt import render_spec
 
 SAID_BEFORE = "the earlier conversation"
-"""The name of the conversation in the notice that a prompt had no room for it."""
+"""The conversation's name in the notice that it did not fit."""
 _SAID_EARLIER = "# What the user said earlier"
 SAID = "# What the person says"
 WISH = "# What to change"
 NEW_SPEC = "The spec was changed. It is now:"
 _MOST_OF_TREE = 60_000
-"""Maximum number of characters of the project's files."""
 _MOST_CODE = 4_000
-"""Maximum number of tokens of code that may be about the ticket; at most a sixteenth of
-the window.
+"""Maximum tokens of code that may concern the ticket; at most a sixteenth of the
+window.
 """
 _WEAK_TESTS = (
     "Small faults were put into the code, and the tests of these criteria did not"
     " notice enough of them. A step that adds tests for these lines is welcome."
 )
 _MOST_UNNOTICED = 15
-"""Unnoticed faults of a criterion that the prompt shows."""
 _SMALL_WINDOW = 8_192
-"""Tokens of a window up to which no code is shown: tools and rules are of more use."""
+"""Tokens of a window up to which no code is shown: tools and rules are more useful."""
 Task = Literal["plan", "change"]
 FORMS: dict[Task, type[PlanReply] | type[ChangeReply]] = {
     "plan": PlanReply,
     "change": ChangeReply,
 }
-"""The forms of the replies."""
 
 
 def make_prompt(
@@ -74,17 +67,17 @@ def make_prompt(
 def _shorten_conversation(
     conversation: tuple[Message, ...],
 ) -> Iterator[tuple[Message, ...]]:
-    """Yield the conversation, then shorter versions without its oldest messages. The
-    first message, the user's last words and the last change of the spec stay.
+    """Yield the conversation, then shorter and shorter versions. The first message, the
+    user's last words and the last change of the spec stay.
 
-    The user's own words of a dropped message stay. The shortest versions drop
-    them as well, the oldest first.
+    The user's words in dropped messages stay. The shortest versions drop them as well,
+    the oldest first.
     """
     first, *others = conversation
     last_places = (_find_last(others, SAID, WISH), _find_last(others, NEW_SPEC))
     remaining: dict[int, Message] = {}
     for place, message in enumerate(others):
-        # The answer of a tool stays with its call.
+        # A tool's answer stays with its call.
         if message.role != "tool":
             yield (first, *remaining.values(), *others[place:])
         words = _words_of_user(message)
@@ -110,9 +103,6 @@ def _words_of_user(message: Message) -> str:
 
 
 def _find_last(messages: Sequence[Message], *headings: str) -> int:
-    """Return the position of the user's last message with one of these headings, or
-    -1.
-    """
     last = -1
     for place, message in enumerate(messages):
         has_heading = any(heading in message.content for heading in headings)
@@ -124,14 +114,14 @@ def _find_last(messages: Sequence[Message], *headings: str) -> int:
 def describe_context(
     desk: PlanDesk, spec: TicketSpec, code: CodeFinder | None, window: int | None
 ) -> str:
-    """Return the first part of the conversation: the spec, the project's files, the
-    code that the ticket may be about, and the programs that a check may run.
+    """Return the first message: the spec, the files, code that may concern the ticket,
+    and the programs that a check may run.
     """
     tree = project_context(desk.root, ()).repo_tree
     most_characters = _MOST_OF_TREE
     most_code = _MOST_CODE
     if window is not None:
-        # A third of the window in characters is about a ninth of it in tokens.
+        # A third of the window in characters is about a ninth in tokens.
         most_characters = min(_MOST_OF_TREE, window // 3)
         most_code = min(_MOST_CODE, window // 16) if window > _SMALL_WINDOW else 0
     if len(tree) > most_characters:
@@ -155,8 +145,8 @@ def describe_context(
 
 
 def describe_plan(plan: ImplementationPlan) -> str:
-    """Return the plan as the model reads it, with numbers for labels, and with the
-    labels that the user knows.
+    """Return the plan for the model, with numbers as labels, and the labels that the
+    user knows.
     """
     text = fenced(write_plan(plan.with_plain_labels()), "markdown")
     parts = [f"# The present plan\n\n{text}"]
@@ -173,7 +163,7 @@ def describe_plan(plan: ImplementationPlan) -> str:
 
 
 def describe_findings(plan: ImplementationPlan) -> str:
-    """Return the problems of plan.md that the text of `describe_plan` does not show."""
+    """Return the problems of plan.md that `describe_plan` does not show."""
     warnings = [finding for finding in plan.findings if finding.is_warning]
     lines = []
     for problem in (*plan.errors, *warnings):
@@ -189,7 +179,6 @@ def describe_findings(plan: ImplementationPlan) -> str:
 
 
 def describe_weak_tests(weak: Sequence[CriterionStrength]) -> str:
-    """Return the lines whose faults no test notices, for the model."""
     lines = [
         "# Weak tests",
         "",
@@ -209,7 +198,6 @@ def describe_weak_tests(weak: Sequence[CriterionStrength]) -> str:
 
 
 def describe_misfits(problems: Sequence[Problem]) -> str:
-    """Return the problems by which the plan does not fit the spec."""
     if not problems:
         return ""
     listed = "\n".join(f"- {problem.text}" for problem in problems)
@@ -217,7 +205,6 @@ def describe_misfits(problems: Sequence[Problem]) -> str:
 
 
 def describe_numbering(fixed: FixedSteps, plan: ImplementationPlan) -> str:
-    """Return the numbers that new steps may have."""
     completed = [str(step.number) for step in fixed.completed_steps(plan)]
     done = ""
     if completed:

@@ -1,6 +1,7 @@
-"""The conversation of the Planner about a ticket's plan: it proposes a plan, or changes
-of a plan. `planner.py` has the words that the user types, `planner_prompt.py` the
-prompt, and `plan_desk.py` reads and writes plan.md.
+"""The conversation with a model about a ticket's plan.
+
+`planner.py` reads the user's lines, `planner_prompt.py` builds the prompt, and
+`plan_desk.py` reads and writes plan.md.
 """
 
 import asyncio
@@ -68,8 +69,6 @@ _NO_ONE_ANSWERS = (
 
 
 class Planning(DocumentConversation[PlanningNotes]):
-    """The planning of one ticket."""
-
     def __init__(
         self,
         *,
@@ -82,9 +81,9 @@ class Planning(DocumentConversation[PlanningNotes]):
         may_ask: bool,
         code: CodeFinder | None = None,
     ) -> None:
-        """`model` is called when a model is first needed, and raises `BadInput` if none
-        is configured. `may_ask` is true if a user can answer questions. `code` finds
-        the code that the ticket is about.
+        """`model` is called on first use, and raises `BadInput` if none is configured.
+        `may_ask`: a user can answer questions. `code` finds code that concerns the
+        ticket.
         """
         super().__init__(file, desk.root, recorder)
         self.desk = desk
@@ -103,9 +102,8 @@ class Planning(DocumentConversation[PlanningNotes]):
         return read_plan(self.notes.proposal) if self.notes.proposal else None
 
     def text(self) -> str:
-        """Return the text of plan.md with the proposal; without one, the present text.
-
-        Raises `BadInput` if there is neither, or if the proposal cannot be written.
+        """Return the text of plan.md with the proposal, if any. Raises `BadInput` if
+        there is no plan either, or if the proposal cannot be written.
         """
         if self.proposal is not None:
             return self.text_with(self.proposal)
@@ -118,31 +116,26 @@ class Planning(DocumentConversation[PlanningNotes]):
         return text
 
     def text_with(self, plan: ImplementationPlan) -> str:
-        """Raises `BadInput` if text of the user would be lost."""
+        """Raise `BadInput` if text of the user would be lost."""
         return text_with(plan, self._base(), is_new=self.notes.is_anew)
 
     def problems(self) -> list[Problem]:
-        """Return the problems of the proposal, or of the present plan, with the lines
-        of `text`.
-        """
+        """Return the problems of `text`."""
         plan = self.desk.ticket.parse_plan(self.text())
         spec = self.desk.ticket.read_spec()
         return self.desk.problems(plan, spec, self.desk.present())
 
     def misfits(self) -> list[Problem]:
-        """Return the problems by which the proposal, or the present plan, does not fit
-        the spec.
-        """
+        """Return the problems by which `text` does not match the spec."""
         return find_misfits(self.problems())
 
     @property
     def name_of_plan(self) -> str:
-        """The name of the proposal, or else of plan.md, in messages."""
         return "Proposed plan" if self.notes.proposal else self.desk.shown_path
 
     def is_of_another_spec(self) -> bool:
-        """True if the spec has changed since the proposal was made. Raises `BadInput`
-        if the spec is not complete.
+        """True if the spec has changed since the proposal. Raises `BadInput` if the
+        spec is incomplete.
         """
         spec = self.desk.complete_spec()
         if not self.notes.proposal or not self.notes.spec:
@@ -150,7 +143,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         return self.notes.spec != _identity(spec)
 
     def shown(self) -> list[Event]:
-        """Return the proposal and its problems."""
         return self._with_problems(self.proposed())
 
     def proposed(self) -> PlanProposed:
@@ -180,10 +172,10 @@ class Planning(DocumentConversation[PlanningNotes]):
         plan = self.desk.ticket.parse_plan(self.notes.base)
         return replace(self.desk.present(), text=self.notes.base, plan=plan)
 
-    # What the user asks for
+    # Requests of the user
 
     async def plan(self, guidance: str = "") -> None:
-        """Have the model make a whole plan. The former notes are dropped."""
+        """Ask the model for a new plan. Earlier notes are dropped."""
         spec = self.desk.complete_spec()
         present = self.desk.present()
         parts = [await self._find_context(spec)]
@@ -214,9 +206,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         await self.resume()
 
     async def change(self, wish: str) -> None:
-        """Have the model change the proposal, or else the present plan, as the user
-        says.
-        """
         spec = self.desk.complete_spec()
         present = self.desk.present()
         notes = self.notes
@@ -255,7 +244,7 @@ class Planning(DocumentConversation[PlanningNotes]):
         await self.resume()
 
     async def answer(self, words: str) -> None:
-        """Answer the open questions, or add to a planning that was interrupted."""
+        """Answer the open questions, or add to an interrupted planning."""
         message = Message("user", f"{SAID}\n\n{await self._with_files(words)}")
         self._save(
             replace(
@@ -289,9 +278,7 @@ class Planning(DocumentConversation[PlanningNotes]):
     # A turn of the model
 
     async def resume(self) -> None:
-        """Continue the conversation with the model. Each message is saved, however this
-        ends.
-        """
+        """Continue the conversation with the model. Each message is saved at once."""
         spec = self.desk.complete_spec()
         present = self.desk.present()
         messages = self._messages_for(spec)
@@ -317,13 +304,12 @@ class Planning(DocumentConversation[PlanningNotes]):
             self.emit(event)
 
     def _messages_for(self, spec: TicketSpec) -> tuple[Message, ...]:
-        """Return the conversation with what the model must know before its reply."""
         messages = self.notes.conversation
         if self.notes.spec != _identity(spec):
             changed = Message("user", f"{NEW_SPEC}\n\n{render_spec(spec)}")
             messages = (*messages, changed)
             self._save(replace(self.notes, conversation=messages, spec=_identity(spec)))
-        # The last planning ended before it used the answer.
+        # An earlier process ended before it used the answer.
         if messages[-1].role == "assistant":
             again = Message("user", "Continue, and give your answer again.")
             messages = (*messages, again)
@@ -406,7 +392,7 @@ class Planning(DocumentConversation[PlanningNotes]):
         return make_prompt(self.desk, dialogue, task, messages)
 
     def _refuse_too_long(self, task: Task, messages: tuple[Message, ...]) -> None:
-        """Raise `ContextTooLong` if the conversation does not fit into the window."""
+        """Raise `ContextTooLong` if the conversation exceeds the window."""
         prompt = self._prompt(task, messages, Exploration())
         prompt.dialogue.refuse_too_long(add_form(prompt.messages, FORMS[task]))
 
@@ -434,7 +420,7 @@ class Planning(DocumentConversation[PlanningNotes]):
             )
         if present.plan:
             plan = replace_plan(present.plan, plan, fixed)
-        # Raises before anything is saved if the plan cannot be written.
+        # This raises before anything is saved if the plan cannot be written.
         text_with(plan, present, is_new=True)
         self._save(PlanningNotes(base=present.text, is_anew=True))
         self._propose(plan)
@@ -454,8 +440,8 @@ class Planning(DocumentConversation[PlanningNotes]):
         self.file.write(replace(notes, conversation=conversation, questions=questions))
 
     def write(self) -> None:
-        """Write the proposal to plan.md. Raises `BadInput` if that is not possible; the
-        proposal stays then.
+        """Write the proposal to plan.md. Raises `BadInput` on failure, and keeps the
+        proposal.
         """
         proposal = self.proposal
         if proposal is None:
@@ -468,7 +454,6 @@ class Planning(DocumentConversation[PlanningNotes]):
         self.discard()
 
     def discard(self) -> None:
-        """Drop the conversation and the proposal."""
         self.file.discard()
         self.notes = PlanningNotes()
 

@@ -1,4 +1,4 @@
-"""The saved conversation of planning a ticket, so that nothing is paid for twice."""
+"""The saved conversation about a plan, so that no reply is paid for twice."""
 
 from typing import Literal
 
@@ -10,21 +10,18 @@ NAME = "planning.json"
 
 
 class PlanningNotes(Struct, frozen=True, forbid_unknown_fields=True):
-    """The conversation with the model, what is open in it, and what came of it."""
-
     task: Literal["plan", "change"] = "plan"
     conversation: tuple[Message, ...] = ()
-    """Without the system's message, which is built for each request."""
+    """Without the system message, which is built for each request."""
     is_open: bool = False
-    """The model was asked, and its answer did not come."""
+    """True if the model's answer has not arrived."""
     questions: tuple[str, ...] = ()
-    """Questions that wait for the user's answer."""
     asked: int = 0
     """Number of questions since the user's last request."""
     spec: str = ""
-    """The digest of the spec that the conversation is about."""
+    """The digest of the conversation's spec."""
     base: str = ""
-    """The text of plan.md that the proposal, or the present request, is about."""
+    """The text of plan.md that the proposal or the request is based on."""
     proposal: str = ""
     is_anew: bool = False
-    """The proposal takes the place of the plan; otherwise it is a change of it."""
+    """True if the proposal replaces the plan, instead of changing it."""

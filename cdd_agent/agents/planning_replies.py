@@ -1,5 +1,5 @@
-"""A model's answers when it plans: questions, a whole plan, or changes of a plan; and
-the problems of an answer.
+"""The Planner model's answers and their problems. msgspec puts the docstrings of the
+reply classes into the schema that the model receives.
 """
 
 from collections.abc import Callable
@@ -63,8 +63,8 @@ class ChangeReply(_Reply, frozen=True):
 
 
 class ReplyJudge:
-    """Finds the problems of a reply that its form does not exclude: broken rules, and
-    the problems of the compiled plan.
+    """Finds problems that the reply's type cannot express: broken rules, and problems
+    of the compiled plan.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class ReplyJudge:
         text_with: Callable[[ImplementationPlan], str],
         remaining_questions: int | None,
     ) -> None:
-        """`base` is the plan to change, None for a new plan. `text_with` raises
-        `BadInput` for a plan that cannot be written. `remaining_questions` is None if
-        no one can answer questions.
+        """`base` is the plan to change; None for a new plan. `text_with` raises
+        `BadInput` if a plan cannot be written. `remaining_questions` is None if no one
+        can answer.
         """
         self._desk = desk
         self._spec = spec
@@ -86,19 +86,19 @@ class ReplyJudge:
         self._base = base
         self._text_with = text_with
         self._remaining_questions = remaining_questions
-        # The numbers of the steps as the model knows them.
+        # Progress by the numbers that the model knows.
         shown = base or present.plan or ImplementationPlan()
         self._state = present.state_in(shown)
         self._completed = {step.number for step in present.fixed.completed_steps(shown)}
-        # The problems that the plan had before, which the model need not solve, and the
-        # warnings that the model has received.
+        # Earlier problems of the plan, which the model need not solve, and warnings
+        # that it has received.
         self._known: set[tuple[str, str]] = set()
         if base:
             self._known.update(map(_key, self._find_problems(base)))
 
     def problems(self, reply: PlanReply | ChangeReply) -> list[str]:
-        """Return the problems for the model, which names steps by numbers. It receives
-        each warning once, because the warning may be about something intended.
+        """Return the problems for the model, with step numbers. Each warning is
+        returned once, because it may be about something intended.
         """
         if reply.questions:
             return self._problems_of_questions(len(reply.questions))

@@ -1,6 +1,4 @@
-"""The agents' prompts: Markdown files next to the code. A project can replace each
-of them.
-"""
+"""The agents' prompts: Markdown files. A project can replace each."""
 
 import os
 from pathlib import Path, PurePosixPath
@@ -11,18 +9,18 @@ from cdd_agent.refusals.kinds import Refusal
 
 _OURS = Path(__file__).parent / "prompts"
 OWN = PurePosixPath(".cdd/prompts")
-"""The folder of a project's prompts that replace ours, as `<name>.md`."""
+"""The folder of a project's prompts, as `<name>.md`."""
 LONGEST = 50_000
-"""Characters of a project's own prompt. It is part of every request, so it is used
-whole or not at all.
+"""Maximum characters of a project's prompt. It is part of every request, so it is never
+cut.
 """
 
 
 def load_prompt(root: Path, name: str) -> str:
-    """Return the prompt `name`, such as `socrates`: the project's, or else cdd's.
+    """Return a prompt such as `socrates`: the project's, otherwise cdd's.
 
-    The file is read at each call, so an edit takes effect with the next turn. Raises
-    `BadInput` for a project's prompt that cannot be used.
+    The file is read at each call, so an edit applies to the next turn. Raises
+    `BadInput` for an unusable project's prompt.
     """
     builtin = (OWN / f"{name}.md").as_posix()
     if not os.path.lexists(root / builtin):

@@ -1,4 +1,4 @@
-"""Questions about a run. The prompt has the ticket, its plan, and the progress."""
+"""Questions about a run. The prompt contains the ticket, its plan, and the progress."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,19 +30,17 @@ from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tools.read_only import read_only_tools
 
 PLAN_TEXT = "the plan's text"
-"""Its name where a prompt had no room for it."""
+"""Its name in the notice that it did not fit."""
 PLACES = "Places in the code that the question may be about"
 _MOST_FILES = 6
-"""Maximum number of files with places."""
 _LONGEST_ERROR = 4_000
-"""Characters of a failed step's error."""
 _REMEMBERED = 12
-"""Questions and answers that the next question's prompt has."""
+"""Number of earlier messages in the prompt."""
 
 
 class RunQuestions:
-    """Answers questions with the run's model, so within its budget. It remembers the
-    questions and answers of this visit.
+    """Answers questions with the run's model and budget, and remembers them during this
+    visit.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -52,7 +50,6 @@ class RunQuestions:
         self._omitted = Omitted()
 
     async def answer(self, step: PlanStep, question: str) -> None:
-        """Let the model answer. `step` is the next one. Raises `CddError`."""
         self._emit(QuestionAsked(step.number, question))
         run = self._engine.run
         root = self._engine.runner.root
@@ -119,10 +116,10 @@ def about_the_run(
     asked: Sequence[Message],
     places: str = "",
 ) -> FittedPrompt:
-    """Return the prompt for the last of the messages `asked`: with the run's progress,
-    `places` in the code, and the rest as far as there is room.
+    """Return the prompt for the last message of `asked`: the run's progress, `places`
+    in the code, and whatever else fits.
 
-    Raises `BadInput` for a prompt of the project's own that cannot be used.
+    Raises `BadInput` for an unusable project's prompt.
     """
     *earlier, question = asked
     questions = tuple(message for message in earlier if message.role == "user")

@@ -1,4 +1,4 @@
-"""A saved conversation as the events that it once was, to show it again."""
+"""Turns a saved conversation back into events."""
 
 import json
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from cdd_agent.llm.port import Message, ToolCall
 
 
 def retold(messages: Iterable[Message]) -> tuple[Event, ...]:
-    """Return a conversation as events: the user's lines, the model's answers and calls
-    of tools, and the summary in place of older messages.
+    """Return the user's lines, the model's answers and tool calls, and the summary
+    instead of older messages.
     """
     events: list[Event] = []
     calls: dict[str | None, ToolCall] = {}

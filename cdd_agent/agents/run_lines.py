@@ -1,15 +1,16 @@
-"""Lines about a run and its steps, also in a session in which no Executor is open."""
+"""Lines about a run and its steps, even while no run is open."""
 
 import re
 
 from msgspec import Struct
 
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.plan import STEP_LABEL
 
 NO_RUN = "No run is open."
 
-_STEP_LINE = re.compile(
+_STEP_LINE = Pattern(
     rf"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<label>{STEP_LABEL.pattern}))?"
     r"(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
     re.IGNORECASE | re.DOTALL,
@@ -27,7 +28,6 @@ _NEWEST = {
     "redo": "Enter: redo the last undo of this session",
     "diff": "Enter: show the newest change of this session",
 }
-"""The effect of Enter, by word, if no step is named."""
 _ABOUT_A_RUN = (*_FROM_LOG, "status", "retry", "skip")
 
 
@@ -35,14 +35,13 @@ class RunLine(Struct, frozen=True):
     """A line for a run: `WORD [step LABEL] [keep] [because REASON]`."""
 
     typed: str
-    """The first word of the line, in lower case."""
+    """The first word, in lower case."""
     step: str = ""
     keeps: bool = False
     reason: str = ""
 
     @classmethod
     def parse(cls, text: str) -> "RunLine | None":
-        """Return a line of this form with any word; None for another line."""
         match = _STEP_LINE.fullmatch(text)
         if match is None:
             return None
@@ -55,22 +54,22 @@ class RunLine(Struct, frozen=True):
 
     @property
     def has_ending(self) -> bool:
-        """True if `keep` or `because …` follows."""
         return self.keeps or bool(self.reason)
 
     @property
     def word(self) -> str:
-        """The usual name of the word."""
         return _USUAL_WORDS.get(self.typed, self.typed)
 
     @property
     def is_conversation(self) -> bool:
-        """True if a user may also say this to a model: `all`, `n` for no."""
+        """True if the user may also say this to a model, such as `all`, or `n` for
+        no.
+        """
         return self.has_ending or self.typed not in _ABOUT_A_RUN
 
     @property
     def is_from_log(self) -> bool:
-        """True if it is about steps that were run, and needs no step to come."""
+        """True if it concerns past steps, and needs no next step."""
         return self.word in _FROM_LOG
 
     @property
@@ -78,7 +77,7 @@ class RunLine(Struct, frozen=True):
         return f"{self.word} {self.step}".strip()
 
     def hint(self, slug: str) -> str:
-        """The effect of Enter, for a run that was closed."""
+        """Return the effect of Enter if the run is closed."""
         if self.is_from_log and not self.step:
             return _NEWEST[self.word]
         which = f"step {self.step}"
@@ -94,7 +93,7 @@ class RunLine(Struct, frozen=True):
 
 
 def all_steps_over(slug: str, *, has_own_tree: bool) -> Notice:
-    """Return the answer to a line for a run whose steps are all over."""
+    """Return the answer to a line for a run without remaining steps."""
     text = (
         f"All steps are done, so no step ran. Review: `/diff {slug}`. Undo:"
         f" `/undo {slug}`."
@@ -107,8 +106,8 @@ def all_steps_over(slug: str, *, has_own_tree: bool) -> Notice:
 def no_run_open(
     run_line: RunLine, slug: str | None, *, is_first: bool = False
 ) -> Notice:
-    """Return the answer to a line for a run where none is open. `is_first`: nothing
-    was said in this session yet.
+    """Return the answer to a line for a run while none is open. `is_first`: it is the
+    first line of the session.
     """
     if run_line.is_from_log or run_line.word == "status":
         command = " ".join(
@@ -123,7 +122,6 @@ def no_run_open(
 
 
 def read_run_line(text: str) -> RunLine | None:
-    """Return the line as one for a run, or None for any other text."""
     line = RunLine.parse(text.strip())
     if line is None or line.typed not in _USUAL_WORDS:
         return None

@@ -1,7 +1,7 @@
-"""Undo, redo and diff of the newest change of a session, whatever made it: a step, a
-turn of chat, `cdd run` or `cdd apply`.
+"""Undo, redo and diff of the newest change of a session, made by a step, a turn of
+chat, `cdd run` or `cdd apply`.
 
-An undo names the change and its effect, and waits for a yes, unless the user named the
+An undo names the change and its effect, and asks first, unless the user named the
 change.
 """
 
@@ -40,8 +40,6 @@ _HOW_TO_LIST = "`/undo --list` lists all changes."
 
 
 class RunVisit(Protocol):
-    """The Executor of a run, which carries out one line."""
-
     async def preview_undo(self, number: int) -> UndoPreview: ...
 
     async def carry_out(self, meaning: Meaning) -> None: ...
@@ -62,19 +60,17 @@ class RunHasChanged(BadInput):
 
 
 class SessionUndo(Struct, frozen=True):
-    """Walks back and forth through the changes of a session, the newest first."""
-
     history: ChangeHistory
     scope: SessionScope
     outside: OutsideUndoing
     frontend: Frontend
     emit: Emit
     visit: Callable[[str, bool], AbstractContextManager[RunVisit]]
-    """Opens the run of a ticket, given by its slug; True: to change nothing."""
+    """Opens a run by its ticket's slug; True: read-only."""
 
     async def undo(self, *, is_confirmed: bool = False) -> None:
-        """Undo the newest change of the session, after a question unless it
-        `is_confirmed`. An undo that was killed is finished instead. Raises `CddError`.
+        """Undo the session's newest change, after a question unless it `is_confirmed`.
+        If an undo was killed, finish that undo instead. Raises `CddError`.
         """
         if await self._finish_interrupted("undo"):
             return
@@ -88,8 +84,8 @@ class SessionUndo(Struct, frozen=True):
             await self._undo_outside(change.source, is_confirmed=is_confirmed)
 
     async def undo_last_step(self, ticket: Ticket, *, is_confirmed: bool) -> None:
-        """Undo the last step of a ticket, like `undo`. Other changes are not read,
-        so that damage there does not matter. Raises `CddError`.
+        """Undo the last step of a ticket, like `undo`. Other changes are not read, so
+        that damage there does not matter. Raises `CddError`.
         """
         slug = ticket.slug
         if await asyncio.to_thread(self.history.is_interrupted, ticket):
@@ -111,7 +107,7 @@ class SessionUndo(Struct, frozen=True):
         await self.outside.undo(change)
 
     async def redo(self) -> None:
-        """Undo the last undo of the session, unless something was changed since. Raises
+        """Undo the session's last undo, unless something has changed since. Raises
         `CddError`.
         """
         if await self._finish_interrupted("redo"):
@@ -140,7 +136,7 @@ class SessionUndo(Struct, frozen=True):
         await self.outside.redo(change)
 
     async def diff(self) -> None:
-        """Show the newest change of the session. Raises `CddError`."""
+        """Show the session's newest change. Raises `CddError`."""
         change = await asyncio.to_thread(self._find_newest)
         if change is None:
             await self._report_nothing("diff")
@@ -155,14 +151,14 @@ class SessionUndo(Struct, frozen=True):
         await self.outside.diff(await self._find_named(name))
 
     async def list(self) -> None:
-        """List the last changes of the project. Raises `CddError`."""
+        """List the project's last changes. Raises `CddError`."""
         self.emit(await asyncio.to_thread(list_changes, self.history))
 
     def _find_newest(self) -> PastChange | None:
         return newest_standing(self.history.read(), self.scope)
 
     async def _undo_step(self, past: PastStep, *, is_confirmed: bool) -> None:
-        # the visit holds the ticket: what was named is what is undone
+        # The visit holds the ticket, so the undone change is the named one.
         with self.visit(past.ticket.slug, False) as run:
             preview = await run.preview_undo(past.step.step_number)
             if preview.steps != (past.step.step_number,):
@@ -193,15 +189,15 @@ class SessionUndo(Struct, frozen=True):
             await self.outside.undo(change)
 
     async def _is_wanted(self, proposal: UndoProposed) -> bool:
-        """Raises `NotApproved` if there is no user to ask."""
+        """Raise `NotApproved` if there is no user to ask."""
         if await self.frontend.approve(proposal) is Choice.YES:
             return True
         self.emit(Notice("Nothing was undone.", kind=NoticeKind.NOT_DONE))
         return False
 
     async def _finish_interrupted(self, word: str) -> bool:
-        """Finish an undo or redo whose process was killed. Returns True if that was all
-        that the user asks for.
+        """Finish undos or redos whose process was killed. True if that was all the user
+        asked for.
         """
         tickets = await asyncio.to_thread(
             lambda: [*self.history.find_interrupted(self.scope)]
@@ -225,7 +221,6 @@ class SessionUndo(Struct, frozen=True):
         return change.source
 
     async def _report_nothing(self, word: str) -> None:
-        """Say that the session has no change, and name the newest older one."""
         changes = await asyncio.to_thread(self.history.read)
         older = newest_standing(changes)
         text = f"There is nothing to {word} in this session."

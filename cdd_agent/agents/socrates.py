@@ -1,5 +1,5 @@
-"""Socrates in the shell: asks until a ticket's spec is clear. It writes only spec.yaml,
-and only when the user approves.
+"""Socrates: asks until a ticket's spec is clear. It writes only spec.yaml, after the
+user's approval.
 """
 
 import asyncio
@@ -23,23 +23,20 @@ from cdd_agent.agents.ticket_agent import word
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import SpecShown
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecChanged, SpecOnDisk
 from cdd_agent.tickets.store import Ticket
 
 _TRIES_TO_WRITE = 3
-_DROP = re.compile(
+_DROP = Pattern(
     r"drop(?:\s+(?P<which>all|[0-9]{1,6}(?:[\s,]+[0-9]{1,6})*))?", re.IGNORECASE
 )
 _LONGEST_QUOTE = 200
-"""Characters of an unanswered line that a notice shows."""
 _LONGEST_DROPPED = 200
-"""Characters of a dropped change that a notice shows."""
 
 
 class SocratesAgent(DocumentAgent):
-    """Works on one ticket's spec with the user's answers."""
-
     name = "socrates"
     ADDRESS = "Socrates"
     placeholder = "your answer, or summary, approve, close …"
@@ -60,8 +57,8 @@ class SocratesAgent(DocumentAgent):
         super().__init__(conversation, ticket, slash)
         self._spec = conversation
         self._shown_loss: tuple[bytes | None, TicketSpec] | None = None
-        """The content of spec.yaml and the spec in the diff that the user saw last at
-        `approve`.
+        """The content of spec.yaml and the spec in the diff that `approve` last
+        showed.
         """
 
     @property
@@ -77,7 +74,7 @@ class SocratesAgent(DocumentAgent):
     # The beginning
 
     async def begin(self) -> None:
-        """Report the spec, then the first questions or again the last ones."""
+        """Report the spec, then the first questions, or the last ones again."""
         conversation = self._spec
         shown = self._shown()
         self.report_ticket()
@@ -279,13 +276,13 @@ class SocratesAgent(DocumentAgent):
         await self._take_turn(text, is_answer=True)
 
     async def _take_turn(self, line: str | None, *, is_answer: bool) -> None:
-        # The turn counts as a change, so a model never approves a loss.
+        # A turn counts as a change, so a model can never approve a loss.
         self._shown_loss = None
         try:
             self._reread()
             turn = await self._spec.take_turn(line, is_answer=is_answer)
         except asyncio.CancelledError:
-            # Half a secret would not be recognised as one.
+            # Half a secret would not be recognised.
             self._spec.events.forget()
             if self._spec.is_unanswered:
                 text = "Stopped. Your message is saved: press Enter to send it again."
@@ -326,7 +323,7 @@ class SocratesAgent(DocumentAgent):
     # The questions
 
     def _list_questions(self) -> str:
-        """Return the open questions with the numbers that `drop` takes."""
+        """Return the open questions with the numbers for `drop`."""
         questions = enumerate(self._draft.questions, 1)
         return "\n".join(f"{number}. {question.text}" for number, question in questions)
 
@@ -340,7 +337,7 @@ class SocratesAgent(DocumentAgent):
     # Writing the spec
 
     def _reread(self) -> SpecOnDisk:
-        """Raises `BadInput`."""
+        """Raise `BadInput`."""
         seen, edits = self._spec.reread()
         self._report_edits(edits)
         return seen
@@ -373,7 +370,7 @@ class SocratesAgent(DocumentAgent):
         )
 
     def _needs_to_see_loss(self, seen: SpecOnDisk) -> bool:
-        """True if spec.yaml would lose words that the user must see before `approve`
+        """True if spec.yaml would lose text that the user must see before `approve`
         writes. A reworded title or priority was shown after the reply.
         """
         if not seen.is_written:

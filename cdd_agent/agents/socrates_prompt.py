@@ -1,5 +1,5 @@
-"""The prompt of Socrates: first what stays the same for all turns (cacheable), last the
-spec as it stands.
+"""The prompt of Socrates. Parts that stay equal come first, so that providers can cache
+them; the current spec comes last.
 """
 
 import json
@@ -32,33 +32,29 @@ from cdd_agent.tickets.spec_prompt import render_unknown_keys
 from cdd_agent.tickets.store import Ticket, TicketStore
 
 TOOL_ANSWERS = "what the tools showed in this turn"
-"""Their name where a prompt had no room for them."""
+"""Its name in the notice that it did not fit."""
 PLACES = "Places in the code that the ticket may be about"
 _MOST_FILES = 8
-"""With places."""
 _LONGEST_LISTING, _CUT = 5_000, "… (cut; list_files shows more)"
 
 
 _MOST_HISTORY = 60_000
-"""Characters of earlier turns that a model gets to see; what came of all of them is in
-the draft.
-"""
+"""Maximum characters of earlier turns. Their results are in the draft."""
 
 
 class Surroundings(Struct, frozen=True):
-    """The project around a ticket. It is looked up for each turn."""
+    """The project around a ticket, read for each turn."""
 
     rules: ProjectRules
     related: Sequence[Related]
     listing: str
     code: str = ""
-    """Places that the ticket may be about."""
 
     @classmethod
     def find(
         cls, ticket: Ticket, tickets: TicketStore, code: CodeFinder | None, about: str
     ) -> "Surroundings":
-        """Look around for a ticket. `about` is the text to which code may belong."""
+        """Read the project around a ticket. `about` is the text to search code for."""
         rules = project_rules(ticket.root)
         places = ""
         if code is not None and about.strip():
@@ -69,7 +65,6 @@ class Surroundings(Struct, frozen=True):
 
 
 def _list_files(root: Path) -> str:
-    """Return the entries at the top of the project, or why they cannot be read."""
     try:
         listing = read_source(root, ".").as_text()
     except CddError as error:
@@ -80,11 +75,9 @@ def _list_files(root: Path) -> str:
 
 
 class TurnMessages(Struct, frozen=True):
-    """The messages of a conversation when a turn asks the model."""
-
     history: tuple[Message, ...]
     under_way: tuple[Message, ...]
-    """The messages of this turn; the first one is the user's."""
+    """The messages of this turn; the first is the user's."""
     by_user: tuple[Message, ...]
 
 
@@ -95,10 +88,9 @@ def make_prompt(
     messages: TurnMessages,
     dialogue: Dialogue,
 ) -> FittedPrompt:
-    """Make the prompt of a turn: always the spec and the user's words, and the rest as
-    far as there is room.
+    """Make the prompt of a turn: the spec and the user's words, and whatever else fits.
 
-    Raises `BadInput` for a prompt of the project's own that cannot be used.
+    Raises `BadInput` for an unusable project's prompt.
     """
     root = ticket.root
     kind = draft.spec.type
@@ -153,11 +145,11 @@ def make_prompt(
 
 
 def shorten_history(turns: Sequence[Message], most: int) -> list[tuple[Message, ...]]:
-    """Return versions of earlier turns of at most `most` characters, the longest one
-    first. In shorter ones only the user's lines stay of the oldest turns; in the
-    shortest ones the oldest lines are dropped, too.
+    """Return versions of earlier turns with at most `most` characters, the longest
+    first. Shorter ones keep only the user's lines of the oldest turns; the shortest
+    ones also drop the oldest lines.
 
-    No answer has its data, because the draft has it.
+    Answers lose their data, which the draft contains.
     """
     lines: list[Message | None] = []
     plain: list[Message] = []
@@ -185,7 +177,7 @@ def shorten_history(turns: Sequence[Message], most: int) -> list[tuple[Message, 
 
 
 def with_draft(text: str, draft: Draft) -> str:
-    """Return the user's words after the current spec."""
+    """Return the user's text after the current spec."""
     shown = draft.shown("")
     is_only_placeholders = not draft.real_criteria
     criteria = () if is_only_placeholders else draft.criteria.present

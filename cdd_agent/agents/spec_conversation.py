@@ -1,5 +1,5 @@
-"""The conversation of Socrates about a spec: the draft, the turns with the model, and
-writing spec.yaml.
+"""The conversation with a model about a spec: the draft, the turns, and writing
+spec.yaml.
 """
 
 from __future__ import annotations
@@ -55,19 +55,14 @@ QUESTION_MARKS = "?？؟"
 
 
 class SpecTurn(Struct, frozen=True):
-    """A finished turn."""
-
     before: Draft
     unasked: str
-    """Questions that the model's words did not ask, as a list."""
+    """Questions in the data that the model's text did not ask, as a list."""
     problems: tuple[str, ...]
-    """Problems that the model did not correct."""
     approves: bool
 
 
 class SpecConversation(DocumentConversation[SpecNotes]):
-    """The draft of a ticket's spec and the conversation about it."""
-
     def __init__(
         self,
         *,
@@ -84,12 +79,11 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self._code = code
         self._dialogue: Dialogue | None = None
         self._reported_notes = set[str]()
-        """Notes on the project's rules that the user has seen."""
         self._yaml: tuple[TicketSpec, str] | None = None
-        """The file of the draft as YAML, which takes a second if it is large."""
+        """The draft's file as YAML, cached because a large one takes a second."""
         self.edits: RebasedDraft | None = None
-        """The user's edits of spec.yaml since the notes were saved; None if the notes
-        are new.
+        """The user's edits of spec.yaml since the notes were saved; None without
+        notes.
         """
         notes = file.saved
         if notes is None:
@@ -118,12 +112,11 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         code: CodeFinder | None = None,
         start_over: bool = False,
     ) -> Self:
-        """Read the spec and the saved notes, and hold the ticket until the conversation
-        is closed. `make_dialogue` receives the cost so far, and a function for the
-        usage of lost calls. `start_over` renames the saved notes.
+        """Read the spec and the saved notes, and hold the ticket until `close`.
 
-        Raises `BadInput` for a spec that cannot be read, if another process works on
-        the ticket, and for a model that cannot be made.
+        `make_dialogue` receives the cost so far, and a function for the usage of lost
+        calls. `start_over` renames the saved notes. Raises `BadInput` for an unreadable
+        spec or an unusable model, and if another process works on the ticket.
         """
         spec_file = SpecFile(ticket)
         seen = spec_file.read()
@@ -145,7 +138,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         opened._dialogue = replace(dialogue, emit=opened._emit_and_count)
         return opened
 
-    # What was said
+    # Messages
 
     @property
     def shown_path(self) -> str:
@@ -157,12 +150,12 @@ class SpecConversation(DocumentConversation[SpecNotes]):
 
     @property
     def is_unanswered(self) -> bool:
-        """True if a turn was begun and is not over."""
+        """True during a turn, and after an interrupted one."""
         return bool(self.under_way)
 
     @property
     def last_answer(self) -> str:
-        """The model's last answer, as the user saw it."""
+        """The model's last answer, as shown to the user."""
         for message in reversed(self.history):
             if message.role == "assistant":
                 return without_json(message.content)
@@ -170,7 +163,6 @@ class SpecConversation(DocumentConversation[SpecNotes]):
 
     @property
     def user_messages(self) -> tuple[Message, ...]:
-        """The user's messages in the turn that is under way, with their pictures."""
         return tuple(
             message
             for message in self.under_way
@@ -185,8 +177,8 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         return seen, self._rebase(seen)
 
     def _rebase(self, seen: SpecOnDisk) -> RebasedDraft:
-        """Rebase the draft on the current file. A missing or empty file changes
-        nothing: another branch may be checked out, or the file is being written.
+        """Rebase the draft on the current file. Ignore a missing or empty file: another
+        branch may be checked out, or an editor may be writing.
         """
         if not seen.is_written:
             return RebasedDraft(self.draft)
@@ -199,8 +191,8 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self.save()
 
     async def write(self, seen: SpecOnDisk) -> bool:
-        """Write the draft to spec.yaml. Return False if the file has its content.
-        Raises `SpecChanged` if the file has changed since `seen`.
+        """Write the draft to spec.yaml. False if the file is already equal. Raises
+        `SpecChanged` if the file has changed since `seen`.
         """
         spec = self.draft.spec
         was_changed = await to_its_end(
@@ -213,10 +205,10 @@ class SpecConversation(DocumentConversation[SpecNotes]):
     # A turn
 
     async def take_turn(self, line: str | None, *, is_answer: bool) -> SpecTurn:
-        """Send a line to the model, or without one the messages that have no answer,
-        and change the draft as it replies. `is_answer`: the user wrote the line.
+        """Send a line to the model, and change the draft by its reply. Without a line,
+        send the unanswered messages again. `is_answer`: the user wrote the line.
 
-        Raises `CddError`; the messages so far are saved.
+        Raises `CddError`. The messages so far are saved.
         """
         surroundings = await self._find_surroundings(line)
         is_answer = is_answer or bool(set(self.said) - ADDED_LINES)
@@ -261,7 +253,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self, prompt: FittedPrompt, *, is_answer: bool
     ) -> Structured[Proposal]:
         """Ask the model for the changes of this turn. If the prompt is refused, drop
-        the parts that the next try can do without.
+        what the next try can do without.
         """
         draft = self.draft
 
@@ -308,8 +300,8 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self.save()
 
     def _conclude(self, draft: Draft, unasked: str) -> None:
-        """End the turn. Of its rounds only what was said and shown is kept: the draft
-        has the rest.
+        """End the turn. Of its rounds, keep only the visible text: the draft contains
+        the rest.
         """
         answers = [message for message in self.under_way if message.role == "assistant"]
         last = "\n\n".join(filter(None, (answers[-1].content, unasked)))
@@ -327,7 +319,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self.save()
 
     def _drop_tool_results(self) -> bool:
-        """Keep only the user's messages. Return True if there were others."""
+        """Keep only the user's messages. True if there were others."""
         messages = self.user_messages
         had_others = self.under_way != messages
         self.under_way = messages
@@ -335,9 +327,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         return had_others
 
     def _drop_files(self) -> bool:
-        """Drop the files that the user's lines in this turn mention. Return True if
-        there were any.
-        """
+        """Drop the files that the user's lines mention. True if there were any."""
         lines = tuple(without_files(line) for line in self.said)
         had_files = lines != self.said
         user_messages = self.user_messages
@@ -353,7 +343,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         return had_files
 
     def _drop_pictures(self) -> bool:
-        """Drop the pictures of the turn. Return True if it had some."""
+        """Drop the pictures of the turn. True if there were any."""
         without = tuple(replace(message, pictures=()) for message in self.under_way)
         had_pictures = self.under_way != without
         self.under_way = without
@@ -371,7 +361,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self.emit(event)
 
     def save(self) -> None:
-        """Raises `BadInput` when the disk refuses."""
+        """Raise `BadInput` if the disk refuses."""
         spec = self.draft.file
         if self._yaml is None or self._yaml[0] is not spec:
             self._yaml = (spec, spec.to_yaml())
@@ -388,8 +378,8 @@ class SpecConversation(DocumentConversation[SpecNotes]):
 
 
 def list_unasked(text: str, questions: Sequence[str]) -> str:
-    """Return the questions that an answer has only in its JSON, as a list. If the text
-    has at least as many question marks, it asks them in other words.
+    """Return the questions that only an answer's data contains, as a list. A text with
+    at least as many question marks asks them in other words.
     """
     if sum(map(text.count, QUESTION_MARKS)) >= len(questions):
         return ""

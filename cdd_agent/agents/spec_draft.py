@@ -1,5 +1,5 @@
-"""The draft of a spec: what spec.yaml says, and over it the changes of a conversation
-that are not written yet.
+"""The draft of a spec: the content of spec.yaml with the unwritten changes of a
+conversation.
 """
 
 import re
@@ -21,59 +21,52 @@ from cdd_agent.tickets.spec_file import MAX_BYTES
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
 TEXTS = ("title", "priority", "description", "technical_notes")
-"""The fields that are one text."""
 _NEEDED_TEXTS = ("title", "description")
 _ITEM_MARK = len("  - \n")
 _MOST_QUESTIONS = 3
-"""Questions that a user can answer in one turn."""
 
 
 class SpecQuestion(Struct, frozen=True):
-    """An open question to the user."""
-
     id: str
-    """Belongs to this question for as long as the draft exists."""
+    """Never reused in this draft."""
     text: str
 
 
 class DroppedChange(Struct, frozen=True):
-    """A change of the draft that is gone because the user changed the same place in
+    """A change of the draft that was dropped because the user changed the same place in
     spec.yaml.
     """
 
     text: str
-    """The words that the draft had; for a removal, the words to be removed."""
+    """The text in the draft; for a removal, the text to remove."""
     is_removal: bool = False
 
 
 class RebasedDraft(Struct, frozen=True):
-    """A draft after spec.yaml was read again."""
-
     draft: "Draft"
     edited: tuple[str, ...] = ()
-    """The fields in which the user's edits have changed the draft."""
+    """Fields in which the user's edits have changed the draft."""
     dropped: tuple[DroppedChange, ...] = ()
 
 
 class Draft(Struct, frozen=True):
-    """A value: each change returns another draft."""
+    """An immutable value: each change returns another draft."""
 
     file: TicketSpec
     """The last read content of spec.yaml."""
     criteria: ItemList
     scope: ItemList
     texts: Mapping[str, str] = field(default_factory=dict)
-    """The texts that are not written yet, by field."""
     questions: tuple[SpecQuestion, ...] = ()
     last_question: int = 0
-    """The number in the last id that was given to a question."""
+    """The number in the last question's id."""
     dropped_questions: tuple[str, ...] = ()
-    """Questions that the user does not want to answer."""
+    """Questions that the user declined."""
     facts: tuple[str, ...] = ()
 
     @classmethod
     def over(cls, spec: TicketSpec) -> "Draft":
-        """Return a draft that changes nothing."""
+        """Return a draft without changes."""
         criteria = ItemList("c", "criterion")
         scope = ItemList("s", "item of the scope", default_area="scope")
         return cls(
@@ -84,7 +77,7 @@ class Draft(Struct, frozen=True):
 
     @property
     def spec(self) -> TicketSpec:
-        """The spec that approving the draft writes."""
+        """The spec that approval writes."""
         scope: dict[str, tuple[str, ...]] = {}
         for line in self.scope.lines:
             scope[line.area] = (*scope.get(line.area, ()), line.text)
@@ -97,29 +90,25 @@ class Draft(Struct, frozen=True):
 
     @property
     def real_criteria(self) -> tuple[Item, ...]:
-        """The criteria without placeholders."""
         return tuple(
             item for item in self.criteria.present if not is_placeholder(item.line.text)
         )
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """The criteria of which it is not known how they can be checked."""
         return tuple(item.line.text for item in self.real_criteria if not item.check)
 
     @property
     def open_points(self) -> tuple[str, ...]:
-        """The criteria without a check and the open questions, a line each."""
         return describe_open_points(self.unchecked, self.questions)
 
     @property
     def is_complete(self) -> bool:
-        """True if no field is missing and nothing is open."""
         return not self.spec.missing() and not self.open_points
 
     @property
     def size(self) -> int:
-        """About the bytes that the texts of the spec take in the file."""
+        """The approximate bytes of the texts in the file."""
         spec = self.spec
         texts = [getattr(spec, name) for name in TEXTS]
         texts += [line.text for line in (*self.criteria.lines, *self.scope.lines)]
@@ -128,8 +117,8 @@ class Draft(Struct, frozen=True):
     # Changes by the user
 
     def rebase(self, now: TicketSpec) -> RebasedDraft:
-        """Return the draft over the current file. The file wins item by item, and
-        in a text as a whole.
+        """Rebase the draft on the current file. Where both changed, the file wins: for
+        a list, item by item; for a text, as a whole.
         """
         if now == self.file:
             return RebasedDraft(self)
@@ -159,8 +148,8 @@ class Draft(Struct, frozen=True):
         return RebasedDraft(rebased, tuple(edited), tuple(dropped))
 
     def drop(self, places: Collection[int]) -> "Draft":
-        """Return the draft without the questions at these places, counted from 1. The
-        prompt asks the model not to ask them again.
+        """Drop the questions at these positions, from 1. The prompt asks the model not
+        to ask them again.
         """
         remaining = []
         dropped = []
@@ -180,11 +169,10 @@ class Draft(Struct, frozen=True):
     def with_proposal(
         self, proposal: Proposal, redactor: Redactor, *, is_answer: bool
     ) -> "Draft":
-        """Return the draft with what the model adds, changes and removes. `is_answer`:
-        the user has said something in this turn.
+        """Apply a proposal. `is_answer`: the user wrote something in this turn.
 
-        Changes that `problems` refuses have no effect. Nothing of the spec changes if
-        spec.yaml could not hold the result.
+        Changes that `problems` refuses have no effect. If the result is too large for
+        spec.yaml, the spec does not change at all.
         """
         clean = _cleaning(redactor)
         noted = self._with_notes(proposal, clean, is_answer=is_answer)
@@ -239,8 +227,8 @@ class Draft(Struct, frozen=True):
         )
 
     def problems(self, proposal: Proposal, *, is_answer: bool) -> Iterator[str]:
-        """Yield the problems of a proposal, in words for the model. `is_answer`: the
-        user has said something in this turn.
+        """Yield the problems of a proposal, for the model. `is_answer`: the user wrote
+        something in this turn.
         """
         clean = _cleaning(Redactor())
         after = self.with_proposal(proposal, Redactor(), is_answer=is_answer)
@@ -314,7 +302,6 @@ class Draft(Struct, frozen=True):
     # Showing
 
     def shown(self, slug: str) -> SpecShown:
-        """Return the draft as faces show it."""
         spec = self.spec
         return SpecShown(
             ticket_slug=slug,
@@ -398,7 +385,7 @@ def _cleaning(redactor: Redactor) -> Clean:
 
 
 def plain_words(text: str) -> str:
-    """Return the words of a text without its marks, to compare questions."""
+    """Return the words of a text without punctuation, to compare questions."""
     return " ".join(re.findall(r"\w+", text.casefold())) or text.strip()
 
 

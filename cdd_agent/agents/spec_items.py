@@ -1,6 +1,4 @@
-"""The items of a list in spec.yaml while a conversation changes them: what the file
-says, and the changes that are not written yet.
-"""
+"""The items of a list in spec.yaml, with the unwritten changes of a conversation."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +9,10 @@ from msgspec.structs import replace
 from cdd_agent.tickets.placeholders import is_placeholder
 
 Clean = Callable[[str], str]
-"""Return a text in the form in which the draft keeps and compares it."""
+"""Returns a text in the form that the draft stores and compares."""
 
 
 class SpecLine(Struct, frozen=True):
-    """One acceptance criterion, or one item of an area of the scope."""
-
     text: str
     """Empty for an area without items."""
     area: str = ""
@@ -24,16 +20,13 @@ class SpecLine(Struct, frozen=True):
 
 
 class Item(Struct, frozen=True):
-    """A line of the draft."""
-
     id: str
-    """Belongs to this item for as long as the draft exists."""
     line: SpecLine
     written: SpecLine | None = None
     """The line of spec.yaml that this item is based on; None for a new item."""
     check: str = ""
     is_removed: bool = False
-    """The line is in spec.yaml, and approving the draft removes it."""
+    """True if approval removes the line from spec.yaml."""
 
     @property
     def is_changed(self) -> bool:
@@ -51,23 +44,19 @@ class ItemChange(Struct, frozen=True):
 
 
 class RebasedItems(Struct, frozen=True):
-    """A list after the file was read again."""
-
     items: "ItemList"
     dropped: tuple[Item, ...] = ()
-    """Changes of the draft that are gone because the user changed or removed the line
-    in the file.
+    """Changes that were dropped because the user changed or removed the line in the
+    file.
     """
 
 
 class ItemList(Struct, frozen=True):
-    """The items of one list. A value: each change returns another list.
-
-    Items that are based on the file are in the file's order.
+    """The items of one list. An immutable value: each change returns another list.
+    Items from the file keep the file's order.
     """
 
     prefix: str
-    """The letter that ids begin with."""
     noun: str
     """The name of an item in messages to the model."""
     default_area: str = ""
@@ -76,13 +65,12 @@ class ItemList(Struct, frozen=True):
 
     @property
     def written(self) -> tuple[SpecLine, ...]:
-        """The lines of the file."""
         return tuple(item.written for item in self.items if item.written is not None)
 
     @property
     def present(self) -> tuple[Item, ...]:
-        """The items that approving the draft writes, area by area. The placeholders of
-        a template give way to the first real item.
+        """The items that approval writes, area by area. A template's placeholders are
+        omitted once there is a real item.
         """
         areas = defaultdict[str, list[Item]](list)
         for item in self.items:
@@ -102,8 +90,8 @@ class ItemList(Struct, frozen=True):
     # Changes by the model
 
     def apply(self, change: ItemChange, clean: Clean) -> "ItemList":
-        """Return the list with a change. A change that `problems` refuses has no
-        effect, except that an item with an invented id is a new item.
+        """Apply a change. A change that `problems` refuses has no effect, except that
+        an unknown id makes a new item.
         """
         item = self._find(change.id) if change.id else self._find_same(change, clean)
         if item is None:
@@ -113,7 +101,7 @@ class ItemList(Struct, frozen=True):
         return self._with(_changed(item, change, clean))
 
     def problems(self, change: ItemChange, clean: Clean) -> Iterator[str]:
-        """Yield what is wrong with a change, in words for the model."""
+        """Yield the problems of a change, for the model."""
         if change.id and self._find(change.id) is None:
             yield (
                 f"There is no {self.noun} with the id `{change.id}`. Use an id of the"
@@ -177,10 +165,10 @@ class ItemList(Struct, frozen=True):
     # Changes by the user in the file
 
     def rebase(self, lines: Sequence[SpecLine]) -> RebasedItems:
-        """Return the list over the lines that the file has now.
+        """Rebase the list on the current lines of the file.
 
-        If the user changed or removed a line, the draft's change of this line is
-        dropped. Other changes stay, and a new item stays after the item before it.
+        A change of a line that the user has changed or removed is dropped. A new item
+        stays after its predecessor.
         """
         if tuple(lines) == self.written:
             return RebasedItems(self)
@@ -197,8 +185,8 @@ class ItemList(Struct, frozen=True):
         return RebasedItems(rebased, dropped)
 
     def _items_of(self, lines: Sequence[SpecLine]) -> list[Item]:
-        """Return an item for each line of the file: the item that was based on this
-        line, one that the draft proposed in the same words, or a new one.
+        """Return an item for each line: the item based on this line, a proposed item
+        with the same text, or a new item.
         """
         based = [item for item in self.items if item.written is not None]
         matches = _match(lines, based, lambda item: item.written)
@@ -225,8 +213,8 @@ class ItemList(Struct, frozen=True):
     def _find_dropped(
         self, items: Sequence[Item], *, has_new_lines: bool
     ) -> tuple[Item, ...]:
-        """Return the changed items whose line is not in the file any more. If the file
-        has no new lines, the user has only removed the same line as the draft.
+        """Return changed items whose line is gone from the file. If the file has no new
+        lines, the user removed the same line as the draft, so nothing is dropped.
         """
         present = {item.id for item in items}
         dropped = []
@@ -269,8 +257,8 @@ def _match(
     items: Sequence[Item],
     words: Callable[[Item], SpecLine | None],
 ) -> list[Item | None]:
-    """Return for each line the item with these words. Of equal ones, those without a
-    change are used first.
+    """Return the item for each line. Among equal items, unchanged ones are used
+    first.
     """
     waiting = defaultdict[SpecLine | None, deque[Item]](deque)
     for item in sorted(items, key=lambda item: item.is_changed):

@@ -1,29 +1,29 @@
-"""Words that a spec would lose by a change, and the change as a diff."""
+"""Text that a change of a spec would remove, and the change as a diff."""
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from cdd_agent.events.ticket_events import SpecWords
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import TicketSpec
 
 ONE_LINE_FIELDS = ("title", "priority")
-"""The fields with one line of text, which a change always rewords as a whole."""
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
-_LINE_OF_ITS_OWN = re.compile(
+"""Fields with one line, which a change always replaces."""
+_SENTENCE_END = Pattern(r"(?<=[.!?…])\s+|(?<=[。！？])")
+_LINE_OF_ITS_OWN = Pattern(
     r"\s{2,}|\t|[-*+•]\s|[0-9]{1,9}[.)]\s|[#>|]|[\w '’/-]{1,40}:(?:\s|$)"
 )
-"""A line that is not part of a paragraph: a list item, a heading, `Expected: …`."""
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+"""A line outside of paragraphs: a list item, a heading, `Expected: …`."""
+_FENCE = Pattern(r"\s*(?:```|~~~)")
 
 
 def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:
-    """Return the sentences and items of `before` that `after` does not have word for
-    word. A template's `<what is wanted>` is not one, and neither is a change of the
-    order. `TODO` or `[see the design]` is one where its field has other words.
+    """Return the sentences and items of `before` that are not in `after`, in whatever
+    order. Placeholders do not count, such as a template's `<what is wanted>`; `TODO` or
+    `[see the design]` counts if its field has other text.
     """
     lost = Counter(_words(before)) - Counter(_words(after))
     written = {each.field for each in _words(before) if not is_placeholder(each.text)}
@@ -42,8 +42,8 @@ def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:
 
 
 def spec_diff(before: TicketSpec, after: TicketSpec) -> str:
-    """Return the difference as a Markdown block: below the name of each field that
-    differs, the sentences and items that were removed and added.
+    """Return the difference as a Markdown block: for each changed field, the removed
+    and added sentences and items.
     """
     lines: list[str] = []
     old, new = _lines_by_field(before), _lines_by_field(after)
@@ -56,7 +56,7 @@ def spec_diff(before: TicketSpec, after: TicketSpec) -> str:
 
 def _changed_lines(before: list[str], after: list[str]) -> list[str]:
     lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))
-    # The first two lines are for names of files, and `@@` gives numbers of lines.
+    # The first two lines name files, and `@@` names line numbers.
     return [line for line in lines[2:] if not line.startswith("@@")]
 
 
@@ -89,13 +89,13 @@ def _words(spec: TicketSpec) -> Iterator[SpecWords]:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a Markdown text into the sentences of its paragraphs and the lines of
-    everything else. Where a paragraph breaks its lines makes no difference.
+    """Split Markdown into the sentences of paragraphs, and other lines. Line breaks
+    inside a paragraph make no difference.
     """
     texts: list[str] = []
     paragraph: list[str] = []
     is_code = False
-    # The blank line at the end closes the last paragraph.
+    # The blank line closes the last paragraph.
     for line in [*text.splitlines(), ""]:
         is_fence = _FENCE.match(line) is not None
         is_whole = is_code or is_fence or _LINE_OF_ITS_OWN.match(line) is not None

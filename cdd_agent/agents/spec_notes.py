@@ -34,8 +34,6 @@ class SpecNotes(
     tag_field="version",
     tag=2,
 ):
-    """The draft of the spec, and the messages."""
-
     file: str
     """The last read values of spec.yaml, in YAML."""
     texts: dict[str, str]
@@ -48,17 +46,17 @@ class SpecNotes(
     dropped_questions: tuple[str, ...]
     facts: tuple[str, ...]
     history: tuple[Message, ...]
-    """Finished turns: the user's words, then the model's last answer, unchanged."""
+    """Finished turns: the user's text, then the model's last answer, unchanged."""
     said: tuple[str, ...]
-    """The user's words in the turn that is under way."""
+    """The user's texts in the current turn."""
     under_way: tuple[Message, ...]
-    """All of that turn so far; empty between turns."""
+    """All messages of the current turn; empty between turns."""
     spent: Cost
-    """By the model calls about this ticket, in all processes."""
+    """The cost of all model calls about this ticket."""
 
     @property
     def draft(self) -> Draft:
-        """Raises `ValueError`."""
+        """Raise `ValueError` if the draft is damaged."""
         try:
             file = TicketSpec.from_yaml(self.file)
         except BadInput as error:
@@ -82,7 +80,6 @@ class SpecNotes(
 
 
 def draft_fields(draft: Draft) -> dict[str, Any]:
-    """Return the fields of a draft as `SpecNotes` has them, without the file."""
     return {
         "texts": dict(draft.texts),
         "criteria": draft.criteria.items,
@@ -97,16 +94,16 @@ def draft_fields(draft: Draft) -> dict[str, Any]:
 
 
 def read_spec_notes(data: bytes) -> SpecNotes:
-    """Raises `ValueError` for damaged notes."""
+    """Raise `ValueError` for damaged notes."""
     notes = from_json(data, SpecNotes)
-    # Raises `ValueError` if the draft is damaged.
+    # This raises `ValueError` if the draft is damaged.
     assert notes.draft
     return notes
 
 
 def spec_conversation_events(record: RunRecord) -> tuple[Event, ...]:
-    """Return the conversation about a ticket, without its last answer. Empty if none
-    can be read.
+    """Return the conversation about a ticket without its last answer; empty if it is
+    missing or damaged.
     """
     try:
         data = read_bytes(record.folder / NAME) or b""
@@ -132,8 +129,8 @@ def _without_added_lines(text: str) -> str:
 
 
 def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
-    """Return what is open in the conversation that a ticket's record has about its
-    spec, a line each; empty if there was none. Raises `BadInput`.
+    """Return the open points of the saved conversation about a spec; empty without one.
+    Raises `BadInput`.
     """
     try:
         draft = read_spec_notes(read_bytes(folder / NAME) or b"").draft
@@ -149,10 +146,9 @@ def open_points(folder: Path, spec: TicketSpec) -> tuple[str, ...]:
 
 
 def without_json(answer: str) -> str:
-    """Return a model's answer as the user saw it."""
     return without_blocks(answer, FENCE).strip()
 
 
 def without_data(answer: Message) -> Message:
-    """Return an answer for the model without its data, which the draft has."""
+    """Return an answer without its data, which the draft contains."""
     return Message("assistant", without_json(answer.content) or "…")

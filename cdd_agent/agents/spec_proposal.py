@@ -1,5 +1,5 @@
-"""The answer of the model in a conversation about a spec: what it adds, changes and
-removes. What it does not mention stays.
+"""The model's answer about a spec. msgspec puts the docstrings of these classes into
+the schema that the model receives.
 """
 
 from typing import Annotated, Any
@@ -105,8 +105,8 @@ class Proposal(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def respell_proposal(value: Any) -> Any:
-    """Return a decoded proposal in the spelling of `Proposal`. Some models leave out
-    the braces of items, and some write the scope as lists by area, as spec.yaml does.
+    """Correct a decoded proposal to the spelling of `Proposal`. Some models omit the
+    braces of items, and some write the scope as lists by area, as spec.yaml does.
     """
     if not isinstance(value, dict):
         return value

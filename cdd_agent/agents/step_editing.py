@@ -1,5 +1,5 @@
-"""The user edits the text of one step of plan.md: the text is laid out in a file,
-compiled, and written back into its lines.
+"""Edits the text of one step of plan.md in a separate file, and compiles it before it
+is written back.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,13 +25,13 @@ _FOLDER = "edits"
 
 class StepEditing(Struct, frozen=True):
     """One step's text in a file of the ticket's record. The file stays until its text
-    is in the plan, so it survives the end of the editor or the shell.
+    is in the plan, so it survives the editor and the shell.
     """
 
     desk: PlanDesk
     number: int
     held: Callable[[], TicketLock | None]
-    """Returns the ticket's lock if this process has it already."""
+    """Returns the ticket's lock if this process holds it."""
 
     @property
     def file(self) -> Path:
@@ -42,8 +42,8 @@ class StepEditing(Struct, frozen=True):
         return self.file.with_suffix(".from.md")
 
     def begin(self) -> bool:
-        """Lay out the text. True if it is a text of an earlier edit that is not in the
-        plan.
+        """Write the text to the file. True if an earlier edit is in the file, and not
+        in the plan.
 
         Raises `BadInput` if the step is over or in progress, and if another process
         works on the ticket.
@@ -58,7 +58,6 @@ class StepEditing(Struct, frozen=True):
 
     @property
     def is_kept(self) -> bool:
-        """True if there is an edited text that is not in the plan."""
         edited = read_bytes(self.file)
         return (
             edited is not None
@@ -67,11 +66,11 @@ class StepEditing(Struct, frozen=True):
         )
 
     def finish(self) -> tuple[Problem, ...] | None:
-        """Write the edited text into plan.md, and return the warnings about the step.
-        None if the text is unchanged or empty.
+        """Write the edited text to plan.md. Return the warnings about the step; None if
+        the text is unchanged or empty.
 
         Raises `BadInput` if the plan could not run with the text, and if the step has
-        changed in plan.md. The text is kept then.
+        changed in plan.md. The edit is kept then.
         """
         base = (read_bytes(self._base) or b"").decode()
         try:
@@ -104,15 +103,12 @@ class StepEditing(Struct, frozen=True):
         return warnings
 
     def discard(self) -> None:
-        """Delete the text."""
         remove(self.file)
         remove(self._base)
 
     @contextmanager
     def _locked(self) -> Iterator[TicketLock]:
-        """Hold the ticket's lock: the one of this process, or a new one for the time of
-        the edit.
-        """
+        """Hold the ticket's lock: this process's lock, or a new one for this block."""
         lock = self.held()
         if lock is not None:
             lock.check()
@@ -129,7 +125,7 @@ class StepEditing(Struct, frozen=True):
             lock.release()
 
     def _section(self, present: Present) -> str:
-        """Raises `BadInput` if the step must not change."""
+        """Return the step's text. Raises `BadInput` if the step must not change."""
         label = present.label_of(self.number)
         state = present.state.step(self.number) if present.state else None
         if state is not None and state.status.is_over:
@@ -150,7 +146,9 @@ class StepEditing(Struct, frozen=True):
         return step_section(present.text, self.number)
 
     def _compiled(self, present: Present, after: str) -> tuple[Problem, ...]:
-        """Raises `BadInput` with the errors that the plan did not have before."""
+        """Compile the new plan. Raises `BadInput` for errors that the plan did not have
+        before.
+        """
         plan = self.desk.ticket.parse_plan(after)
         spec = self.desk.ticket.read_spec()
         assert present.plan is not None

@@ -1,8 +1,7 @@
 """The files of agents. They stay on this machine; git ignores them.
 
-`AgentFile` is the JSON file of an agent on a ticket, under the ticket's lock.
-`Conversation` is a file of chat, to which lines are added. `LastActive` names the agent
-that was active last.
+`AgentFile` is a JSON file in a ticket's record, under the ticket's lock. `Conversation`
+is a chat's file, to which lines are appended. `LastActive` names the last agent.
 """
 
 from __future__ import annotations
@@ -44,18 +43,17 @@ from cdd_agent.text.redaction import Redactor
 Form = TypeVar("Form", bound=Struct)
 _CONVERSATIONS = Path(".cdd") / "conversations"
 _MOST = 50
-"""Number of conversations that are kept. The oldest are deleted."""
 _LISTED = 1_000_000
 """Bytes of a conversation that are read for a list."""
 _LONGEST_LINE = 64 * 1024 * 1024
-"""Bytes, pictures included. No provider takes a larger request."""
+"""In bytes, including pictures. No provider accepts a larger request."""
 
 
 def without_secrets(
     messages: Iterable[Message], redactor: Redactor
 ) -> tuple[Message, ...]:
-    """Return the messages to save. A provider's data is of no use once it was
-    changed, and is dropped.
+    """Return the messages to save. Provider data that contains secrets is dropped: it
+    would be useless after a change.
     """
     redacted = []
     for message in messages:
@@ -70,15 +68,12 @@ def without_secrets(
 
 
 class AgentFile(Struct, Generic[Form]):
-    """One JSON file in a ticket's record. While it is open, it holds the ticket's
-    lock.
-    """
+    """A JSON file in a ticket's record. While open, it holds the ticket's lock."""
 
     record: RunRecord
     name: str
     lock: TicketLock
     saved: Form | None = None
-    """The content that an earlier process saved."""
     news: tuple[Notice, ...] = ()
 
     @classmethod
@@ -90,12 +85,10 @@ class AgentFile(Struct, Generic[Form]):
         *,
         start_over: bool = False,
     ) -> Self:
-        """Take the ticket's lock and read the file with `read`, which raises
-        `ValueError` for a damaged one. A damaged file is renamed, and with `start_over`
-        any file.
+        """Take the ticket's lock, and read the file with `read`, which raises
+        `ValueError` for damage. Rename a damaged file, or any file if `start_over`.
 
-        Raises `BadInput` if another process works on the ticket, or if the disk
-        refuses.
+        Raises `BadInput` if another process works on the ticket, or the disk refuses.
         """
         record.prepare()
         now = datetime.now(UTC).isoformat()
@@ -116,9 +109,6 @@ class AgentFile(Struct, Generic[Form]):
         return self.record.folder / self.name
 
     def write(self, content: Form) -> None:
-        """Write the file completely or not at all. Raises `BadInput` if the disk
-        refuses, or if the lock was lost.
-        """
         self.lock.check()
         write_atomic(self._path, as_json(content))
 
@@ -127,7 +117,6 @@ class AgentFile(Struct, Generic[Form]):
         remove(self._path)
 
     def close(self) -> None:
-        """Release the ticket. The file stays."""
         self.lock.release()
 
     def _read(self, read: Callable[[bytes], Form], *, start_over: bool) -> None:
@@ -161,11 +150,11 @@ class AgentFile(Struct, Generic[Form]):
 
 
 class Conversation:
-    """A conversation in chat, without secrets. It is saved in a folder with `.cdd`, and
-    in no other.
+    """A conversation in chat, without secrets. It is saved only in a project with
+    `.cdd`.
 
     Each shell writes a separate file, `.cdd/conversations/<time>-<process>.jsonl`. A
-    line has the messages that one round added, or under `instead` the messages that
+    line contains the messages of one round, or under `instead` the messages that
     replace all earlier ones. A damaged line loses one round.
     """
 
@@ -181,39 +170,35 @@ class Conversation:
         self._emit = emit
         self._clock = clock
         self.messages: tuple[Message, ...] = ()
-        """All messages except the system's."""
+        """All messages except the system message."""
         self._file: Path | None = None
         self.name = self._new_name()
-        """The name of its file, before there is one, too."""
+        """The name of the file, known before the file exists."""
         self.names = frozenset((self.name,))
-        """The names of the conversations that this shell held or resumed."""
+        """The conversations that this shell held or resumed."""
         self._is_refused = False
-        """True once the disk has refused to save; that is reported once."""
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Add messages, and save them."""
         new = without_secrets(messages, self._redactor)
         self.messages += new
         self._save("messages", new)
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """Replace all messages, and save the new ones. The file keeps the old ones."""
         self.messages = without_secrets(messages, self._redactor)
         self._save("instead", self.messages)
 
     def begin_conversation(self) -> None:
-        """Begin a new conversation. The old one stays in its file."""
         self.messages = ()
         self._file = None
         self.name = self._new_name()
         self.names |= {self.name}
 
     def resume(self, key: str = "", *, in_short: bool = False) -> bool:
-        """Continue the conversation with this key, or without one the last conversation
-        of this project, unless this one has messages. Show it, or `in_short` only its
-        end. Return False if there is none.
+        """Continue the conversation with this key; without a key, the project's last
+        one, unless this one has messages. Show it, or only its end if `in_short`. False
+        if there is none.
 
-        It continues in a new file, because another shell may still write the old one.
+        A new file continues it, because another shell may still write to the old one.
         """
         if self.messages and not key:
             return False
@@ -231,9 +216,6 @@ class Conversation:
         return False
 
     def _show(self, file: Path, damaged: int, *, is_last: bool, in_short: bool) -> None:
-        """Show the conversation that is continued. Its last message is shown as an
-        answer.
-        """
         messages = self.messages
         places = [
             place
@@ -319,7 +301,6 @@ class Conversation:
 
 
 def key_of(file: Path) -> str:
-    """Return the name by which the user chooses the conversation in this file."""
     return f"chat-{file.stem}"
 
 
@@ -343,12 +324,12 @@ def _read_goes_on(file: Path) -> str:
 
 
 class _SavedConversation(Struct, frozen=True):
-    """A conversation in a list. Of a large file only the end is read."""
+    """A conversation in a list. Only the end of a large file is read."""
 
     began: datetime
     touched: datetime
     lines: int = 0
-    """The user's lines; 0 if the file is large."""
+    """The number of the user's lines; 0 for a large file."""
     last: str = ""
     goes_on: str = ""
     """The name of the file that this one continues."""
@@ -394,8 +375,6 @@ def read_conversation(file: Path) -> tuple[tuple[Message, ...], int]:
 
 
 class _Record(Struct, frozen=True):
-    """A line of a conversation's file."""
-
     time: datetime | None = None
     goes_on: str = ""
     messages: tuple[Message, ...] = ()
@@ -404,7 +383,7 @@ class _Record(Struct, frozen=True):
 
 
 def _parse_record(line: bytes) -> _Record | None:
-    """Return a line of a conversation's file; None for a damaged line."""
+    """Return None for a damaged line."""
     try:
         record = json.loads(line)
         if "instead" not in record and "messages" not in record:
@@ -425,12 +404,12 @@ def _join_records(records: Iterable[_Record | None]) -> tuple[Message, ...]:
     return messages
 
 
-# who was active last
+# the last agent
 
 
 class LastActive(JsonFile, frozen=True):
-    """The agent that was active last, for `/resume` in a later session. Both are None
-    for chat.
+    """The agent that was active last, for `/resume` in a later session. Both fields are
+    None for chat.
     """
 
     agent: str | None
@@ -438,7 +417,7 @@ class LastActive(JsonFile, frozen=True):
 
     @classmethod
     def of_project(cls, root: Path) -> Self | None:
-        """Return the saved agent of a project; None without one."""
+        """Return the saved agent; None without one."""
         try:
             last = cls.load(_last_active(root))
         except CddError:
@@ -446,7 +425,7 @@ class LastActive(JsonFile, frozen=True):
         return None if last is None or (last.agent and not last.ticket) else last
 
     def remember(self, root: Path) -> None:
-        """Save it, if this is a project whose folder can be written."""
+        """Save the agent, unless the project's folder is not writable."""
         if (root / ".cdd").is_dir():
             with contextlib.suppress(CddError):
                 ignore_runs(root)

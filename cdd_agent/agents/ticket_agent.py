@@ -1,5 +1,5 @@
-"""The way in which an agent on a ticket reads a line. The words that it understands are
-declared at the methods that carry them out.
+"""How an agent on a ticket reads a line. Its words are declared at the methods that
+carry them out.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -16,12 +16,11 @@ from cdd_agent.events.notices import Answer, Notice, NoticeKind
 from cdd_agent.events.stream import Emit, Event
 
 _MOST_QUOTED = 50
-"""Characters of the user's line that an answer repeats."""
 
 
 class AgentWord(Struct, frozen=True):
-    """A line that an agent understands itself. Its functions get the agent and what was
-    typed behind the name.
+    """A line that an agent handles without its model. Its functions receive the agent
+    and the text after the name.
     """
 
     names: tuple[str, ...]
@@ -30,9 +29,8 @@ class AgentWord(Struct, frozen=True):
     hint: Callable[..., str]
     about: Callable[..., object]
     help_text: str
-    """The word's row of the help; a word without it has no row."""
+    """The effect in the help; an empty text hides the word."""
     shown_names: str
-    """The names as the help shows them."""
     step: Literal["next", "any"] | None
     """The step whose number may follow."""
 
@@ -48,7 +46,7 @@ def word(
     about: Callable[..., object] = lambda *_: None,
     step: Literal["next", "any"] | None = None,
 ) -> Callable[[Act], Act]:
-    """Declare the method that carries out `names`. `does` and `typed` are the row of
+    """Declare the method that carries out `names`. `does` and `typed` are its row in
     the help; the other arguments are as in `Meaning` and `AgentWord`.
     """
     shown_names = typed
@@ -75,19 +73,18 @@ def word(
 
 
 class TicketAgent:
-    """Reads a line as every agent on a ticket does: the agent's words first, then those
-    of any shell, then lines that need a question. The rest is for the model.
+    """Reads a line in this order: the agent's words, words of any shell, doubtful
+    lines, text for the model.
     """
 
     after_a_failure = ""
     OTHERS: ClassVar[tuple[tuple[str, str], ...]]
-    """The last rows of the help: lines that are not words, and their effect."""
+    """The last rows of the help: other lines and their effects."""
     NEAR: ClassVar[float]
-    """The least similarity of a mistyped word, from 0 to 1."""
+    """Minimum similarity of a mistyped word, from 0 to 1."""
     HELP: ClassVar[str]
     WORDS: ClassVar[dict[str, AgentWord]]
     slash: Collection[str]
-    """The names of the shell's commands."""
     emit: Emit
 
     def __init_subclass__(cls) -> None:
@@ -97,7 +94,7 @@ class TicketAgent:
             declaration = getattr(member, "word", None)
             if isinstance(declaration, AgentWord):
                 declared.append(declaration)
-        # A base class of agents has none.
+        # Abstract agents declare no words.
         if not declared:
             return
         cls.WORDS = {name: each for each in declared for name in each.names}
@@ -130,7 +127,6 @@ class TicketAgent:
         return self._ask_about(text, doubt) if doubt else self.read_text(text)
 
     def read_word(self, text: str) -> Meaning | None:
-        """Return the meaning of one of the agent's words; None for other text."""
         declaration = self.WORDS.get(text.lower())
         return None if declaration is None else self.meaning_of(declaration)
 
@@ -143,7 +139,6 @@ class TicketAgent:
         raise NotImplementedError
 
     def meaning_of(self, declaration: AgentWord, *typed: object) -> Meaning:
-        """Return the meaning of a word with what was `typed` behind it."""
         return Meaning(
             LineKind.WORD,
             declaration.names[0],
@@ -153,7 +148,7 @@ class TicketAgent:
         )
 
     def nothing_for(self, reason: str, advice: str = "") -> Meaning:
-        """Return a meaning that only answers with a reason and advice."""
+        """Return a meaning that only shows a reason and advice."""
         answer = Notice(f"{reason} {advice}".rstrip(), kind=NoticeKind.NOT_DONE)
         return Meaning(
             LineKind.NOTHING,
@@ -163,7 +158,7 @@ class TicketAgent:
         )
 
     def doubt(self, text: str) -> str:
-        """Return why this may not be meant for the model; empty without a doubt."""
+        """Return why a text may not be for the model; empty without doubt."""
         names = (*self.names, "help", "exit")
         command = guess_command(text, names, self.is_command, near=self.NEAR)
         return f"Did you mean `{command}`?" if command is not None else ""
@@ -194,7 +189,7 @@ class TicketAgent:
             self.emit(event)
 
     def steer(self, meaning: Meaning, take: Take) -> bool:
-        """Refuse the line: the agent handles one line after another."""
+        """Refuse the line: the agent handles one line at a time."""
         del meaning, take
         return False
 

@@ -18,8 +18,8 @@ from cdd_agent.errors import CddError
 def accepted_changes(review: Review, root: Path, protected: Protected) -> ChangeSet:
     """Return the accepted parts of a review, checked again as a whole.
 
-    One hunk may need another, and no one has checked the user's edits yet. Raises
-    `ReplyRefused`, which names every reason.
+    One hunk may need another, and the user's edits are still unchecked. Raises
+    `ReplyRefused` with every reason.
     """
     changes = tuple(change for file in review.files for change in file.changes)
     contents = {change.path: change.before for change in changes}

@@ -1,5 +1,5 @@
-"""Edits become changes of files, which are computed and judged in full before anything
-is written. Edits work on the text of a file; it is encoded again at the end.
+"""Compute and judge the changes of files, in full, before anything is written. Edits
+work on decoded text, which is encoded at the end.
 """
 
 import re
@@ -65,7 +65,7 @@ from cdd_agent.files.text import (
 )
 
 _NEAR = 10
-"""Lines before and after one that the model has to see."""
+"""Lines around an edit's place that the model must see."""
 
 
 def change_set(
@@ -74,10 +74,9 @@ def change_set(
     terms: EditPolicy,
     protected: Protected = lambda place: False,
 ) -> ChangeSet:
-    """Judge what a reply wants to do and compute the changes, reading but not writing.
+    """Compute and judge the changes of a reply. Writes nothing.
 
-    Raises `ReplyRefused` that names every reason at once, in words that a model can act
-    on.
+    Raises `ReplyRefused` with every reason, in words that a model can act on.
     """
     edits = list(edits)
     work = _Work(root, terms, protected, _find_given_up(root, edits))
@@ -89,9 +88,7 @@ def change_set(
 def creation(
     root: Path, file_path: str, content: str, protected: Protected
 ) -> ChangeSet:
-    """Return the change that makes a new file. Raises `FileAlreadyExistsError`,
-    `PathRefused` or `ReplyRefused`.
-    """
+    """Raises `FileAlreadyExistsError`, `PathRefused` or `ReplyRefused`."""
     path = writable_path(root, file_path, protected)
     place = root / path
     if look_at(root, path) and place.is_file() and not place.is_symlink():
@@ -105,8 +102,7 @@ def creation(
 def edit(
     root: Path, file_path: str, find: str, replace: str, protected: Protected
 ) -> ChangeSet:
-    """Return the change that replaces a text in a file. An empty `find` replaces the
-    whole file.
+    """Return the change that replaces a text. An empty `find` replaces the whole file.
 
     Raises `SearchTextNotFoundError`, `MultipleMatchesFoundError`, `PathRefused` or
     `ReplyRefused`.
@@ -139,9 +135,7 @@ def edit(
 def _replace_text(
     root: Path, path: PurePosixPath, content: "_Content", find: str, replace: str
 ) -> bool:
-    """Replace one text; False if the new one is there already. No message shows the
-    lines of a hidden file.
-    """
+    """False if the new text is there already. Messages show no hidden lines."""
     try:
         return content.draft.replace_text(find, replace)
     except SearchTextNotFoundError as error:
@@ -152,9 +146,8 @@ def _replace_text(
 
 class _Content(Struct):
     before: FileText | None
-    """The text from which it was made; None for a new one."""
+    """None for a new file."""
     data: bytes
-    """The bytes of `before`."""
     given: str = ""
     _draft: FileDraft | None = None
 
@@ -184,7 +177,7 @@ class _Content(Struct):
         return self.before is None or self.text != self.before.text
 
     def replaced(self, text: str) -> "_Content":
-        """Return another text in the form of this one; in UTF-8 if this is no text."""
+        """Return a text in the format of this one; in UTF-8 if this is binary."""
         if self.before is None or self.before.is_binary or not self.before.text:
             return _Content.new(text)
         content = _Content(self.before, self.data)
@@ -192,9 +185,7 @@ class _Content(Struct):
         return content
 
     def encode(self, path: PurePosixPath, charsets: Charsets) -> bytes:
-        """Return the bytes of the file. Raises `ReplyRefused` for text that its
-        encoding does not hold.
-        """
+        """Raises `ReplyRefused` if the file's encoding lacks a character."""
         if not self.is_changed:
             return self.data
         try:
@@ -211,28 +202,24 @@ class _Content(Struct):
 class _File(Struct):
     path: PurePosixPath
     before: bytes | None
-    """Its content on the disk; None if it does not exist."""
+    """On the disk; None if the file does not exist."""
     original: FileText | None
-    """The text of `before`."""
     content: _Content | None
-    """Its content after the edits so far; None if it does not exist then."""
+    """After the edits so far; None if the file does not exist then."""
     whole: str | None = None
-    """The content that the reply gave as all of it."""
+    """The content if the reply gave all of it."""
     like: PurePosixPath | None = None
     blocks: int = 0
-    """Edits of parts of it so far."""
+    """Number of partial edits so far."""
     deleted: _Content | None = None
-    """Its content when the reply deleted it, perhaps to give it again."""
+    """The content when the reply deleted the file: it may be created again."""
     has_failed: bool = False
     spellings: set[str] = field(default_factory=set)
-    """The paths by which the reply names the file."""
     hidden: str = ""
 
     @property
     def unseen(self) -> frozenset[str]:
-        """The file, as one that the model must be shown to do better; empty for a
-        hidden one.
-        """
+        """The file, for the next prompt to show; empty for a hidden one."""
         return frozenset() if self.hidden else frozenset({str(self.path)})
 
 
@@ -256,7 +243,7 @@ class _Work:
         self._notes: list[str] = []
 
     def apply(self, edit: Edit) -> None:
-        """Make one edit, or record why it cannot be made."""
+        """Make one edit, or record the reason if it cannot be made."""
         file: _File | None = None
         try:
             file = self._file(edit.path)
@@ -305,7 +292,7 @@ class _Work:
         return ChangeSet(tuple(changes), tuple(self._notes))
 
     def _judge(self, file: _File) -> bytes | None:
-        """Return the new bytes of a file. Raises `ReplyRefused` if they are wrong."""
+        """Raises `ReplyRefused` if the new content is wrong."""
         if file.content is None:
             return None
         if file.has_failed:
@@ -332,8 +319,8 @@ class _Work:
         )
 
     def _like(self, file: _File) -> PurePosixPath | None:
-        """Return the file whose permissions a new one gets: its old name, which may be
-        a deleted file whose name differs only in case or normal form.
+        """Return the file whose permissions a new one gets: its old name, or a deleted
+        file whose name differs only in case or normal form.
         """
         if file.like is not None or file.before is not None:
             return file.like
@@ -354,7 +341,6 @@ class _Work:
             self._lines |= refusal.lines
 
     def _file(self, text: str) -> _File:
-        """Return the file that an edit names. It is read once."""
         if text not in self._named:
             self._named[text] = self._open(text)
         return self._named[text]
@@ -419,7 +405,7 @@ class _Work:
             self._refuse_incomplete(file.path, before, text)
 
     def _refuse_unseen(self, file: _File, before: bytes) -> None:
-        """Raise `ReplyRefused` if the model has not seen the file that it replaces."""
+        """Raise `ReplyRefused` if the model replaces a file that it has not seen."""
         text = "" if file.original is None else file.original.text
         has_seen_all = self._terms.knows(file.path, before)
         if not has_seen_all and find_hidden_lines(file.path, text):
@@ -457,11 +443,11 @@ class _Work:
             raise build_changed_refusal(file.path)
 
     def _refuse_beyond(self, file: _File, after: str) -> None:
-        """Raise `ReplyRefused` if the file was shown in part and an edit changes other
-        lines of it. A renamed file is judged by the file under its old name.
+        """Raise `ReplyRefused` if an edit changes lines that were not shown. A renamed
+        file is judged by its old name.
         """
         origin, visited = file, set[PurePosixPath]()
-        # a file that got its first name again ends the search
+        # a chain of renames may lead back to the first name
         while origin.like is not None and origin.path not in visited:
             visited.add(origin.path)
             origin = self._files[origin.like]
@@ -539,9 +525,6 @@ class _Work:
     def _refusal_of_missing_text(
         self, file: _File, find: str, error: SearchTextNotFoundError
     ) -> ReplyRefused:
-        """Return a refusal with the block, the first difference, and the closest lines
-        of the file.
-        """
         words = [f"{self._block(file, find)}: the lines to find are not in the file."]
         if error.difference and file.unseen:
             words.append(f"{error.difference}.")
@@ -645,8 +628,8 @@ class _Work:
 
 
 def _find_given_up(root: Path, edits: Iterable[Edit]) -> frozenset[str]:
-    """Return the names that a reply deletes or renames, spelled as on the disk: a new
-    file may be given another spelling of one.
+    """Return the names that a reply deletes or renames, spelled as on the disk. A new
+    file may have another spelling of one.
     """
     names = (edit.path for edit in edits if isinstance(edit, Deletion | Renaming))
     return frozenset(str(parse_path(name)) for name in names if is_spelled(root, name))

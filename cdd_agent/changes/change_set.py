@@ -1,4 +1,4 @@
-"""Change sets: file changes that are known to apply together."""
+"""Changes of files that are known to apply together."""
 
 import contextlib
 import stat
@@ -25,17 +25,17 @@ from cdd_agent.git.restore import Contents, held, restore
 
 
 class FileChange(Struct, frozen=True):
-    """One file before and after, as bytes on the disk. None: there is no file."""
+    """A file before and after, as bytes on the disk. None: there is no file."""
 
     path: PurePosixPath
     before: bytes | None
     after: bytes | None
     like: PurePosixPath | None = None
-    """The file whose permissions a new file gets: its old name."""
+    """The old name of a new file, whose permissions it gets."""
 
     def by_id(self, root: Path) -> Change:
-        """Return the change as a checkpoint stores it. Call this before writing the
-        file.
+        """Return the change as a checkpoint stores it. Call this before the file is
+        written.
         """
         before = after = None
         if self.before is not None:
@@ -47,11 +47,11 @@ class FileChange(Struct, frozen=True):
 
 
 class ChangeSet(Struct, frozen=True):
-    """Changes that are known to apply together, without files that stay unchanged."""
+    """Changes that are known to apply together. Unchanged files are left out."""
 
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
-    """For the user: edits that were not necessary, or that could not be judged."""
+    """For the user: edits that were unnecessary or could not be judged."""
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class ChangeSet(Struct, frozen=True):
 
     @property
     def renamed(self) -> tuple[tuple[str, str], ...]:
-        """The old and the new name of each file that was moved and not changed."""
+        """Old and new names of files that were moved without changes."""
         old_names = {
             change.before: str(change.path)
             for change in reversed(self.changes)
@@ -92,7 +92,7 @@ class ChangeSet(Struct, frozen=True):
         return (*self.created, *self.modified, *self.deleted)
 
     def files(self, charsets: Charsets) -> tuple[FileDiff, ...]:
-        """Return the difference of each file, for the user. Slow for large files."""
+        """Return the difference of each file. Slow for large files."""
         return tuple(
             FileDiff.compare(str(change.path), change.before, change.after, charsets)
             for change in self.changes
@@ -104,12 +104,11 @@ class ChangeSet(Struct, frozen=True):
             _expect_unchanged(root, change)
 
     def apply(self, root: Path) -> None:
-        """Write every file, each atomically, and delete files last.
+        """Write each file atomically, and delete files last. After an error, all files
+        are restored.
 
-        Raises `ReplyRefused` for a file that has changed since this was computed,
-        `FileAlreadyExistsError` for a new file that someone else has created in the
-        meantime, and `BadInput` when the disk refuses. After an error, all files are
-        restored.
+        Raises `ReplyRefused` if a file has changed since, `FileAlreadyExistsError` if a
+        new file has been created by someone else, and `BadInput` if the disk refuses.
         """
         self.check_still_valid(root)
         undo = _Undo(root)
@@ -128,8 +127,8 @@ class ChangeSet(Struct, frozen=True):
             raise
 
     def _find_respelled(self, root: Path) -> list[tuple[FileChange, FileChange]]:
-        """Return each deleted file with the new file that the disk takes for the same
-        one: the names differ only in case or normal form.
+        """Return each deleted file with the new one that is the same entry on this
+        disk: the names differ only in case or normal form.
         """
         deleted = {}
         for change in self.changes:
@@ -146,7 +145,7 @@ class ChangeSet(Struct, frozen=True):
 
 
 class _Undo(Struct):
-    """The changes that were begun, to restore the files if a later one fails."""
+    """The changes begun so far."""
 
     root: Path
     begun: list[Change] = field(default_factory=list)
@@ -154,7 +153,7 @@ class _Undo(Struct):
     paths: set[PurePosixPath] = field(default_factory=set)
 
     def begin(self, change: FileChange) -> None:
-        """Raises `ReplyRefused` if the file has changed since the change was made."""
+        """Raises `ReplyRefused` if the file has changed since."""
         _expect_unchanged(self.root, change)
         path = without_links(self.root, str(change.path))
         by_id = replace(change.by_id(self.root), path=path)
@@ -164,12 +163,10 @@ class _Undo(Struct):
         self.paths.add(change.path)
 
     def restore(self) -> None:
-        """Restore the files. New files are removed first, because they may be in the
-        place of old ones.
-        """
+        """Restore the files. New files are removed first: they may block old ones."""
         contents = Contents(self.contents)
         for change in sorted(self.begun, key=lambda change: change.before is not None):
-            # as far as the disk allows: the first error is reported
+            # best effort: the first error is the one to report
             with contextlib.suppress(CddError, OSError):
                 restore(self.root, [change], contents)
 
@@ -180,7 +177,6 @@ def _expect_unchanged(root: Path, change: FileChange) -> None:
 
 
 def build_changed_refusal(path: PurePosixPath) -> ReplyRefused:
-    """Return the refusal for a file that has changed since it was read."""
     return ReplyRefused(
         f"{path} was changed by someone else in the meantime.",
         fault=ReplyFault.CHANGED_SINCE,
@@ -190,7 +186,7 @@ def build_changed_refusal(path: PurePosixPath) -> ReplyRefused:
 
 
 def _read_permissions(place: Path) -> int:
-    """Return the permissions of a file; 0 if there is none."""
+    """Return a file's permissions; 0 if it does not exist."""
     try:
         return stat.S_IMODE(place.stat().st_mode)
     except OSError:

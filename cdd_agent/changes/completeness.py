@@ -1,4 +1,4 @@
-"""Checks that new text leaves out no lines of a file and holds no marks of an edit."""
+"""Checks that new text omits no lines and has no edit marks in it."""
 
 import difflib
 import re
@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from cdd_agent.changes.model import PartialEdits, ReplyFault, ReplyRefused
 from cdd_agent.changes.readability import is_whole
+from cdd_agent.pattern import Pattern
 
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
 _REST = (
@@ -23,9 +24,9 @@ _THINGS = (
     r"|html|body|lines?)"
 )
 _COMMENT = r"^\s*+(?:#+|//+|\{?/\*+|--|;|%|<!--|\*)\s*+(?:[-=~]{2,}\s*+)?"
-_REMARK = re.compile(
+_REMARK = Pattern(
     rf"{_COMMENT}(?:"
-    rf"{_DOTS}\W*$"  # a comment of nothing but dots
+    rf"{_DOTS}\W*$"  # only dots
     rf"|{_DOTS}.*\b{_REST}\b.*"
     r"|[\(\[<{]*(?:the\s+)?(?:rest of|remaining|existing|previous|other|everything"
     rf" else)\b.*{_STAYS}.*"
@@ -34,8 +35,8 @@ _REMARK = re.compile(
     rf")|^\s*+{_DOTS}\s*(?=\w).*\b{_REST}\b.*",  # or a line that begins with dots
     re.IGNORECASE,
 )
-"""A line that says that other lines are left out."""
-_HEADING = re.compile(
+"""A line such as `... existing code ...`, which stands for other lines."""
+_HEADING = Pattern(
     rf"{_COMMENT}[\(\[<{{]*(?:"
     rf"(?:(?:your|all|the|other|existing|previous|original|remaining|unchanged)\s+)*"
     rf"(?:existing|previous|original|remaining|unchanged)\s+{_THINGS}(?:\s+(?:here"
@@ -47,24 +48,23 @@ _HEADING = re.compile(
     r")\W*$",
     re.IGNORECASE,
 )
-"""A comment that may stand for lines, or may be the heading of the lines below it."""
-_LINE_NUMBER = re.compile(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
-_MARK = re.compile(
+"""A comment that may stand for lines, or may be the heading of the lines below."""
+_LINE_NUMBER = Pattern(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
+_MARK = Pattern(
     r"^(?:<{3,}|={3,}|>{3,})(?=\s*$|\s*(?:SEARCH|ORIGINAL|HEAD|REPLACE|UPDATED)\b| \w)",
     re.IGNORECASE,
 )
-"""A mark of a merge conflict or of a search/replace block."""
 PROSE = frozenset({".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc"})
 _HAVE_DOTS = PROSE | {".py", ".pyi", ".yaml", ".yml", ""}
-"""Files in which a line may be nothing but dots."""
+"""Suffixes of files in which a line may be only dots."""
 _FREELY_SHORTENED = 10
-"""The most lines, without blank ones, of a file that may lose more than half."""
+"""A file with more non-blank lines must keep half of them."""
 
 
 def refuse_whole(
     path: PurePosixPath, before: str | None, content: str, parts: PartialEdits
 ) -> None:
-    """Raise `ReplyRefused` if the content of a whole file cannot be all of it."""
+    """Raise `ReplyRefused` if the content cannot be the whole file."""
     _refuse_marks(path, before, content, parts)
     if before is None:
         return
@@ -85,9 +85,7 @@ def refuse_whole(
 def refuse_part(
     path: PurePosixPath, before: str | None, old: str, new: str, parts: PartialEdits
 ) -> None:
-    """Raise `ReplyRefused` if the text that replaces another leaves out lines or holds
-    marks.
-    """
+    """Raise `ReplyRefused` if the new text omits lines or has edit marks."""
     _refuse_marks(path, before, new, parts)
     _refuse_remarks(path, before, old, new, parts)
 
@@ -95,8 +93,8 @@ def refuse_part(
 def refuse_shrunk(
     path: PurePosixPath, before: str, content: str, parts: PartialEdits
 ) -> None:
-    """Raise `ReplyRefused` if a whole file loses more than half of its lines: most
-    likely the reply holds only a part.
+    """Raise `ReplyRefused` if a whole file loses more than half of its lines: the reply
+    most likely holds only a part.
     """
     old = sum(bool(line.strip()) for line in before.splitlines())
     new = sum(bool(line.strip()) for line in content.splitlines())
@@ -113,7 +111,7 @@ def refuse_shrunk(
 def _refuse_remarks(
     path: PurePosixPath, before: str | None, old: str, new: str, parts: PartialEdits
 ) -> None:
-    """Refuse a line that stands for other lines, unless the file has this line."""
+    """Lines that the file already has are allowed."""
     lines = new.splitlines()
     remarks = [place for place, line in enumerate(lines) if _is_remark(path, line)]
     if not remarks:
@@ -157,7 +155,7 @@ def _replaces_lines(old: Sequence[str], new: Sequence[str], place: int) -> bool:
 def _refuse_marks(
     path: PurePosixPath, before: str | None, content: str, parts: PartialEdits
 ) -> None:
-    """Refuse the marks of a merge conflict or of a search/replace block in a file."""
+    """Refuse marks of a merge conflict or a search/replace block."""
     marks = [line for line in content.splitlines() if _MARK.match(line)]
     kinds = "".join(dict.fromkeys(line[0] for line in marks))
     if kinds != "<=>" or path.suffix.lower() in PROSE or is_whole(str(path), content):

@@ -1,8 +1,7 @@
-"""A file's text while it is edited. Outside the edited lines it is kept exactly: each
-line's own line end, the last line end, the normal form, and bytes that are no text.
+"""A file's text during edits. Unedited lines keep their exact bytes: line ends, normal
+form, and bytes that are not text.
 """
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -38,20 +37,19 @@ from cdd_agent.files.text import (
     lines_of,
     normalize,
 )
+from cdd_agent.pattern import Pattern
 
-_WORD = re.compile(r"\w")
-_LINE_END = re.compile(r"\r{1,2}\n|\r")
+_WORD = Pattern(r"\w")
+_LINE_END = Pattern(r"\r{1,2}\n|\r")
 _SHOWN_PLACES = 10
 _MOST_MISSES = 20
-"""Texts that are not found and whose difference is named."""
+"""Misses for which the difference is computed; it is slow."""
 
 Reading = tuple[Lines, Lines]
-"""The lines to find and the new lines, as an edit can be read."""
+"""Lines to find and new lines: one way to read an edit."""
 
 
 class FileDraft:
-    """A file's text while it is edited."""
-
     def __init__(self, before: FileText) -> None:
         self._before = before
         lines = lines_of(before.text)
@@ -62,14 +60,13 @@ class FileDraft:
         ]
         self._has_final_end = not lines or bool(self._ends[-1])
         self._moves: list[tuple[int, int]] = []
-        """For the line numbers of hints: by how many lines each edit has moved what
-        follows a line.
+        """For line numbers in hints: pairs of a line and the shift of the lines below
+        it.
         """
         self._misses = 0
 
     @property
     def lines(self) -> list[str]:
-        """Without their line ends."""
         return self._file.lines
 
     @property
@@ -78,11 +75,10 @@ class FileDraft:
         return "".join([line + end for line, end in pairs])
 
     def replace(self, edit: Replacement) -> bool:
-        """Do one edit; False if it was done already: the new text is in the file, and
-        the old text is not, or only within the new one.
+        """Make one edit; False if it was made already: the new text is there, and the
+        old text is not or only within the new one.
 
-        Raises `SearchTextNotFoundError` or `MultipleMatchesFoundError`, which carry the
-        text.
+        Raises `SearchTextNotFoundError` or `MultipleMatchesFoundError`.
         """
         readings = _readings(edit)
         for rungs in (SURE_RUNGS, ALIKE_RUNGS):
@@ -90,7 +86,7 @@ class FileDraft:
                 place = self._find_place(rungs, find, new, edit.hint)
                 if place is not None:
                     return self._carry_out(place, edit.final_newline)
-        # before a close match, which could be the new text itself
+        # first, because a close match could be the new text itself
         if any(self._has_new_text(find, new) for find, new in readings):
             return False
         for find, new in readings:
@@ -105,8 +101,8 @@ class FileDraft:
         return True
 
     def replace_text(self, find: str, new: str) -> bool:
-        """Replace the one occurrence of a text, which may be less than a line. If it is
-        not in the file, it is searched for as lines. Returns and raises as `replace`.
+        """Replace the one occurrence of a text, which may be part of a line. If there
+        is none, search by lines. Returns and raises as `replace`.
         """
         find, new = _with_line_feeds(find), _with_line_feeds(new)
         flat = self._flat()
@@ -127,8 +123,8 @@ class FileDraft:
         return True
 
     def replace_all(self, content: str) -> None:
-        """Make this the whole text. Lines that differ only in their normal form or line
-        end are kept, and so is the last line end.
+        """Replace the whole text. Lines that differ only in normal form or line end are
+        kept, and so is the last line end.
         """
         old = [_composed(line) for line in self.lines]
         old_paths = set(old)
@@ -146,8 +142,8 @@ class FileDraft:
     def _find_place(
         self, rungs: Sequence[Rung], find: Lines, new: Lines, hint: Hint
     ) -> EditPlace | None:
-        """Return the place of the first kind of match that has one. Raises
-        `MultipleMatchesFoundError` if it has several.
+        """Return the place by the strictest rung that matches. Raises
+        `MultipleMatchesFoundError`.
         """
         if not find:
             return None
@@ -163,8 +159,8 @@ class FileDraft:
         return None
 
     def _choose_by_hint(self, places: list[EditPlace], hint: Hint) -> list[EditPlace]:
-        """Return the place that a hint means: the one in its line, or the first after
-        the lines that it names. All places if it means none.
+        """Return the place on the hint's line, or the first after the lines that it
+        names. All places if the hint fits none.
         """
         number = self._current_number(hint.line or 0)
         at_line = [place for place in places if place.start + 1 == number]
@@ -200,8 +196,8 @@ class FileDraft:
         return True
 
     def _is_done(self, place: EditPlace) -> bool:
-        """True if the new text is at the place already: it is the file's, or the text
-        to find is a part of it and it is around that.
+        """True if the place has the new text: it equals the text, or surrounds the text
+        to find.
         """
         forms = self._file.folded if place.is_alike else self._file.forms
         form = fold if place.is_alike else str
@@ -210,7 +206,7 @@ class FileDraft:
             return True
         if len(place.new) <= len(place.find):
             return False
-        # with their indentation: what is deeper is another text
+        # a different indentation makes a different text
         new = [form(line).rstrip() for line in place.new]
         find = [form(line).rstrip() for line in place.find]
         counts = Counter(line.strip() for line in new)
@@ -221,8 +217,8 @@ class FileDraft:
         return False
 
     def _has_new_text(self, find: Lines, new: Lines) -> bool:
-        """True if the new text is in the file once, and says something that the old
-        text did not, or leaves out lines that are not in the file.
+        """True if the new text occurs once, and adds words or removes lines that the
+        file no longer has.
         """
         forms = self._file.folded
         find, new = [fold(line) for line in find], [fold(line) for line in new]
@@ -246,8 +242,8 @@ class FileDraft:
             self._moves.append((place.start, moved))
 
     def _splice(self, start: int, find: Lines, new: Lines, *, is_alike: bool) -> None:
-        """Replace lines of the file, for which an edit has `find`. Those that it only
-        quotes are kept; others keep the line ends of the lines that they replace.
+        """Replace lines. Lines in both `find` and `new` stay untouched; new lines get
+        the line ends of those they replace.
         """
         lines: list[str] = []
         ends: list[str] = []
@@ -276,8 +272,8 @@ class FileDraft:
             self._settle_ends(start)
 
     def _settle_ends(self, start: int) -> None:
-        """Give all lines from the one before `start` their line ends, but the last only
-        if the file ends with one.
+        """Give each line from `start` - 1 a line end; the last only if the file had
+        one.
         """
         if not self.lines:
             return
@@ -299,7 +295,7 @@ class FileDraft:
         )
 
     def _keep_characters(self, replaced: str, find: str, new: str) -> str:
-        """Return the new text in the normal form of the file. Parts that repeat `find`
+        """Return the new text in the file's normal form. Parts repeated from `find`
         keep the file's characters.
         """
         if replaced == find and new.isascii():
@@ -328,7 +324,7 @@ class FileDraft:
         return f"{text}\n" if self.lines and self._has_final_end else text
 
     def _alike_spans(self, flat: str, find: str) -> list[tuple[int, int]]:
-        """Find the places of a text that looks like `find`, in whole characters."""
+        """Find texts that look like `find`, at bounds of whole characters."""
         folded_find = fold(find)
         if not folded_find or (flat.isascii() and folded_find == find):
             return []
@@ -365,14 +361,13 @@ class FileDraft:
 
 
 def as_lines(text: str) -> tuple[str, ...]:
-    """Return a text's lines without their ends; none for an empty text."""
     text = _with_line_feeds(text)
     return tuple(text.removesuffix("\n").split("\n")) if text else ()
 
 
 def has_same_lines(text: str, other: str, *, exactly: bool = True) -> bool:
-    """True if two texts are the same but for normal form and line ends; not `exactly`:
-    also if they only look alike, or have other white space at the ends of lines.
+    """True if the texts differ only in normal form and line ends. If not `exactly`,
+    look-alikes and trailing white space also count as equal.
     """
     lines, others = as_lines(text), as_lines(other)
     if exactly:
@@ -406,8 +401,8 @@ def _plain_lines(lines: Lines) -> Lines:
 
 
 def _without_blank_ends(find: Lines, new: Lines) -> Reading | None:
-    """Both texts without the blank lines around the one to find, which set it off from
-    its marks; None if there are none.
+    """Remove the blank lines at the ends of the text to find, which only separate it
+    from its marks. None if there are none.
     """
     filled = [place for place, line in enumerate(find) if line.strip()]
     if not filled:
@@ -441,9 +436,7 @@ def _spans(text: str, wanted: str) -> list[tuple[int, int]]:
 
 
 def _composed(line: str) -> str:
-    """Return the common form of a line's normal forms. A byte that is no text becomes
-    U+FFFD.
-    """
+    """A byte that is not text becomes U+FFFD."""
     if line.isascii():
         return line
     return normalize("NFC", as_shown(line))

@@ -1,6 +1,4 @@
-"""Files that the model has seen in part: the lines that it may change, and the lines
-that it has seen after a change.
-"""
+"""Files that the model has seen in part."""
 
 from cdd_agent.changes.look_alikes import common_ends
 from cdd_agent.files.line_ranges import Ranges, join_ranges, subtract_ranges
@@ -8,11 +6,10 @@ from cdd_agent.files.text import lines_of
 
 
 def find_seen_after(before: str, after: str, shown: Ranges) -> Ranges | None:
-    """Return the lines of the new text that a model has seen if it saw these lines of
-    the old text and made the change. None if the change affects a line it did not see.
+    """Return the lines of the new text that the model knows, given the lines of the old
+    text it saw. None if the change affects an unseen line.
 
-    The new text must have every unseen line, in the same order, and no new line between
-    two that followed each other.
+    Every unseen line must remain, in order, with no new line between adjacent ones.
     """
     old_lines, new_lines = lines_of(before), lines_of(after)
     seen: list[tuple[int, int]] = []
@@ -34,8 +31,8 @@ def find_seen_after(before: str, after: str, shown: Ranges) -> Ranges | None:
 
 
 def find_changed_range(before: str, after: str) -> tuple[int, int]:
-    """Return the first and the last line of the old text that differ. If lines were
-    only inserted, return the lines around them.
+    """Return the first and last changed line of the old text. For pure insertions,
+    return the lines around them.
     """
     old_lines, new_lines = lines_of(before), lines_of(after)
     head, tail = common_ends(old_lines, new_lines)
@@ -46,7 +43,7 @@ def find_changed_range(before: str, after: str) -> tuple[int, int]:
 
 
 def _find_run(lines: list[str], run: list[str], start: int) -> int:
-    """Find lines that follow each other, from `start` on; -1 if there are none."""
+    """Return where the run begins, from `start` on; -1 if nowhere."""
     for place in range(start, len(lines) - len(run) + 1):
         if lines[place] == run[0] and lines[place : place + len(run)] == run:
             return place

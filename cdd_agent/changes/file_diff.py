@@ -9,23 +9,21 @@ from cdd_agent.files.charsets import NOTHING_DECLARED, Charsets
 from cdd_agent.files.text import FileText, decode_versions
 
 LONGEST_DIFF = 200_000
-"""Characters of a diff that is shown."""
+"""In characters."""
 LARGEST_COMPARED = 500_000
-"""Bytes of the largest version of a file that is compared."""
+"""In bytes of either version."""
 MOST_LINES = 10_000
-"""Lines of the longest version of a file that is compared."""
+"""In lines of either version."""
 
 
 class FileDiff(Struct, frozen=True):
-    """The difference between two versions of a file's text."""
-
     path: str
     added: int
-    """Number of added lines; 0 for a file that is too large to be compared."""
+    """Added lines; 0 if the file is too large to compare."""
     removed: int
     diff: str
-    """A unified diff, shortened if it is very long. A sentence if the file is too large
-    to be compared, or if its text is the same.
+    """A unified diff, shortened if very long; or a sentence if the file is too large or
+    its text is unchanged.
     """
 
     @classmethod
@@ -36,7 +34,7 @@ class FileDiff(Struct, frozen=True):
         after: bytes | None,
         charsets: Charsets = NOTHING_DECLARED,
     ) -> "FileDiff":
-        """Compare two versions. None stands for no file."""
+        """None stands for no file."""
         size = max(len(before or b""), len(after or b""))
         too_large = f"{path} has {size:,} bytes, too many to show the difference.\n"
         if size > LARGEST_COMPARED:
@@ -62,11 +60,11 @@ def _split_lines(text: FileText | None) -> list[str]:
 
 
 class LeftOut(Struct, frozen=True):
-    """A part of the proposed changes that the user left out."""
+    """A part of the proposal that the user did not accept."""
 
     path: str
     where: str
-    """`lines 12-18`, numbered as in the old file; empty for the whole file."""
+    """`lines 12-18` of the old file; empty for the whole file."""
     reason: str = ""
 
     def __str__(self) -> str:

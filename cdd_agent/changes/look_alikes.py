@@ -1,9 +1,8 @@
-"""Texts that look alike and are written with other characters.
+"""Texts that look alike but differ in their characters.
 
-A model often writes `"` where a file has `“`, a blank where it has a no-break space, or
-an `ü` of one character where it has two. `fold` gives both the same text.
-`keep_characters` then writes a new text with the characters of the file, wherever the
-new text only quotes them.
+A model often writes `"` for the file's `“`, a space for a no-break space, or an `ü` of
+one character instead of two. `fold` gives both the same text. `keep_characters` then
+writes the file's characters wherever the new text only quotes them.
 """
 
 import difflib
@@ -21,17 +20,13 @@ _WITHOUT_WIDTH = frozenset(
     "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 ) | {chr(code) for code in range(0xFE00, 0xFE10)}
-"""Characters that cannot be seen: soft hyphens, joiners, marks of direction, variation
-selectors.
-"""
+"""Invisible characters: soft hyphens, joiners, direction marks, variation selectors."""
 _MOST_PAIRS = 50_000
-"""Equal pairs of items up to which two sequences are compared in full: beyond, it would
-take too long.
-"""
+"""Most equal pairs of items for a full comparison, to limit its time."""
 _MOST_RARE_PAIRS = 1_000_000
-"""The same for pairs of items that are no more than a hundredth of a sequence."""
+"""The limit for items that are at most a hundredth of a sequence."""
 _LONGEST_QUOTED = 500
-"""Characters of lines that are compared as one text, not each with its own."""
+"""Longest lines, in characters, that are compared as one text."""
 
 Opcode = tuple[str, int, int, int, int]
 
@@ -44,7 +39,7 @@ def fold(text: str) -> str:
 
 
 class _FoldedCharacters(dict[int, str]):
-    """Each character's form, computed when it is first met."""
+    """Maps characters to folded ones, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         self[code] = _fold_character(chr(code))
@@ -66,7 +61,7 @@ def _fold_character(char: str) -> str:
         return _QUOTES[char]
     if char == "\u2026":
         return "..."
-    # a byte that is no text, which is shown as U+FFFD
+    # an undecodable byte, shown as U+FFFD
     if category == "Cs":
         return "\ufffd"
     if unicodedata.decomposition(char).startswith(("<wide>", "<narrow>")):
@@ -75,9 +70,7 @@ def _fold_character(char: str) -> str:
 
 
 def find_boundaries(text: str) -> dict[int, int]:
-    """Return the ends of all characters with their accents: end in the folded text →
-    end in the text.
-    """
+    """Map the end of each character with accents: in the folded text → in the text."""
     ends: dict[int, int] = {}
     folded = start = 0
     for end in range(1, len(text) + 1):
@@ -90,8 +83,8 @@ def find_boundaries(text: str) -> dict[int, int]:
 
 
 def keep_characters(present: str, find: str, new: str) -> str:
-    """Return the new text of an edit, with the file's own characters where it quotes
-    the text to find. `present` is the file's text, which looks like `find`.
+    """Return the new text, with the file's characters where it quotes `find`. `present`
+    is the file's text, which looks like `find`.
     """
     if present == find:
         return new
@@ -105,7 +98,7 @@ def keep_characters(present: str, find: str, new: str) -> str:
         if tag != "equal":
             written.append(new[new_from:new_to])
             continue
-        # where the file's piece of a character is not whole, the new text has the rest
+        # where the file's piece is cut, the new text has the rest
         moved = new_from - find_from
         at = find_from
         for start, end, present_piece in pieces:
@@ -117,8 +110,8 @@ def keep_characters(present: str, find: str, new: str) -> str:
 
 
 def pair_pieces(find: str, present: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the smallest pieces of two texts that look alike: the start and end in the
-    first text, and the text in the second.
+    """Yield the smallest matching pieces of two look-alikes: start and end in the
+    first, and the text in the second.
     """
     find_ends, present_ends = find_boundaries(find), find_boundaries(present)
     start = present_start = 0
@@ -129,14 +122,12 @@ def pair_pieces(find: str, present: str) -> Iterator[tuple[int, int, str]]:
 
 
 def compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
-    """Return the parts of two texts or lists of lines that are equal and that differ,
-    as `difflib` gives them.
-    """
+    """Return opcodes as `difflib` does."""
     counts = Counter(new)
     if sum(counts[item] for item in old) <= _MOST_PAIRS:
         matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
         return matcher.get_opcodes()
-    # `difflib` passes over more frequent items, if there are enough of others
+    # `difflib` ignores frequent items if enough others exist
     rare = len(new) // 100 + 1
     pairs = [counts[item] for item in old if counts[item] <= rare]
     if len(pairs) * 2 >= len(old) >= 200 and sum(pairs) <= _MOST_RARE_PAIRS:
@@ -151,7 +142,7 @@ def compare(old: Sequence[str], new: Sequence[str]) -> Sequence[Opcode]:
 
 
 def common_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
-    """Count the items that both begin with, and of the rest those both end with."""
+    """Return the lengths of the common beginning and of the common end."""
     most = min(len(old), len(new))
     head = 0
     while head < most and old[head] == new[head]:

@@ -1,4 +1,4 @@
-"""Describes why a text is not in a file: by the first difference from the most similar
+"""Explains why a text is not in a file, by the first difference from the most similar
 lines.
 """
 
@@ -20,35 +20,32 @@ from cdd_agent.changes.search import (
     find_runs,
     likeness,
 )
+from cdd_agent.pattern import Pattern
 
 _SHOWN_LINES = 8
 _MOST_NEAR = 300
-"""Lines that are compared letter by letter."""
+"""Most lines to compare letter by letter."""
 _MOST_COMPARED = 200
-"""Lines of a text that are compared from its first difference on."""
+"""Most lines to compare from the first difference on."""
 _AROUND = 3
-"""Lines around a place in which lines of the text may be."""
+"""Lines around a place to inspect."""
 _SLIP = 0.6
-"""Likeness from which two lines are the same, with a slip in one of them."""
+"""Likeness from which two lines count as the same line with a typo."""
 _LONGEST_SHOWN = 60
-_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_TOKEN = Pattern(r"\s+|\w+|[^\w\s]")
 _BLANKS = {" ": "space", "\t": "tab"}
 
 
 class Miss(Struct, frozen=True):
-    """Why a text is not in a file."""
-
     closest: str
-    """The lines of the file that are most like the text, with their numbers; empty if
-    there are none.
-    """
+    """The most similar lines of the file, numbered; may be empty."""
     difference: str
-    """A sentence; empty if nothing is like the text."""
+    """A sentence; empty if nothing is similar."""
 
 
 def describe_miss(file: SearchedLines, find: Lines, earlier: Lines) -> Miss:
-    """Name the difference of a text that is not in a file. `earlier` are the lines of
-    the file before other edits of the same reply; empty if there were none.
+    """Explain a miss. `earlier` are the file's lines before other edits of the same
+    reply; empty if there were none.
     """
     wanted = [line.strip() for line in find]
     start = _vote_for_start(file, wanted)
@@ -74,8 +71,8 @@ def describe_miss(file: SearchedLines, find: Lines, earlier: Lines) -> Miss:
 
 
 def _vote_for_start(file: SearchedLines, wanted: Lines) -> int | None:
-    """Return the line at which the text would begin, by most of its lines; None if none
-    is in the file.
+    """Return the line where the text would begin, by a vote of its lines; None if the
+    file has none of them.
     """
     voters = sorted({line for line in wanted if line}, key=len, reverse=True)
     votes: Counter[int] = Counter()
@@ -88,8 +85,8 @@ def _vote_for_start(file: SearchedLines, wanted: Lines) -> int | None:
 
 
 def _find_similar_lines(file: SearchedLines, wanted: Lines) -> list[int]:
-    """Return the lines most similar to the longest line of the text, best first. Only
-    lines of a similar length that have one of its words are compared.
+    """Return the lines most similar to the text's longest line, best first. Only lines
+    of similar length that share a word are compared.
     """
     longest = _longest(wanted)
     if not longest or len(longest) > LONGEST_COMPARED:
@@ -127,7 +124,7 @@ def _describe_first_difference(file: SearchedLines, find: Lines, start: int) -> 
         number, place = head + find_from, first + present_from
         if tag == "replace":
             if number == 0:
-                # the lines before the text are no part of the difference
+                # preceding lines are not part of the difference
                 place = max(place, first + present_to - find_to)
             last = min(first + present_to, place + 1 + find_to - find_from)
             most_similar = _find_most_similar(
@@ -212,7 +209,7 @@ def _indentation(line: str) -> str:
 
 
 def _blanks(text: str) -> str:
-    """Return blanks by their names: `4 spaces`."""
+    """Name white space: `4 spaces`."""
     if not text:
         return "no blank"
     names: list[str] = []

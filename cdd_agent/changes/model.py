@@ -1,6 +1,4 @@
-"""The values of edits: each form in which a model asks for changes of files is read
-into them.
-"""
+"""Edits: every form in which a model asks for changes is read into these values."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
@@ -14,53 +12,61 @@ from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _MOST_REASONS = 20
-"""Reasons in one message of a refusal."""
+
+
+_REPLY = "The model's reply "
+"""The beginning of the message of each fault."""
 
 
 class ReplyFault(Enum):
-    """What is wrong with a reply, in words for the user: the end of a sentence that
-    begins with "The model's reply". The reasons of `EditProblem` are for the model.
-    """
+    """What is wrong with a reply. The reasons of `EditProblem` are for the model."""
 
-    EMPTY = "was empty"
-    UNFINISHED = "is not complete"
-    NO_FILES = "does not change the files of the step"
-    UNCLEAR = "could not be read reliably"
-    CALLS_IN_TEXT = "has tool calls or commands in its text, where they do not run"
-    FORBIDDEN = "changes a file that it may not touch"
-    UNSEEN = "changes a file that it has not seen in full"
-    ABSENT = "changes a file that does not exist"
-    NO_MATCH = "changes lines that are not in the file"
-    SEVERAL_MATCHES = "changes lines that are in the file more than once"
-    INCOMPLETE = "leaves out a part of a file"
-    INVALID = "would break the syntax of a file"
-    CONTRADICTORY = "contradicts itself about a file"
-    NAME_TAKEN = "gives a file a name that is already taken"
-    CHANGED_SINCE = "changes a file that has changed since the model saw it"
-    ENCODING = "has characters that the encoding of the file does not allow"
-    RECORD_DAMAGED = "cannot be applied again, because its record is damaged"
+    EMPTY = Refusal.REPLY_EMPTY
+    UNFINISHED = Refusal.REPLY_UNFINISHED
+    NO_FILES = Refusal.REPLY_NO_FILES
+    UNCLEAR = Refusal.REPLY_UNCLEAR
+    CALLS_IN_TEXT = Refusal.REPLY_CALLS_IN_TEXT
+    FORBIDDEN = Refusal.REPLY_FORBIDDEN
+    UNSEEN = Refusal.REPLY_UNSEEN
+    ABSENT = Refusal.REPLY_ABSENT
+    NO_MATCH = Refusal.REPLY_NO_MATCH
+    SEVERAL_MATCHES = Refusal.REPLY_SEVERAL_MATCHES
+    INCOMPLETE = Refusal.REPLY_INCOMPLETE
+    INVALID = Refusal.REPLY_INVALID
+    CONTRADICTORY = Refusal.REPLY_CONTRADICTORY
+    NAME_TAKEN = Refusal.REPLY_NAME_TAKEN
+    CHANGED_SINCE = Refusal.REPLY_CHANGED_SINCE
+    ENCODING = Refusal.REPLY_ENCODING
+    RECORD_DAMAGED = Refusal.REPLY_RECORD_DAMAGED
 
     @property
     def refusal(self) -> Refusal:
-        return Refusal[f"REPLY_{self.name}"]
+        return self.value
+
+    @property
+    def words(self) -> str:
+        """The fault for the user: the end of a sentence that begins with "The model's
+        reply".
+        """
+        return self.refusal.text.message.removeprefix(_REPLY).rstrip(".")
 
 
 class EditProblem(Struct, frozen=True):
-    """Why one file of a reply cannot become what the reply says."""
+    """Why the reply's change of one file is impossible."""
 
     path: str
-    """Empty if it is not known."""
+    """Empty if unknown."""
     reason: str
-    """For the model: what is wrong, and what to write instead."""
+    """For the model: the fault, and what to write instead."""
     fault: ReplyFault = ReplyFault.UNCLEAR
     """For the user."""
     detail: str = ""
-    """For the user, if the fault does not say enough: a clause."""
+    """A clause for the user, if the fault says too little."""
 
     @classmethod
     def from_error(cls, path: str, error: CddError) -> "EditProblem":
-        """Return the problem that an error is. An error that is no refusal of a reply
-        comes from a path that must not be written.
+        """An error other than a refused reply comes from a path that must not be
+        written.
         """
         if not isinstance(error, ReplyRefused):
             return cls(path, error.in_a_line, ReplyFault.FORBIDDEN)
@@ -70,42 +76,40 @@ class EditProblem(Struct, frozen=True):
     @property
     def for_user(self) -> str:
         """What is wrong, as the end of a sentence."""
-        words = self.fault.value
+        words = self.fault.words
         if self.path:
             words += f" ({sanitize_for_display(self.path)})"
         return f"{words}: {self.detail}" if self.detail else words
 
 
 class BlockFate(StrEnum):
-    """The result of one block of a reply."""
-
     APPLIED = "applied"
     REFUSED = "refused"
     EXPLANATION = "explanation"
 
 
 class ReplyBlock(Struct, frozen=True):
-    """One code block, mark, diff or call of a reply, and its result.
+    """A code block, mark, diff or call of a reply.
 
-    A block that changes several files is listed once for each.
+    A block that changes several files occurs once for each.
     """
 
     line: int
-    """Its first line in the reply, counted from 1."""
+    """From 1."""
     end: int
-    """Its last line, included."""
+    """Last line, inclusive."""
     kind: str
-    """The kind in words: `code block`, `diff`, `call of create_file`."""
+    """`code block`, `diff`, `call of create_file`, ..."""
     fate: BlockFate
     path: str = ""
     """The file that it changes, or could change."""
     reason: str = ""
-    """Why it was refused, or read as an explanation."""
+    """Why it was refused, or treated as an explanation."""
     is_doubtful: bool = False
-    """True for an explanation that could change a file which no edit is about."""
+    """True for an explanation that could change a file without edits."""
     is_requested: bool = False
-    """True if it is doubtful, and the task lists its file, or names it and the block is
-    no code.
+    """True if it is doubtful and the task lists its file, or names it and the block is
+    not code.
     """
 
     def __str__(self) -> str:
@@ -118,13 +122,12 @@ class ReplyBlock(Struct, frozen=True):
 
 
 class ReplyRefused(StepFailed):
-    """A reply that must not be applied: nothing was written.
+    """A reply that must not be applied. Nothing was written.
 
-    `message` and `hint` are for the model. `for_user` is for the user.
+    `message` and `hint` are for the model, `for_user` for the user.
 
-    `unseen` are paths whose content must be shown to the model before the model may
-    replace them; `lines` names the lines that are enough. `blocks` are all blocks of
-    the reply, if the reply itself could not be read.
+    The model must be shown the `unseen` files before it may replace them; of some, only
+    `lines`. `blocks` is set if the reply could not be read.
     """
 
     def __init__(
@@ -152,9 +155,9 @@ class ReplyRefused(StepFailed):
 
     @property
     def for_user(self) -> str:
-        """What was wrong with the reply, in a sentence for the user."""
+        """A sentence that says what was wrong."""
         words = list(dict.fromkeys(problem.for_user for problem in self.problems))
-        text = f"The model's reply {words[0].rstrip('.')}."
+        text = f"{_REPLY}{words[0].rstrip('.')}."
         if len(words) == 1:
             return text
         more = (
@@ -166,7 +169,6 @@ class ReplyRefused(StepFailed):
 def join_refusals(
     refusals: Sequence[ReplyRefused], blocks: tuple[ReplyBlock, ...] = ()
 ) -> ReplyRefused:
-    """Return one refusal with all reasons."""
     if len(refusals) == 1:
         (refusal,) = refusals
         refusal.blocks = blocks
@@ -188,7 +190,7 @@ def join_refusals(
 
 
 def list_reasons(problems: Sequence[EditProblem]) -> str:
-    """Return the reasons of problems, one a line and each once."""
+    """Return distinct reasons, one a line."""
     reasons = list(dict.fromkeys(problem.reason for problem in problems))
     more = len(reasons) - _MOST_REASONS
     if more > 0:
@@ -197,7 +199,7 @@ def list_reasons(problems: Sequence[EditProblem]) -> str:
 
 
 class PartialEdits(Struct, frozen=True):
-    """A form of edits that change a part of a file, in words for a hint."""
+    """A way to change a part of a file, in words for a hint."""
 
     name: str
     how: str
@@ -213,43 +215,42 @@ BY_ACTION = PartialEdits("`edit`", "use `edit`")
 
 
 class WholeFile(Struct, frozen=True):
-    """One file as a reply gives it: its path is not judged yet, its content is exact,
-    and its lines end in `\\n`.
+    """A whole file of a reply: the path is unchecked, the content exact, with LF line
+    ends.
     """
 
     path: str
     content: str
     must_be_new: bool = False
-    """True if the reply creates it."""
+    """True if the reply creates the file."""
 
 
 class Hint(Struct, frozen=True):
-    """The place that an edit names. It decides between several places."""
+    """The place that an edit names. It decides between several matches."""
 
     line: int | None = None
-    """The line, from 1, in which the text begins in the file before the reply."""
+    """First line of the text, from 1, in the file before the reply."""
     after: tuple[str, ...] = ()
-    """Lines somewhere before the text, in this order."""
+    """Lines somewhere above the text, in this order."""
 
 
 class Replacement(Struct, frozen=True):
-    """Lines that replace others. Both texts are whole lines without their last line
-    end.
-    """
+    """Replaces whole lines, given without their last line end."""
 
     path: str
     find: tuple[str, ...]
     replace: tuple[str, ...]
     hint: Hint = Hint()
     final_newline: bool | None = None
-    """True if the last line of the file gets a line end; None if that does not change.
+    """True if the file's last line gets a line end, False if it loses it, None for
+    neither.
     """
     otherwise: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    """A second reading of both texts, in case the first is not found."""
+    """Another reading of both texts, if the first is not found."""
 
 
 class TextReplacement(Struct, frozen=True):
-    """A text, perhaps less than a line, that replaces another: the `edit` action."""
+    """The `edit` action: the text may be part of a line."""
 
     path: str
     find: str
@@ -257,23 +258,21 @@ class TextReplacement(Struct, frozen=True):
 
 
 class Deletion(Struct, frozen=True):
-    """A file to delete. `lines` are its content, if the reply shows it. Then the file
-    must have it.
-    """
+    """Deletes a file. If the reply shows its lines, the file must have them."""
 
     path: str
     lines: tuple[str, ...] | None = None
 
 
 class Renaming(Struct, frozen=True):
-    """A file that gets another name and keeps its permissions."""
+    """The file keeps its permissions."""
 
     path: str
     to: str
 
 
 class ModeChange(Struct, frozen=True):
-    """Other permissions for a file. They are not set: a reply changes content only."""
+    """Not carried out: a reply changes content only."""
 
     path: str
 
@@ -282,7 +281,7 @@ Edit = WholeFile | Replacement | TextReplacement | Deletion | Renaming | ModeCha
 
 
 def convert_action(action: Action) -> Edit | None:
-    """Return an action as an edit; None if it changes no file."""
+    """None if the action changes no file."""
     match action:
         case CreateFileAction(file_path=path, content=content):
             return WholeFile(path, content, must_be_new=True)
@@ -295,19 +294,18 @@ def convert_action(action: Action) -> Edit | None:
 
 
 class Reply(Struct, frozen=True):
-    """The edits of a reply in the order in which they are made, and its words."""
+    """The edits of a reply, in order, and its prose."""
 
     edits: tuple[Edit, ...]
     explanation: str = ""
     blocks: tuple[ReplyBlock, ...] = ()
-    """Each block of the reply, in its order."""
 
     @property
     def doubts(self) -> tuple[ReplyBlock, ...]:
-        """The explanations that could change a file which no edit is about."""
+        """Explanations that could change a file without edits."""
         return tuple(block for block in self.blocks if block.is_doubtful)
 
     @property
     def changes_files(self) -> bool:
-        """True if an edit changes content, not only permissions."""
+        """True if an edit changes more than permissions."""
         return not all(isinstance(edit, ModeChange) for edit in self.edits)

@@ -1,15 +1,15 @@
-"""Read a model's reply: the edits that it asks for, and what became of each block.
+"""Reads a model's reply: its edits, and the fate of each block.
 
-The forms of edits are in docs/reference/replies.md. The stages, each with its value:
+docs/reference/replies.md lists the forms of edits. The stages:
 
-1. `split_lines` and `hide_thoughts`: the lines of the answer;
-2. `hide_wrapper`: the lines of a reply that is itself in a code block;
-3. `lay_out_with_calls`: where blocks are, and which file each names;
-4. `read_parts`: the edits of each block, or why it cannot be read;
+1. `split_lines`, `hide_thoughts`: the lines of the answer;
+2. `hide_wrapper`: unwrap a reply that is one code block;
+3. `lay_out_with_calls`: where blocks are, and which files they name;
+4. `read_parts`: the edits of each block, or why it is unreadable;
 5. `find_unclear`: code blocks whose end is unclear;
-6. `list_blocks`: what became of each block.
+6. `list_blocks`: the fate of each block.
 
-What is unclear is refused, with words by which the model can do better.
+Unclear replies are refused, with advice for the model.
 """
 
 import re
@@ -43,8 +43,6 @@ from cdd_agent.changes.reply.parts import Part, read_parts
 
 
 class _Reading(Struct, frozen=True):
-    """The blocks of a reply that were found and read."""
-
     reply: ReplyLines
     layout: Layout
     parts: tuple[Part, ...]
@@ -52,7 +50,7 @@ class _Reading(Struct, frozen=True):
 
 
 def parse_reply(text: str, project_names: ProjectNames = NO_PROJECT_NAMES) -> Reply:
-    """Read a reply. Raises `ReplyRefused` if its edits cannot be known for certain."""
+    """Raises `ReplyRefused` if the edits are not certain."""
     answer = hide_thoughts(split_lines(text), project_names)
     inside = hide_wrapper(answer)
     if inside is not None:
@@ -75,7 +73,7 @@ def _read(reply: ReplyLines, project_names: ProjectNames) -> _Reading:
         edit.path for part in parts for edit in part.edits
     )
     named = [fence.path for fence in layout.fences if fence.path]
-    # a title above an explanation may name a folder in which the reply has files
+    # a title above an explanation may name a folder of files in the reply
     if not project_names.folders and any(map(with_folders.is_folder, named)):
         return _read(reply, with_folders)
     return _Reading(reply, layout, tuple(parts), project_names)
@@ -112,9 +110,7 @@ def _refuse(
 
 
 def _with_line_ends(part: Part, crlf: frozenset[int]) -> Part:
-    """Return a part whose whole files have CRLF, if their lines have it in the reply
-    and the lines around them do not.
-    """
+    """Give whole files CRLF, if the reply has it on their lines but not around them."""
     if not crlf or part.start in crlf:
         return part
     wholes = [edit for edit in part.edits if isinstance(edit, WholeFile)]
@@ -150,7 +146,7 @@ def _find_second_version(parts: Sequence[Part]) -> tuple[Part, ReplyRefused] | N
 
 
 def _without_repeats(parts: Sequence[Part]) -> tuple[Edit, ...]:
-    """Return all edits. A whole file that is given twice is one edit."""
+    """Return all edits. A whole file given twice is one edit."""
     edits: list[Edit] = []
     wholes: set[Edit] = set()
     for part in parts:

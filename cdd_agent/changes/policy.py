@@ -1,4 +1,4 @@
-"""The rules for files that a reply may replace, delete or shorten."""
+"""Rules for replacing, deleting and shortening files."""
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
@@ -10,31 +10,25 @@ from cdd_agent.files.atomic import digest
 from cdd_agent.files.line_ranges import Ranges
 
 Seen = Mapping[str, str | None]
-"""Files that the model was shown: path → digest of the content, or None for one that
-did not exist.
-"""
+"""Shown files: path → digest of the content, or None if the file did not exist."""
 
 
 class EditPolicy(Struct, frozen=True):
-    """The files that the author of a reply has seen, and what the task allows."""
+    """The files that a reply's author has seen, and what the task allows."""
 
     seen: Seen | None = field(default_factory=dict)
-    """None if the user applies the reply: then every file counts as seen."""
+    """None if the user applies the reply: every file counts as seen."""
     in_part: Mapping[str, Ranges] = field(default_factory=dict)
-    """The shown lines of each file that was shown in part. A reply may change no other
-    line of it.
-    """
+    """Shown lines of files that were shown in part. A reply may change only these."""
     may_delete: Callable[[str], bool] = lambda path: False
-    """True if the task says to delete this file. Then the reply may, without having
-    seen it.
-    """
+    """True if the task says to delete the file. Then it may be deleted unseen."""
     may_shrink: Callable[[str], bool] = lambda path: False
-    """True if the task says to remove a large part of this file."""
+    """True if the task says to remove a large part of the file."""
     parts: PartialEdits = IN_BLOCKS
-    """The form in which the author changes a part of a file, for hints."""
+    """The author's way to change a part of a file, for hints."""
 
     def knows(self, path: PurePosixPath, content: bytes) -> bool:
-        """True if the author has seen exactly this content, and all of it."""
+        """True if the author has seen exactly this content in full."""
         if self.seen is None:
             return True
         name = str(path)

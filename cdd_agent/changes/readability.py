@@ -1,4 +1,4 @@
-"""Checks that a changed file can still be read in its format."""
+"""Checks that a changed file still parses in its format."""
 
 import ast
 import re
@@ -13,41 +13,42 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.kinds import FileKind, kinds_by_name, kinds_of
 from cdd_agent.files.syntax import find_fault, is_toml_1_0
 from cdd_agent.files.text import decode_file
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.interpreters import OURS, allows, opinion
 
 NEWEST_PYTHON = (3, 14)
-"""The newest Python whose syntax the grammar of tree-sitter has."""
-_OLD_STATEMENTS = re.compile(r"\((?:print|exec)_statement\b")
-"""Statements of Python 2, which that grammar has too."""
+"""The newest Python that tree-sitter's grammar knows."""
+_OLD_STATEMENTS = Pattern(r"\((?:print|exec)_statement\b")
+"""Python 2 statements, which the grammar accepts."""
 _TYPE_PARAMETERS = frozenset({"type_parameter", "constrained_type"})
-"""Nodes of that grammar, which lacks defaults of type parameters: `def f[T = int]`."""
+"""The grammar lacks defaults of type parameters: `def f[T = int]`."""
 _NEED_ALL_LINES = frozenset(
     {FileKind.JSON, FileKind.NOTEBOOK, FileKind.PYTHON, FileKind.TOML}
 )
-_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
-_PYTHON_TEMPLATE = re.compile(r"\{%|\{\{ ?\w[\w.]* ?\}\}")
-_NAMED_BROKEN = re.compile(
+_TEMPLATE = Pattern(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
+_PYTHON_TEMPLATE = Pattern(r"\{%|\{\{ ?\w[\w.]* ?\}\}")
+_NAMED_BROKEN = Pattern(
     r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])",
     re.IGNORECASE,
 )
 
 
 class _Reading(Struct, frozen=True):
-    """The result of reading a file in a format. Both are empty if it can be read."""
+    """Both fields are empty if the file parses."""
 
     fault: str = ""
     doubt: str = ""
-    """Why it is unknown whether the file can be read."""
+    """Why the result is unknown."""
 
 
 def refuse_unreadable(
     root: Path, path: PurePosixPath, before: bytes | None, after: bytes
 ) -> str:
-    """Raise `ReplyRefused` for a file that could be read in its format before a change,
-    and cannot be read afterwards. Return a note for the user if that is unknown.
+    """Raise `ReplyRefused` if a change breaks a file that parsed before. Return a note
+    for the user if this is unknown.
 
-    A new file must be readable too, except for YAML, which is often a template, and for
-    a file that looks like a template or is named as a broken one.
+    A new file must parse too, except YAML, which is often a template, and files that
+    look like templates or are named as broken.
     """
     if before is not None and not before.strip():
         before = None
@@ -72,9 +73,7 @@ def refuse_unreadable(
 
 
 def is_whole(path: str, content: str) -> bool:
-    """True if a content can be read by itself in a format that would show a missing
-    end.
-    """
+    """True if the content parses in a format in which a missing end would show."""
     kinds = kinds_by_name(PurePosixPath(path))
     if not kinds or kinds[0] not in _NEED_ALL_LINES or not content.strip():
         return False
@@ -100,7 +99,7 @@ def _decode(root: Path, path: PurePosixPath, data: bytes) -> str:
 
 def _read(root: Path, path: PurePosixPath, kind: FileKind, data: bytes) -> _Reading:
     text = _decode(root, path, data)
-    # Python reads line ends itself, and a lone `\r` is an end of a line there.
+    # a lone `\r` ends a line in Python, which handles line ends itself
     if kind is not FileKind.PYTHON:
         text = text.replace("\r\n", "\n")
     fault = find_fault(kind, text)
@@ -112,8 +111,8 @@ def _read(root: Path, path: PurePosixPath, kind: FileKind, data: bytes) -> _Read
 
 
 def _read_newer_python(root: Path, data: bytes, text: str, fault: str) -> _Reading:
-    """Read a file that the Python of this program cannot read. The Python of the
-    project decides. Without one, a newer Python may accept the file.
+    """Judge a file that this program's Python rejects. The project's Python decides;
+    without one, a newer Python may accept the file.
     """
     result = opinion(root, data)
     if result is not None and not result.wrong:
@@ -137,8 +136,8 @@ def _read_newer_python(root: Path, data: bytes, text: str, fault: str) -> _Readi
 
 
 def _may_be_newer_python(text: str, fault: str) -> bool:
-    """True if a newer Python may read a file that has this fault. The grammar of
-    tree-sitter decides: it has newer syntax, but accepts any indentation.
+    """True if a newer Python may accept the file. tree-sitter decides: it knows newer
+    syntax, but accepts any indentation.
     """
     if "indent" in fault or _is_python_syntax(text):
         return False
@@ -148,14 +147,14 @@ def _may_be_newer_python(text: str, fault: str) -> bool:
     tree = grammar.parse(text.encode("utf-8", "replace"))
     if tree is None or _OLD_STATEMENTS.search(str(tree.root_node)):
         return False
-    if has_token(tree, "string_start", b"`"):  # a text of Python 2
+    if has_token(tree, "string_start", b"`"):  # a Python 2 string
         return False
     return not has_error(tree, _TYPE_PARAMETERS)
 
 
 def _is_python_syntax(text: str) -> bool:
-    """True if the syntax is right for this program's Python: then the fault is one in
-    all versions, such as a `return` outside a function.
+    """True if this program's Python accepts the syntax: then the fault is one in every
+    version, such as `return` outside a function.
     """
     try:
         with warnings.catch_warnings():

@@ -1,10 +1,9 @@
-"""The user's review of proposed changes, part by part.
+"""The user's review of proposed changes.
 
-The user accepts parts, leaves others out, and may edit the result. A part is one hunk
-of a changed file. It is the whole file if the file is created, deleted, renamed, given
-a new encoding, or too large to compare. Files are compared by the bytes of their lines:
-an accepted part is written exactly as proposed, and a rejected part keeps its old
-bytes. Diffs show the decoded text.
+The user accepts or leaves out parts, and may edit the result. A part is one hunk, or
+the whole file if it is created, deleted, renamed, re-encoded, or too large to compare.
+Lines are compared as bytes: an accepted part is written exactly as proposed, a rejected
+one keeps its old bytes. Diffs show decoded text.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,22 +22,20 @@ from cdd_agent.files.text import UTF_8, Encoding, FileText, decode_versions, enc
 from cdd_agent.refusals.kinds import Refusal
 
 _CONTEXT = 3
-"""Unchanged lines shown around a change. Changes at most twice this far apart share a
+"""Unchanged lines around a change. Changes at most twice this far apart share a
 hunk.
 """
 _LONGEST_DIFF_FOR_MODEL = 2_000
-"""Maximum number of characters of a rejected hunk in the answer to the model."""
+"""Characters of a rejected hunk in the answer to the model."""
 
 
 class Hunk(Struct, frozen=True):
-    """Lines of a file and the lines that replace them. A range is the first line,
-    counted from 0, and the line after the last.
-    """
+    """Ranges are half-open, from 0."""
 
     old: tuple[int, int]
     new: tuple[int, int]
     diff: str
-    """Unified diff with its `@@` line."""
+    """With its `@@` line."""
     added: int
     removed: int
 
@@ -56,14 +53,14 @@ class Hunk(Struct, frozen=True):
 
 
 class FileReview(Struct, frozen=True, dict=True):
-    """The change of one file, and the parts that the user left out."""
+    """A file's change, and the parts that the user left out."""
 
     change: FileChange
     old_name: FileChange | None
     hunks: tuple[Hunk, ...]
-    """The parts. Empty if the user restored the old content in the editor."""
+    """Empty if the user restored the old content in the editor."""
     left_out: Mapping[int, str] = field(default_factory=dict)
-    """The user's reason for each part that is left out, by its place in `hunks`."""
+    """Index in `hunks` → the user's reason."""
     is_edited: bool = False
     """True if the user edited the result."""
     charsets: Charsets = NOTHING_DECLARED
@@ -77,7 +74,7 @@ class FileReview(Struct, frozen=True, dict=True):
         is_edited: bool = False,
         charsets: Charsets = NOTHING_DECLARED,
     ) -> "FileReview":
-        """Review a change with nothing left out. Slow for large files."""
+        """Review a change, with nothing left out. Slow for large files."""
         review = cls(change, old_name, (), is_edited=is_edited, charsets=charsets)
         return replace(review, hunks=review._find_hunks())
 
@@ -117,12 +114,12 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def is_whole(self) -> bool:
-        """True if the file is accepted or left out as a whole."""
+        """True if the file is one part."""
         return self.verb != "change" or not self._is_compared or self._changes_encoding
 
     @property
     def added(self) -> int:
-        """Number of added lines; 0 if the file is too large to compare."""
+        """0 if the file is too large to compare."""
         return sum(hunk.added for hunk in self.hunks)
 
     @property
@@ -144,14 +141,13 @@ class FileReview(Struct, frozen=True, dict=True):
         return replace(self, left_out={**self.left_out, **dict.fromkeys(parts, reason)})
 
     def accept(self, parts: Collection[int]) -> "FileReview":
-        """Return the review with these parts no longer left out."""
         left_out = {**self.left_out}
         for part in parts:
             left_out.pop(part, None)
         return replace(self, left_out=left_out)
 
     def edit(self, content: bytes) -> "FileReview":
-        """Return a review of this content. All of its parts are accepted."""
+        """Review this content instead, with all parts accepted."""
         if content == self.result:
             return self
         return FileReview.compare(
@@ -184,7 +180,7 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def _text_for_editor(self) -> FileText | None:
-        """The text of the result. None if it is binary or already in UTF-8."""
+        """The decoded result; None if binary or already in UTF-8."""
         _, text = decode_versions(
             self.change.path, self._before, self.result, self.charsets
         )
@@ -194,7 +190,7 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def result(self) -> bytes | None:
-        """The content to write: only the accepted parts are changed."""
+        """The content to write: only accepted parts change."""
         if not self.left_out:
             return self.change.after
         if self.is_whole:
@@ -213,9 +209,7 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
-        """The accepted changes. A renamed file has two: the second deletes the old
-        name.
-        """
+        """The accepted changes. A renaming is two: the second deletes the old name."""
         result = self.result
         if result == self.change.before:
             return ()
@@ -263,13 +257,13 @@ class FileReview(Struct, frozen=True, dict=True):
 
 
 class Review(Struct, frozen=True):
-    """All changes of one question to the user."""
+    """All changes in one question to the user."""
 
     step: str | None
-    """The label of the step that proposes the changes; None in chat."""
+    """The label of the step; None in chat."""
     files: tuple[FileReview, ...]
     problem: str = ""
-    """Why the previously accepted parts could not be written."""
+    """Why the parts accepted last could not be written."""
 
     @classmethod
     def from_changes(
@@ -278,7 +272,7 @@ class Review(Struct, frozen=True):
         changes: ChangeSet,
         charsets: Charsets = NOTHING_DECLARED,
     ) -> "Review":
-        """Review changes with nothing left out. A renamed file is one entry."""
+        """Review changes, with nothing left out. A renamed file is one entry."""
         deleted = {}
         for change in changes.changes:
             if change.after is None:
@@ -297,7 +291,7 @@ class Review(Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[tuple[int, int], ...]:
-        """The place of each part: that of its file, and that in the file."""
+        """Index of the file, and of the part in it."""
         places: list[tuple[int, int]] = []
         for place, file in enumerate(self.files):
             places += [(place, part) for part in range(len(file.hunks))]
@@ -305,12 +299,12 @@ class Review(Struct, frozen=True):
 
     @property
     def is_untouched(self) -> bool:
-        """True if the user accepts every change unedited."""
+        """True if all is accepted unedited."""
         return not any(file.left_out or file.is_edited for file in self.files)
 
     @property
     def is_empty(self) -> bool:
-        """True if no change is accepted."""
+        """True if nothing is accepted."""
         return not any(file.changes for file in self.files)
 
     @property
@@ -329,17 +323,15 @@ class Review(Struct, frozen=True):
         )
 
     def leave_all(self, reason: str) -> "Review":
-        """Return the review with every part left out."""
         files = (file.leave(range(len(file.hunks)), reason) for file in self.files)
         return replace(self, files=tuple(files))
 
     def diff(self) -> str:
-        """Return a unified diff of all files."""
         return "".join(file.diff() for file in self.files)
 
     def answer_model(self, reason: str = "") -> str:
-        """Return the user's answer for the model: empty if the user accepted every
-        change unedited. `reason` is given if the user refused all of them.
+        """Return the user's answer for the model; empty if all is accepted unedited.
+        `reason` is for a refusal of everything.
         """
         lines: list[str] = []
         if reason:
@@ -374,7 +366,7 @@ def _describe_edit(file: FileReview) -> str:
 
 
 def proposal_digest(changes: ChangeSet) -> str:
-    """Return a digest of proposed changes: an answer counts only for these."""
+    """Return a digest of the changes: an answer counts only for these."""
     described = []
     for change in changes.changes:
         digests = (digest(change.before), digest(change.after))
@@ -394,7 +386,7 @@ def _list_left_out(files: Sequence[FileReview]) -> Iterator[LeftOut]:
 
 
 class _Line(Struct, frozen=True):
-    """A line with its line end. Lines are equal if their bytes are."""
+    """Includes the line end. Lines are equal if their bytes are."""
 
     data: bytes
     encoding: Encoding = UTF_8
@@ -414,7 +406,7 @@ class _Line(Struct, frozen=True):
 
 
 def _split_lines(data: bytes | None, text: FileText | None) -> list[_Line]:
-    """Split a file at line feeds only. The joined lines are the same bytes."""
+    """Split at line feeds only: the joined lines are the same bytes."""
     if data is None or text is None:
         return []
     encoding = text.encoding
@@ -459,8 +451,8 @@ def _find_hunks(old: list[_Line], new: list[_Line]) -> Iterator[Hunk]:
 
 
 def _format_range(start: int, end: int) -> str:
-    """Return a range for an `@@` line: counted from 1, and the line before it if the
-    range is empty.
+    """Return a range as in `@@` lines: from 1; an empty range names the line
+    before it.
     """
     count = end - start
     if count == 1:

@@ -1,19 +1,16 @@
-"""Finding the one place in a file that an edit means: one ladder for every form of
-edit.
+"""Finds the one place that an edit means. Every form of edit uses these rungs:
 
-    1. exactly;
-    2. except for white space at the ends of lines;
-    3. with all lines shifted by the same indentation, also between tabs and spaces: the
-       new lines are shifted alike;
-    4. as a text that looks alike (`look_alikes.py`): with other normal forms, blanks,
-       quotes, dashes and full-width signs, shifted or not;
-    5. as a close match, if it is the only one: see `_CLOSE`.
+1. exactly;
+2. except for white space at line ends;
+3. with all lines shifted by the same indentation, also between tabs and spaces: new
+   lines are shifted alike;
+4. as a look-alike (`look_alikes.py`), shifted or not;
+5. as the only close match: see `_CLOSE`.
 
-The first rung that finds a place decides. Two places on it are never decided between,
-unless the edit itself says which (`Hint`).
+The first rung that finds a place decides. If it finds two, only the edit's own `Hint`
+can decide.
 
-If lines are given with their numbers, the numbers are ignored where the file has these
-lines at these numbers.
+Line numbers in the edit are ignored if the file has these lines at these numbers.
 """
 
 import difflib
@@ -25,39 +22,39 @@ from functools import lru_cache
 from msgspec import Struct
 
 from cdd_agent.changes.look_alikes import compare, fold
+from cdd_agent.pattern import Pattern
 
 _CLOSE = 0.9
-"""Share of a text that a close match must have, and of each line that the edit changes.
-For lines that the edit only quotes, `_QUOTED` is enough: they are kept. The text needs
-three lines, and half of them must be in the file; in a line that is changed no number,
-operator or bracket may differ.
+"""Share of the text that a close match needs, and of each changed line. Quoted lines
+need only `_QUOTED`, because they are kept. The text needs three lines, half of them in
+the file. In a changed line, numbers, operators and brackets must match.
 """
 _QUOTED = 0.75
 _RIVAL = 0.8
-"""A second place as close as this stops a close match."""
-_NUMBERED = re.compile(
+"""A second place this similar prevents a close match."""
+_NUMBERED = Pattern(
     r"\s*(?P<number>\d{1,7})(?:(?: ?[|│→:]| |\t)(?P<text>.*)|(?P<none>)\s*)"
 )
 _TAB_WIDTHS = (4, 2, 8, 3)
 _MOST_VOTERS = 50
-"""Lines of a text that vote for the place of a close match."""
+"""Most lines that vote for the place of a close match."""
 LONGEST_COMPARED = 1000
-"""Characters of a line that is compared letter by letter."""
+"""Longest line, in characters, to compare letter by letter."""
 _ANY_QUOTE = str.maketrans('\u2018\u2019\u201c\u201d"', "'''''")
 
 Lines = Sequence[str]
 
 
 class LineForms:
-    """The lines of a file in the forms in which they are searched."""
+    """Lines of a file in the forms that are searched."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = list(lines)
         self.ended = [line.rstrip() for line in lines]
-        """Without white space at the end."""
+        """Without trailing white space."""
         self.bare = [line.strip() for line in lines]
         self.counts = Counter(self.bare)
-        """The number of each bare line."""
+        """Frequencies of bare lines."""
 
     def splice(self, span: slice, lines: Lines) -> None:
         bare = [line.strip() for line in lines]
@@ -69,7 +66,7 @@ class LineForms:
 
 
 class SearchedLines:
-    """The lines of a file that is searched and edited, without their line ends."""
+    """A file's lines without line ends, searched and edited."""
 
     def __init__(self, lines: Lines) -> None:
         self.forms = LineForms(lines)
@@ -81,28 +78,25 @@ class SearchedLines:
 
     @property
     def folded(self) -> LineForms:
-        """The forms of the folded lines, computed when they are first needed."""
+        """Folded lines, computed on first use."""
         if self._folded is None:
             self._folded = LineForms([fold(line) for line in self.lines])
         return self._folded
 
     def splice(self, span: slice, lines: Lines) -> None:
-        """Replace lines."""
         self.forms.splice(span, lines)
         if self._folded is not None:
             self._folded.splice(span, [fold(line) for line in lines])
 
 
 class EditPlace(Struct, frozen=True):
-    """A place of an edit in a file."""
-
     start: int
-    """Its first line, from 0."""
+    """First line, from 0."""
     find: Lines
     new: Lines
-    """The new lines, indented as in the file."""
+    """Indented as in the file."""
     is_alike: bool = False
-    """The file's lines look like the lines to find, and are written otherwise."""
+    """True if the file's lines only look like those to find."""
 
 
 Rung = Callable[[SearchedLines, Lines, Lines], Iterator[EditPlace]]
@@ -154,7 +148,7 @@ def find_close(file: SearchedLines, find: Lines, new: Lines) -> Iterator[EditPla
         elif _overall_likeness(wanted, present) >= _RIVAL:
             has_rival = True
         if has_rival or len(close) > 1:
-            # the edit has not one place, wherever the others are
+            # ambiguous, wherever other matches are
             break
     if len(close) > 1 or not has_rival:
         yield from close
@@ -168,8 +162,8 @@ CLOSE_RUNGS: tuple[Rung, ...] = (find_close,)
 def find_numbered(
     file: SearchedLines, find: Lines, new: Lines, now: Callable[[int], int]
 ) -> EditPlace | None:
-    """Return the place of lines that have line numbers in the edit. `now` returns the
-    current number of a line.
+    """Locate lines by the line numbers in the edit. `now` maps an original line number
+    to the current one.
     """
     numbered = [_NUMBERED.fullmatch(line) for line in find]
     numbers = [int(line["number"]) for line in numbered if line]
@@ -194,8 +188,8 @@ def _without_number(line: str) -> str:
 def find_runs(
     lines: Sequence[str], wanted: Lines, counts: Mapping[str, int]
 ) -> Iterator[int]:
-    """Yield the places where lines follow each other in a file. `counts` has the number
-    of each bare line: the rarest one is searched for.
+    """Yield the places where lines occur in sequence. `counts` has the frequency of
+    bare lines: the rarest is searched for.
     """
     if not wanted or len(wanted) > len(lines):
         return
@@ -221,9 +215,7 @@ class _Shift(Struct, frozen=True):
     more: str
 
     def apply(self, lines: Lines) -> list[str] | None:
-        """Return the shifted lines; None if one does not begin with what it should
-        lose.
-        """
+        """None if a line lacks the indentation to remove."""
         shifted: list[str] = []
         for line in lines:
             if not line.strip():
@@ -238,8 +230,8 @@ class _Shift(Struct, frozen=True):
 def _shifted(
     forms: LineForms, find: Lines, new: Lines, form: Callable[[str], str]
 ) -> Iterator[tuple[int, Lines, Lines]]:
-    """Yield the places where one shift fits all lines, with both texts shifted. `form`
-    returns a line in the form of `forms`.
+    """Yield places where one shift fits all lines, with both texts shifted. `form` maps
+    a line to the form of `forms`.
     """
     bare = [form(line).strip() for line in find]
     if not any(bare):
@@ -349,7 +341,7 @@ def _shifted_close(
 
 
 def _likeness(wanted: Lines, present: Lines, quoted: set[int]) -> float:
-    """Return the share of a text that is in the file; 0 if a line differs too much."""
+    """Return the share of the text that the file has; 0 if a line differs too much."""
     for place, (line, other) in enumerate(zip(wanted, present, strict=True)):
         if line == other:
             continue
@@ -371,7 +363,7 @@ def _overall_likeness(wanted: Lines, present: Lines) -> float:
 
 @lru_cache(maxsize=4096)
 def likeness(line: str, other: str) -> float:
-    """Return the share of two lines that is equal; 0 for long ones that differ."""
+    """Return the equal share of two lines; 0 for long lines that differ."""
     if line == other:
         return 1.0
     if max(len(line), len(other)) > LONGEST_COMPARED:
@@ -380,7 +372,7 @@ def likeness(line: str, other: str) -> float:
 
 
 def _skeleton(line: str) -> str:
-    """Return the parts of a line that must not differ: everything except letters,
-    spaces, and the kind of quotes.
+    """Return the parts that must match: all but letters, spaces, and the kind of
+    quotes.
     """
     return re.sub(r"[^\W\d]|\s", "", line).translate(_ANY_QUOTE)

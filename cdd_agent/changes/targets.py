@@ -1,4 +1,4 @@
-"""The rules for files that a reply or an action may write."""
+"""Rules for files that a reply or an action may write."""
 
 import os
 import stat
@@ -12,19 +12,19 @@ from cdd_agent.files.spelling import has_entry, spell_for_any_disk
 from cdd_agent.git.index import read_tracked_files
 
 Protected = Callable[[Path], bool]
-"""True for a resolved path that no reply and no action may change."""
+"""True for a resolved path that must not change."""
 
 _LARGEST = 50_000_000
-"""Bytes of a file that may be edited."""
+"""In bytes."""
 
 
 def writable_path(
     root: Path, text: str, protected: Protected, given_up: Collection[str] = ()
 ) -> PurePosixPath:
-    """Return the file that a path text of a reply or an action names, if they may write
-    it. `given_up` is explained in `confine`. Raises `PathRefused`.
+    """Return the file that the text names. Links are resolved for the check.
+    `given_up`: see `confine`.
 
-    Links are resolved to judge that.
+    Raises `PathRefused`.
     """
     path = confine(root, text, given_up)
     place = (root / path).resolve()
@@ -39,16 +39,16 @@ def writable_path(
 
 
 def _read_as_any_disk(name: str) -> str:
-    """Return a name without what some disk drops: Windows drops dots and spaces at the
-    end, and what follows a colon; macOS drops case and characters without width.
+    """Drop what some disks ignore: Windows drops trailing dots and spaces, and all
+    after a colon; macOS drops case and invisible characters.
     """
     visible = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
     return visible.partition(":")[0].rstrip(". ").casefold()
 
 
 def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
-    """Raise `ReplyRefused` if a reply or an action cannot write the file. Blocks while
-    git runs if the disk has no such file.
+    """Raise `ReplyRefused` if the file cannot be written. May wait for git if the file
+    is absent.
     """
     kind = look_at(root, path)
     mode = kind.st_mode if kind else 0
@@ -66,7 +66,7 @@ def refuse_unwritable(root: Path, path: PurePosixPath) -> None:
         )
     if kind is None:
         _refuse_absent(root, path)
-    # the last parent is the project itself
+    # the last parent is the project root
     nearest = next(parent for parent in path.parents if look_at(root, parent))
     if not (root / nearest).is_dir():
         why = f"{nearest} is a file, not a folder"
@@ -81,7 +81,7 @@ def _forbid(message: str, why: str, hint: str = "") -> ReplyRefused:
 
 def _refuse_absent(root: Path, path: PurePosixPath) -> None:
     """Raise `ReplyRefused` for a tracked file that is not checked out: a new file would
-    replace content that no one was shown.
+    replace content that no one has seen.
     """
     if why := read_tracked_files(root).explain_absence(str(path)):
         raise _forbid(
@@ -92,8 +92,8 @@ def _refuse_absent(root: Path, path: PurePosixPath) -> None:
 
 
 def look_at(root: Path, path: PurePosixPath) -> os.stat_result | None:
-    """Return the status of the entry with exactly this name, no link followed; None if
-    there is no entry. Raises `PathRefused` if the folder cannot be entered.
+    """Return the status of the entry with exactly this name, without following links.
+    Raises `PathRefused` if the folder cannot be entered.
     """
     try:
         return (root / path).lstat() if has_entry(root, path) else None
@@ -106,9 +106,9 @@ def look_at(root: Path, path: PurePosixPath) -> os.stat_result | None:
 def find_collisions(
     written: Iterable[PurePosixPath], deleted: Iterable[PurePosixPath] = ()
 ) -> list[str]:
-    """Return why the changes of a reply cannot be made on every disk: one path would be
-    a file and a folder, or two written files would be one file on a disk that ignores
-    case or normal form. A new spelling of a deleted file is a rename.
+    """Return why changes cannot be made on every disk: a path would be both file and
+    folder, or two files would be one where case or normal form is ignored. A new
+    spelling of a deleted file is a rename.
     """
     reasons: list[str] = []
     files: dict[str, PurePosixPath] = {}

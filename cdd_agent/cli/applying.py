@@ -1,5 +1,5 @@
-"""`cdd apply`: a saved reply of a model is applied to a folder, completely or not at
-all. No model and no run take part.
+"""`cdd apply`: apply a saved model reply to a folder, completely or not at all, without
+a model or a run.
 """
 
 import difflib
@@ -46,18 +46,16 @@ _NONE = ChangeSet(())
 
 
 class Outcome(Struct, frozen=True):
-    """The outcome of a reply: its changes, or why there are none."""
+    """The changes of a reply, or why there are none."""
 
     changes: ChangeSet = _NONE
     failed: tuple[EditProblem, ...] = ()
     explanation: str = ""
     blocks: tuple[ReplyBlock, ...] = ()
-    """The outcome of each block of the reply."""
     notices: tuple[str, ...] = ()
-    """Messages about earlier work that was interrupted, and about undo."""
+    """About an interrupted earlier change, and about undo."""
 
     def to_json(self) -> dict[str, object]:
-        """The object that `cdd apply --json` prints."""
         return {
             "created": list(self.changes.created),
             "modified": list(self.changes.modified),
@@ -96,11 +94,10 @@ def apply(
 def apply_reply(
     project: Project, source: str, *, dry_run: bool, as_json: bool
 ) -> ExitCode:
-    """Apply a reply, a file or `-` for standard input, and print the outcome. Raises
-    `BadInput` if there is no such file.
+    """Apply a reply, from a file or `-` for standard input, and print the outcome.
+    Raises `BadInput` if the file does not exist.
 
-    The user answers for files that the model had not seen. All other rules are those of
-    a step.
+    All rules of a step apply, except that the model need not have seen the files.
     """
     reply = Reply(())
     text = _read(source)
@@ -138,8 +135,8 @@ def _failed(
     problems: tuple[EditProblem, ...],
     blocks: tuple[ReplyBlock, ...] = (),
 ) -> Outcome:
-    """Return the outcome of a reply of which nothing was written. `blocks` are those
-    of a reply that could not be read.
+    """Return the outcome of a reply that was not written. `blocks` are those of an
+    unreadable reply.
     """
     return Outcome(
         failed=problems,
@@ -152,7 +149,7 @@ def _failed(
 def _recording(
     project: Project, source: str, changes: ChangeSet, notices: list[str]
 ) -> Iterator[None]:
-    """Raises `BadInput` if they cannot be recorded."""
+    """Record the changes. Raises `BadInput` if that fails."""
 
     def keep(event: Event) -> None:
         assert isinstance(event, Notice)
@@ -172,8 +169,8 @@ def _recording(
 
 
 def _print_diff(changes: ChangeSet, root: Path) -> None:
-    """Print the decoded text to a terminal, which it must not steer; to a pipe or file
-    the bytes, which `git apply` reads.
+    """Print sanitized text to a terminal, and bytes for `git apply` to a pipe or a
+    file.
     """
     if not sys.stdout.isatty():
         sys.stdout.flush()
@@ -201,7 +198,7 @@ def _diff_of_bytes(changes: ChangeSet) -> Iterator[bytes]:
 
 
 def _lines(data: bytes | None) -> list[bytes]:
-    """Lines as git ends them: by line feeds alone."""
+    """Split at line feeds only, as git does."""
     return re.findall(rb"[^\n]*\n|[^\n]+", data or b"")
 
 

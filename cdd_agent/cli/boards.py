@@ -1,6 +1,4 @@
-"""The board of several runs without the shell: a table that is rewritten in place,
-lines, or one JSON object a line.
-"""
+"""Shows the board of several runs without the shell: a live table, lines, or JSON."""
 
 from __future__ import annotations
 
@@ -31,12 +29,10 @@ from cdd_agent.llm.budget import Limit
 from cdd_agent.wording.step_signs import step_remark
 
 _EACH_SECOND = 2
-"""Seconds between two updates of the table."""
+"""Updates of the table per second."""
 
 
 class BoardFace(Protocol):
-    """Shows a board while it changes, and words beside it."""
-
     @property
     def is_on_terminal(self) -> bool: ...
 
@@ -66,8 +62,8 @@ def board_face(as_json: bool, limit: Limit) -> BoardFace:
 
 
 class BoardLines(TextPrinter):
-    """A line for each change, and the table at the end: for pipes, files, and terminals
-    that can do no more.
+    """A line for each change, and the table at the end, for pipes, files and simple
+    terminals.
     """
 
     def __init__(self, limit: Limit) -> None:
@@ -114,8 +110,6 @@ class BoardLines(TextPrinter):
 
 
 class LiveBoard(BoardLines):
-    """A table that is redrawn in place, with running times."""
-
     def __init__(self, limit: Limit) -> None:
         super().__init__(limit)
         self._board: Board | None = None
@@ -156,8 +150,8 @@ class LiveBoard(BoardLines):
 
 
 class JsonBoard(JsonPrinter):
-    """The runs' events as `cdd exec --json` prints them, each with its `ticket`; and
-    how the runs begin and end.
+    """The events of all runs, as in `cdd exec --json` with a `ticket`, and the board's
+    own events.
     """
 
     def begin(self, board: Board) -> None:

@@ -80,8 +80,8 @@ def compare(
 def _make_jobs(
     project: Project, ticket: Ticket, models: Sequence[str]
 ) -> list[TicketJob]:
-    """Return a run for each model, all from the same commit: that of runs of this
-    comparison that were begun before, else HEAD.
+    """Return a run for each model. All start from the commit of earlier runs of this
+    comparison, otherwise from HEAD.
     """
     jobs, base = list[TicketJob](), None
     for model in dict.fromkeys(models):
@@ -95,7 +95,7 @@ def _make_jobs(
 
 
 def name_of(model: str) -> str:
-    """Return a model's name as a part of a branch's name. No two models share one."""
+    """Return a model's name as part of a branch's name, unique for each model."""
     name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:80]
     is_plain = re.fullmatch(r"[a-z0-9]+/[a-z0-9]+(-[a-z0-9]+)*", model)
     if is_plain and len(model) <= 80:
@@ -104,7 +104,7 @@ def name_of(model: str) -> str:
 
 
 def _write_diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
-    """Write the commits of each run to a diff file. Return the files."""
+    """Write the commits of each run to a diff file, and return the files."""
     trees, files = own_tree(project).trees, dict[str, Path]()
 
     async def write(name: str, job: TicketJob) -> None:

@@ -1,6 +1,4 @@
-"""`cdd context`: the project context that a model would get, or the code that it would
-see for some words.
-"""
+"""`cdd context`: show the project context or code that a model would receive."""
 
 from __future__ import annotations
 
@@ -67,8 +65,8 @@ def _find_code(
 
 
 def _from_here(root: Path, typed: str) -> str:
-    """Return a path relative to the project: from the current folder if it exists
-    there, otherwise unchanged.
+    """Return a path relative to the project, if it exists in the current folder;
+    otherwise unchanged.
     """
     place = Path(typed).resolve()
     if place.exists() and place.is_relative_to(root):

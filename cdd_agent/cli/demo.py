@@ -1,4 +1,4 @@
-"""`cdd demo`: the main job on a sample project, with a model that plays a script."""
+"""`cdd demo`: a run on a sample project, with scripted replies."""
 
 import sys
 

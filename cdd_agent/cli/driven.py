@@ -1,4 +1,4 @@
-"""`cdd exec --driven`: another program answers the run's questions, by lines on
+"""`cdd exec --driven`: another program answers the run's questions, as lines on
 standard input. See docs/reference/events.md.
 """
 
@@ -57,9 +57,9 @@ from cdd_agent.wording.question_words import answers, question
 ALIVE_EVERY = 15.0
 """Seconds between two `alive` lines."""
 _LONGEST_INPUT = 1024 * 1024
-"""Bytes of a line on standard input."""
+"""Maximum bytes of a line on standard input."""
 _PATIENCE = 30.0
-"""Seconds for an earlier process of the same run to end."""
+"""Seconds to wait for the end of an earlier process of the same run."""
 _KINDS = {
     CommandProposed: QuestionKind.COMMAND,
     ActionProposed: QuestionKind.ACTION,
@@ -68,7 +68,7 @@ _KINDS = {
 
 
 class DrivenPrinter(JsonPrinter):
-    """Prints the lines of a run and of its driver's questions, from any thread."""
+    """Prints the lines of a run and its questions, from any thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,9 +80,8 @@ class DrivenPrinter(JsonPrinter):
 
 
 def interrupt_this_process() -> None:
-    """Do what Ctrl+C does."""
     if os.name == "nt":
-        # a signal would end the process at once
+        # A signal would end the process at once.
         _thread.interrupt_main()
     else:
         os.kill(os.getpid(), signal.SIGINT)
@@ -94,7 +93,7 @@ class _Question(Struct, frozen=True):
 
 
 class Driver:
-    """The program on the other side of standard input and output."""
+    """The program that answers."""
 
     def __init__(
         self,
@@ -110,11 +109,11 @@ class Driver:
         self._is_stopping = False
 
     def start(self) -> None:
-        """Read standard input and print signs of life, until this process ends. The
-        end of standard input stops the run, as Ctrl+C does.
+        """Read standard input and print signs of life until this process ends. The end
+        of standard input stops the run like Ctrl+C.
         """
         if threading.current_thread() is threading.main_thread():
-            # a process in the background ignores it
+            # A process in the background would ignore it.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         for name, work in (("stdin", self._listen), ("alive", self._show_life)):
             threading.Thread(target=work, name=name, daemon=True).start()
@@ -123,7 +122,7 @@ class Driver:
     def asking(
         self, kind: QuestionKind, text: str, **fields: Any
     ) -> Iterator[_Question]:
-        """Print a question. Within, its answer may arrive."""
+        """Print a question. Its answer may arrive within this block."""
         needed = AnswerNeeded(next(self._numbers), kind, text, **fields)
         question = _Question(needed, Future())
         self._waiting[needed.id] = question
@@ -165,7 +164,7 @@ class Driver:
         self._stop()
 
     def _receive(self, line: bytes) -> None:
-        """Handle a line of input. Raises `ValueError` if it is not valid."""
+        """Handle a line of input. Raises `ValueError` for an invalid line."""
         received = read_input_line(line)
         if isinstance(received, CancelLine):
             self._stop()
@@ -180,12 +179,12 @@ class Driver:
             )
         self._waiting.pop(received.id, None)
         self._show_from_thread(AnswerTaken(received.id, received.choice))
-        # the run may have given up on the question just now
+        # The run may just have withdrawn the question.
         with suppress(InvalidStateError):
             question.answer.set_result(received)
 
     def _stop(self) -> None:
-        """Stop the run as Ctrl+C does. Only once: a second Ctrl+C would interrupt the
+        """Stop the run like Ctrl+C, once: a second Ctrl+C would interrupt the
         stopping.
         """
         if not self._is_stopping:
@@ -198,15 +197,15 @@ class Driver:
             self._show_from_thread(Alive())
 
     def _show_from_thread(self, event: Event) -> None:
-        """Print from a thread. The run itself reports that no one reads."""
+        """Print from a thread. If no one reads the output, the run itself reports
+        it.
+        """
         with suppress(OSError, ValueError):
             self.output.printer.show(event)
 
 
 def _lines(file: int) -> Iterator[bytes]:
-    """Yield the lines of an open file until its end. A line that is too long is cut at
-    its start.
-    """
+    """Yield the lines of an open file. The start of an overlong line is cut off."""
     rest = b""
     with suppress(OSError):
         while data := os.read(file, 65536):
@@ -220,10 +219,10 @@ class DriverAnswers(Struct, frozen=True):
 
     driver: Driver
     redactor: Redactor
-    """Takes secrets out of questions, as out of events."""
+    """Removes secrets from questions."""
 
     async def approve(self, proposal: Proposal) -> Choice:
-        # only the shell proposes an undo
+        # Only the shell proposes an undo.
         if isinstance(proposal, UndoProposed):
             return await Nobody().approve(proposal)
         choices = answers(proposal)
@@ -250,8 +249,8 @@ class DriverAnswers(Struct, frozen=True):
 
 
 class DriverAccount:
-    """The account of a driven run. The driver is asked before each call that counts
-    against a budget, and is shown what each call took.
+    """The account of a driven run. Under a budget, the driver is asked before each
+    call, and learns the cost of each call.
     """
 
     def __init__(self, driver: Driver, limit: Limit, spent: Cost) -> None:
@@ -279,7 +278,6 @@ class DriverAccount:
     async def reserve(
         self, worst: Usage, expect: Callable[[Cost], None]
     ) -> AsyncIterator[Callable[[], Cost]]:
-        """See `Account`."""
         if self.limit == Limit():
             yield lambda: self.spent
             return
@@ -313,8 +311,8 @@ class DriverAccount:
 
 
 def calls_of_driven_run(driver: Driver, limit: Limit, folder: Path) -> SharedCalls:
-    """Return what the model calls of a driven run share with other driven runs of the
-    project. `folder` is that of all of them.
+    """Return the state that the model calls of all driven runs of the project share, in
+    `folder`.
     """
 
     def open_account(spent: Cost) -> Account:
@@ -325,8 +323,8 @@ def calls_of_driven_run(driver: Driver, limit: Limit, folder: Path) -> SharedCal
 
 @contextmanager
 def holding_run(folder: Path, name: str) -> Iterator[None]:
-    """Keep other processes from carrying out this run. An earlier process that has just
-    lost its driver may need a moment to end. Raises `BadInput` if it does not end.
+    """Prevent other processes from carrying out this run. A process that has just lost
+    its driver has a moment to end. Raises `BadInput` if it does not.
     """
     lock = FileLock(folder / f"{name}.run", timeout=_PATIENCE)
     try:

@@ -1,4 +1,4 @@
-"""`cdd doctor`: show what is set up and what is missing, and what to do about it."""
+"""`cdd doctor`: show the setup, and what to do about missing parts."""
 
 import asyncio
 import importlib.metadata
@@ -62,14 +62,14 @@ from cdd_agent.version import VERSION
 from cdd_agent.wiring.models import added_adapter, direct_endpoint, make_model
 
 SERVER_TIMEOUT = 5.0
-"""Seconds for the list of models of a remote server."""
+"""Seconds to wait for a server's list of models."""
 _SHOWN_MODELS = 5
 _UNTRUSTED_MODEL = (
     "the project sets one that you do not trust yet. Review it with `cdd trust`, accept"
     " it with `cdd trust --give`"
 )
 _SLOW_IMPORT = 1.0
-"""Seconds of an import that are worth a remark."""
+"""Seconds of an import that deserve a remark."""
 _SIGNS = {True: ("✓", "green"), False: ("✗", "red"), None: ("!", "yellow")}
 _COMMAND_MODES = {
     "safe": "only programs on the list run",
@@ -77,7 +77,7 @@ _COMMAND_MODES = {
     "unsafe": "every command runs, in a real shell",
 }
 Finding = tuple[bool | None, str]
-"""True if all is well, None if it may be, False if not; and a text about it."""
+"""A result and a text. True: good; None: may be good; False: bad."""
 
 
 def doctor(invocation: Invocation) -> ExitCode:
@@ -93,7 +93,7 @@ class _Report:
         )
 
     def add(self, good: bool | None, name: str, text: str) -> None:
-        """Print a finding: True if all is well, None if it may be, False if not."""
+        """Print a `Finding`."""
         glyph, style = _SIGNS[good]
         line = Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text)
         self.console.print(line)
@@ -105,11 +105,10 @@ def examine(
     ports: Mapping[str, int] = USUAL_PORTS,
     decide: Decide = leave_out,
 ) -> ExitCode:
-    """Print the findings. Return `BAD_INPUT` if a run could not start: bad settings, no
-    model, no key for it.
+    """Print the findings. Return `BAD_INPUT` if a run could not start.
 
-    `flags` replace settings; `ports` are the ports at which model servers of this
-    computer are sought.
+    `flags` override settings. `ports` are where model servers on this computer are
+    searched.
     """
     report = _Report()
     _report_program(report)
@@ -142,7 +141,7 @@ def _report_program(report: _Report) -> None:
 
 
 def _report_place(report: _Report, root: Path) -> bool:
-    """Report on the folder and on git. Return False if there is no git."""
+    """Report the folder and git. False without git."""
     if (root / PROJECT_FILE).is_file():
         report.add(True, "project", str(root))
     else:
@@ -217,8 +216,8 @@ def _report_extensions(report: _Report) -> None:
 
 
 def _report_models(report: _Report, project: Project, ports: Mapping[str, int]) -> bool:
-    """Report the models and the servers of this computer. Return False if a model
-    cannot be called.
+    """Report the models, and the servers on this computer. False if a model cannot be
+    called.
     """
     config = project.config
     with report.console.status("Checking the model …"):
@@ -245,16 +244,16 @@ def _report_server(report: _Report, server: LocalServer) -> None:
     report.add(bool(server.models) or None, "server", text)
     if server.models:
         first = OfferedModel(server.models[0], server.name, server.api_base)
-        # settings that choose it
+        # The settings that choose it.
         lines = as_lines({"model": first.model, "api_base": first.api_base})
         report.console.print(indent(lines, " " * 10))
 
 
 def _version_of_other_program() -> str | None:
-    """Return the version of the installed `cdd-agent`, or None.
+    """Return the version of an installed `cdd-agent`, or None.
 
-    It is another program, or cdd itself from before it was renamed. Both have the same
-    import package as `cdd-shell`.
+    It is a different program, or cdd from before its renaming. Both use the same import
+    package as `cdd-shell`.
     """
     try:
         return importlib.metadata.version("cdd-agent")
@@ -263,7 +262,7 @@ def _version_of_other_program() -> str | None:
 
 
 def _report_tests(report: _Report, project: Project) -> bool:
-    """Report how steps are checked, and why. Return False if a command cannot run."""
+    """Report how steps are checked. False if a command cannot run."""
     commands = CommandRunner(project.root, project.config.commands)
     test_command = project.config.test_command
     try:
@@ -297,9 +296,7 @@ def _report_tests(report: _Report, project: Project) -> bool:
 def _report_check(
     report: _Report, check: Check, reason: str, commands: CommandRunner
 ) -> bool:
-    """Report a check, where it comes from, and what it would run. Return False if its
-    program is missing.
-    """
+    """Report a check, its source, and its tests. False if its program is missing."""
     program = check.argv[0]
     if shutil.which(program) is None and not (commands.root / program).is_file():
         report.add(False, "tests", f"`{check.shown}`: {program} was not found")
@@ -366,7 +363,7 @@ def _asking(config: Config, root: Path) -> Finding:
         return False, _describe_missing_keys(config, [endpoint.key_variable])
     if problem := _network_problem(endpoint):
         return False, f"{model}: {problem}"
-    # A server that needs a key is asked only for replies.
+    # A server that needs a key is only asked for replies.
     api_base = None if endpoint.needs_key else endpoint.compatible_base
     if not api_base:
         return True, _asked(config)
@@ -405,7 +402,7 @@ def _asking_server(config: Config, endpoint: Endpoint | None, api_base: str) -> 
 
 
 def _network_problem(endpoint: Endpoint) -> str:
-    """Return why environment variables stop all calls; empty if they do not."""
+    """Return why environment variables break all calls; empty if they do not."""
     if endpoint.key_problem:
         return f"{endpoint.key_variable} {endpoint.key_problem}"
     try:

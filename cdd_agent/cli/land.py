@@ -1,5 +1,5 @@
-"""`cdd exec --worktree` and `cdd land`: carry out a run in a separate worktree, and
-merge it.
+"""`cdd exec --worktree` and `cdd land`: run in a separate worktree, and merge the
+run.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ def land(
 def in_own_tree(
     project: Project, order: RunOrder, output: Output
 ) -> tuple[Project, str]:
-    """Return the project in the run's own tree, which is made if it is missing, and
-    the ticket's slug. Raises `CddError`.
+    """Return the project in the run's worktree, which is created if necessary, and the
+    ticket's slug. Raises `CddError`.
     """
     ticket = project.tickets.find(order.ticket)
     name = replace(order, ticket=ticket.slug).job.name
     if load_own_tree(folder_of(project.root, name)) is None:
-        ticket.read_plan()  # without one no tree is made
+        ticket.read_plan()  # without a plan, no tree is made
     made = list[OwnTree]()
 
     async def work() -> None:
         own_tree = await open_own_tree(project, ticket, name)
-        # this process is here for nothing but the run
+        # This process serves only the run.
         os.environ.update(await own_tree.prepare(output.emit, order.base))
         made.append(own_tree)
 
     output.carry_out(work())
-    # paths of the settings are relative to the user's root, not to that of the run
+    # Paths in the settings are relative to the user's root, not the run's.
     settings = dict[str, Any]()
     for kind in ("script:", "replay:"):
         if project.config.model and project.config.model.startswith(kind):

@@ -12,7 +12,6 @@ from cdd_agent.version import VERSION
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return the exit code."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
         _open_streams()
@@ -24,7 +23,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _end_quietly(arguments: list[str]) -> int:
-    """Run a command. Output that cannot be written is no crash."""
+    """Run a command. A failure to write output is not an internal error."""
     try:
         code = _parse_and_run(arguments)
         sys.stdout.flush()
@@ -33,7 +32,7 @@ def _end_quietly(arguments: list[str]) -> int:
         _discard_output()
         return ExitCode.FAILED
     except OSError as error:
-        # files are answered for where they are used
+        # Files are handled where they are used.
         if "--debug" in arguments or error.filename is not None:
             raise
         sys.stderr.write(
@@ -89,13 +88,13 @@ def _discard_output() -> None:
 
 
 def _open_streams() -> None:
-    """Replace streams that the caller closed (`>&-`) by empty ones. Print in terminals
-    that know only ASCII, too, and flush each line to a pipe.
+    """Replace streams that the caller closed (`>&-`) by empty ones. Print to ASCII
+    terminals without errors, and flush each line to a pipe.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
-            # for as long as we run
+            # It stays open until the end of the process.
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace", line_buffering=True)

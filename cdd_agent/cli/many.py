@@ -1,5 +1,5 @@
-"""`cdd exec` of several tickets: a tree and a process for each, one board and one
-budget for all.
+"""`cdd exec` of several tickets: a worktree and a process each, one board and one
+budget.
 """
 
 from __future__ import annotations
@@ -51,18 +51,17 @@ from cdd_agent.travel.transfer import utc_now
 from cdd_agent.wiring.runs import open_own_tree
 
 AT_ONCE = 3
-"""The default number of runs at once. They mostly wait for a model, but tests run on
-this machine.
+"""The default number of parallel runs. They mostly wait for a model, but their tests
+use this machine.
 """
 _SAVED_EVERY = 0.5
-"""Seconds between two saves of the board without news."""
+"""Minimum seconds between two saves of the board without news."""
 
 
 def execute_many(invocation: Invocation, options: ExecOptions) -> int:
-    """Run the tickets that are named, or with `--all` those that are planned."""
     _refuse_wrong_options(options)
     many = read_many_orders(invocation, options)
-    # `--jobs` is the number of tickets here
+    # `--jobs` is the number of tickets here.
     settings = {**many.each.settings, "jobs": None}
     project = open_for_work(invocation, settings, as_json=many.as_json)
     if project.config.record and Path(project.config.record).is_absolute():
@@ -105,18 +104,18 @@ def _refuse_wrong_options(options: ExecOptions) -> None:
 
 
 class Fleet(Struct):
-    """Runs that are carried out together: they share a board, a budget and a folder."""
+    """Runs that share a board, a budget and a folder."""
 
     project: Project
     tree: OwnTree
-    """The common settings of all trees."""
+    """Common to all trees."""
     folder: Path
     jobs: Mapping[TicketJob, Ticket]
     many: ManyOrders
 
     def carry_out(self) -> tuple[Board, ExitCode]:
-        """Bring the runs to their ends, and show their board until then. Raises
-        `KeyboardInterrupt` when interrupted, with the board shown.
+        """Finish the runs, and show their board. Raises `KeyboardInterrupt` after an
+        interrupt, with the board shown.
         """
         budget = self.project.config.budget
         purse = Purse(Limit(budget.tokens, budget.usd), self._spent_before())
@@ -155,8 +154,8 @@ class Fleet(Struct):
         return coordinator.board, self._exit_code(coordinator.board)
 
     def _rows(self) -> list[Row]:
-        """Return the current rows. A failed run is tried again, except in a
-        comparison.
+        """Return the current rows. Except in a comparison, failed runs are tried
+        again.
         """
         config, rows = self.project.config, list[Row]()
         require = None if config.require == "off" else config.require
@@ -169,7 +168,7 @@ class Fleet(Struct):
 
     def _spent_before(self) -> Tally:
         """Return the cost of the runs in earlier processes. Raises `BadInput` if a log
-        cannot be read.
+        is unreadable.
         """
         tally = Tally()
         for job, ticket in self.jobs.items():
@@ -190,7 +189,7 @@ class Fleet(Struct):
                 coordinator.board = coordinator.board.with_row(checked)
 
     async def _warn_of_changes(self, output: Output) -> None:
-        """Warn of changes that the new trees will not have. With `--json`, each run
+        """Warn about changes that are missing in new trees. With `--json`, each run
         warns.
         """
         root = self.project.root
@@ -213,7 +212,7 @@ class Fleet(Struct):
 
     @asynccontextmanager
     async def _cluster(self, purse: Purse) -> AsyncIterator[Place | None]:
-        """The cluster that `--on` names; None if it names none. Raises `BadInput`."""
+        """Open the cluster of `--on`, if any. Raises `BadInput`."""
         where = self.many.cluster
         if not where:
             yield None
@@ -237,22 +236,21 @@ class Fleet(Struct):
 
 
 class BoardSaving(Struct):
-    """Saves the board for the shell: news at once, mere progress rarely."""
+    """Saves the board for the shell: news at once, progress rarely."""
 
     folder: Path
     saved_at: float = 0.0
 
     def note(self, board: Board, *, is_news: bool) -> None:
-        """Raises `BadInput` when the disk refuses."""
+        """Raise `BadInput` if the disk refuses."""
         if is_news or time.monotonic() - self.saved_at >= _SAVED_EVERY:
             save_board(self.folder, board)
             self.saved_at = time.monotonic()
 
 
 def own_tree(project: Project, name: str = "") -> OwnTree:
-    """Return the tree of the run with this name, made or not. Without a name, return
-    what the trees of all runs have in common: git, and the project's folder in its
-    repository. Raises `BadInput` if there is no repository, or none with a commit.
+    """Return the tree of a run, which may not exist yet; without a name, the common
+    part of all trees. Raises `BadInput` without a repository that has a commit.
     """
     ticket = Ticket("", project.root, project.root)
     return waited_for(open_own_tree(project, ticket, name))
@@ -260,7 +258,9 @@ def own_tree(project: Project, name: str = "") -> OwnTree:
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Hold the folder that runs share. Raises `BadInput` if another process does."""
+    """Lock the folder that runs share. Raises `BadInput` if another process holds
+    it.
+    """
     prepare_folder(folder)
     try:
         lock = TicketLock.take(

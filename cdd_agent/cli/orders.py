@@ -1,4 +1,4 @@
-"""Convert the arguments of `cdd exec` and `cdd compare` to orders for runs."""
+"""Converts the arguments of `cdd exec` and `cdd compare` to orders for runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 
 class ExecOptions(Struct, frozen=True, kw_only=True):
-    """The arguments and flags of `cdd exec`."""
-
     slugs: list[str]
     selection: Literal["planned"] | None
-    """The tickets of `--all`."""
+    """The value of `--all`."""
     jobs: int | None
     cluster: str | None
     stop_on_failure: bool
@@ -37,17 +35,17 @@ class ExecOptions(Struct, frozen=True, kw_only=True):
 
 
 class ManyOrders(Struct, frozen=True):
-    """Several runs at once, and what all of them have in common."""
+    """Orders for several runs, with common options."""
 
     each: RunOrder
     """The order for each run, without its ticket."""
     at_once: int | None = None
-    """The number of runs that may be under way at once."""
+    """The number of parallel runs."""
     stops_on_failure: bool = False
     cluster: str | None = None
-    """The scheduler of the cluster that carries them out."""
+    """The scheduler of a cluster."""
     is_comparison: bool = False
-    """A run that has failed is over, and is not tried again."""
+    """True if failed runs are not tried again."""
     as_json: bool = False
 
     def order_for(self, job: TicketJob) -> RunOrder:
@@ -58,7 +56,7 @@ class ManyOrders(Struct, frozen=True):
 
 
 def read_order(invocation: Invocation, options: ExecOptions) -> RunOrder:
-    """Return the order for the run of one ticket. Raises `BadInput`."""
+    """Return the order for one ticket. Raises `BadInput`."""
     if options.variant and not is_folder_name(options.variant):
         raise BadInput(f"{options.variant!r} cannot be part of a branch's name")
     return RunOrder(
@@ -82,7 +80,6 @@ def read_order(invocation: Invocation, options: ExecOptions) -> RunOrder:
 
 
 def read_many_orders(invocation: Invocation, options: ExecOptions) -> ManyOrders:
-    """Return the orders for the runs of several tickets."""
     each = RunOrder(
         project=invocation.project,
         ticket="",
@@ -104,7 +101,7 @@ def read_many_orders(invocation: Invocation, options: ExecOptions) -> ManyOrders
 
 
 def find_tickets(store: TicketStore, typed: Sequence[str]) -> list[Ticket]:
-    """Return the tickets that were typed, each once. Raises `BadInput`."""
+    """Return the tickets, each once. Raises `BadInput`."""
     tickets = dict[str, Ticket]()
     for name in typed:
         ticket = store.find(name)
@@ -114,6 +111,6 @@ def find_tickets(store: TicketStore, typed: Sequence[str]) -> list[Ticket]:
 
 def as_child(order: RunOrder) -> RunOrder:
     """Return the order for a child process, whose questions this process answers. Its
-    steps run one at a time, because other runs use the machine too.
+    steps run one at a time, because other runs share the machine.
     """
     return replace(order, own_tree=True, jobs=1, as_json=True, is_driven=True)

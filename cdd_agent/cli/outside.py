@@ -38,7 +38,7 @@ def go_through_outside(
 
 
 def list_all(invocation: Invocation, *, as_json: bool) -> ExitCode:
-    """List the last changes of the project. Raises `CddError`."""
+    """List the project's last changes. Raises `CddError`."""
     output = Output(JsonPrinter() if as_json else TextPrinter())
     project = open_for_reading(invocation)
     redactor = Redactor.of_environment(project.config.commands.hide_env)
@@ -59,7 +59,7 @@ def _find_change(changes: OutsideChanges, name: str) -> OutsideChange:
 
 
 def undo_command(root: Path) -> str:
-    """Return the command that undoes the last change in a project, from the current
+    """Return the command that undoes a project's last change, for the current
     folder.
     """
     if find_root(Path()) == root:

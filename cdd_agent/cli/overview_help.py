@@ -1,4 +1,4 @@
-"""The text of `cdd --help`: how to begin, then the commands in their groups."""
+"""The text of `cdd --help`."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,6 @@ _MORE = (
 
 
 def overview(commands: Mapping[str, Command], options: Iterable[Parameter]) -> str:
-    """Return the help on all commands, as wide as the terminal."""
     width = help_width()
     parts = [
         "usage: cdd [OPTIONS] [COMMAND ...]",
@@ -56,18 +55,17 @@ def overview(commands: Mapping[str, Command], options: Iterable[Parameter]) -> s
 
 
 def help_width() -> int:
-    """Return the number of columns for help."""
     columns = shutil.get_terminal_size().columns
     return max(_NARROWEST, min(columns, _WIDEST))
 
 
 def command_notes(front: TerminalFront) -> str:
-    """Lay out the examples of a command, its notes and its exit codes."""
+    """Return the examples, notes and exit codes of a command."""
     width = help_width()
     examples = dedent(front.examples).strip()
     parts = ["examples:\n" + indent(examples, "  ")]
     if front.notes:
-        # Notes of several lines, such as a sample of a file, keep their lines.
+        # Multi-line notes, such as a sample file, keep their lines.
         is_prose = "\n" not in front.notes
         parts.append(fill(front.notes, width) if is_prose else front.notes)
     if front.exit_codes:

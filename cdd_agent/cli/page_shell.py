@@ -1,4 +1,4 @@
-"""The shell of a page: a process that outlives a reload of its page."""
+"""The shell of a page: a process that survives a reload of its page."""
 
 import asyncio
 import json
@@ -12,9 +12,9 @@ from aiohttp import WSCloseCode, web
 from msgspec import Struct
 
 RELOAD_TIME = 10.0
-"""Seconds that a shell waits for its page to come back."""
+"""Seconds that a shell waits for its page to return."""
 OPENED_ELSEWHERE = 4001
-"""The code that closes a page whose shell another page shows now."""
+"""The close code for a page whose shell moved to another page."""
 _READY = b"__GANGLION__\n"
 """Textual's web driver prints this line before its packets."""
 
@@ -27,10 +27,10 @@ class PageSize(Struct, frozen=True):
 
 
 class PageShell:
-    """Passes packets between a shell's process and the page that shows it.
+    """Passes packets between a shell's process and its page.
 
-    Ctrl+C in the server's terminal does not reach the process. It ends when the server
-    does, or when its page has been gone for `RELOAD_TIME`.
+    Ctrl+C in the server's terminal does not reach the process. It ends with the server,
+    or `RELOAD_TIME` after its page was closed.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -41,10 +41,10 @@ class PageShell:
         self._ending: asyncio.TimerHandle | None = None
         self._attaching = asyncio.Lock()
         self.is_over = asyncio.Event()
-        """Set once the process has ended."""
+        """Set after the process has ended."""
 
     async def attach(self, page: web.WebSocketResponse, size: PageSize) -> None:
-        """Show the shell on a page, instead of on the page before it. The first page
+        """Show the shell on this page instead of the previous one. The first page
         starts the process.
         """
         async with self._attaching:
@@ -66,7 +66,7 @@ class PageShell:
             self._ending = loop.call_later(RELOAD_TIME, self._quit_soon)
 
     async def end(self) -> None:
-        """Ask the shell to end, and wait until it has cleaned up."""
+        """Ask the shell to end, and wait for its clean-up."""
         self._keep()
         if self._process is not None:
             await self._quit()
@@ -107,7 +107,7 @@ class PageShell:
         await self._send("M", _as_json(type="quit"))
 
     async def _send(self, kind: str, payload: bytes) -> None:
-        """Send a packet to the process. A process that has ended receives nothing."""
+        """Send a packet to the process, unless it has ended."""
         assert self._process is not None
         assert self._process.stdin is not None
         size = len(payload).to_bytes(4, "big")
@@ -138,7 +138,7 @@ class PageShell:
             kind = await stdout.readexactly(1)
             size = int.from_bytes(await stdout.readexactly(4), "big")
             payload = await stdout.readexactly(size)
-            # without a page, the screen is drawn again when one attaches
+            # Without a page, drop the packet. The screen is redrawn for the next page.
             if self._page is None:
                 continue
             with suppress(ConnectionError):
@@ -156,7 +156,6 @@ class PageShell:
 
 
 async def close_page(page: web.WebSocketResponse) -> None:
-    """Close a page because the server ends."""
     await page.close(code=WSCloseCode.GOING_AWAY)
 
 
@@ -165,7 +164,6 @@ def _as_json(**values: object) -> bytes:
 
 
 def _environment(size: PageSize) -> dict[str, str]:
-    """Return the environment of a shell: a terminal with all colours."""
     return os.environ | {
         "TEXTUAL_DRIVER": "cdd_agent.tui.browser:BrowserDriver",
         "TEXTUAL_COLOR_SYSTEM": "truecolor",

@@ -1,9 +1,6 @@
-"""The parser of what is typed after `cdd`. It is derived from the declarations of the
-commands.
-"""
+"""Parses the words after `cdd`, as declared by the commands."""
 
 import difflib
-import re
 import shlex
 from argparse import (
     SUPPRESS,
@@ -32,6 +29,7 @@ from cdd_agent.commands.declaration import (
     read_reference,
     switch,
 )
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.completion import find_matches
 from cdd_agent.version import VERSION
@@ -43,7 +41,7 @@ COMMON_FLAGS = (
         "--trust", "accept the project's settings that need your trust, for this run"
     ),
 )
-"""Flags that may be given before or after the command, like those of the model."""
+"""Flags that may precede or follow the command, like those of the model."""
 _RESUME = Parameter(
     "--resume",
     "open the last session again, or the named one; `list` shows the names",
@@ -67,7 +65,7 @@ _PRINT_EVENTS = "cdd_agent.cli.print_events:print_events"
 OPTIONS = (_HELP, _VERSION, *COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
 
 
-_WRONG_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from")
+_WRONG_COMMAND = Pattern(r"argument COMMAND: invalid choice: '(.*)' \(choose from")
 
 
 class _Parser(ArgumentParser):
@@ -84,8 +82,6 @@ class _Parser(ArgumentParser):
 
 
 class _MainParser(_Parser):
-    """The parser of everything after `cdd`."""
-
     def format_help(self) -> str:
         return overview(terminal_commands(), OPTIONS)
 
@@ -94,7 +90,7 @@ class _MainParser(_Parser):
 
 
 class _CommandParser(_Parser):
-    """The parser of one command. It refuses unknown arguments with its own usage."""
+    """Refuses unknown arguments with the command's own usage."""
 
     def parse_known_args(  # type: ignore[override]
         self,
@@ -108,9 +104,7 @@ class _CommandParser(_Parser):
 
 
 def parse_arguments(arguments: Sequence[str]) -> ParsedCommand:
-    """Return the command that was typed. Exits if the arguments are wrong or ask for
-    help.
-    """
+    """Return the typed command. Exits after wrong arguments or help."""
     if arguments[:1] == ["help"]:
         if len(arguments) == 2 and Refusal.find(arguments[1]) is not None:
             values = {"refusal_id": arguments[1]}
@@ -153,10 +147,9 @@ def _add_command(add_parser: Callable[..., ArgumentParser], command: Command) ->
 
 
 def _add(add_argument: Callable[..., object], parameter: Parameter) -> None:
-    """Add an argument or a flag to a parser of `argparse`."""
     options: dict[str, Any] = {"help": parameter.note}
     key = parameter.value_key
-    # A missing flag after the command must not hide the same flag before the command.
+    # A missing flag after the command must not hide the same flag before it.
     is_common = key in Invocation._fields
     if parameter.is_flag:
         options["dest"] = key
@@ -191,7 +184,7 @@ _READERS: Mapping[ValueKind, Callable[[str], object]] = {
     ValueKind.NUMBER: int,
     ValueKind.COUNT: _read_count,
 }
-"""Functions that read the values of a kind. All other values are text."""
+"""Other kinds of values are text."""
 
 
 def _read(typed: dict[str, Any]) -> ParsedCommand:
@@ -222,8 +215,8 @@ def _read(typed: dict[str, Any]) -> ParsedCommand:
 def _split(
     command: Command, typed: Mapping[str, Any]
 ) -> tuple[list[str], dict[str, bool | str]]:
-    """Return the values as a slash command gets them: the arguments in their order, and
-    the flags that were given by name.
+    """Return the values as for a slash command: arguments in order, and flags by
+    name.
     """
     arguments: list[str] = []
     flags: dict[str, bool | str] = {}
@@ -233,7 +226,7 @@ def _split(
             if value and parameter.value_key != "as_json":
                 flags[parameter.value_key] = value
         elif isinstance(value, list):
-            # `argparse` also returns a list, an empty one, for `--` as the last word
+            # `argparse` also returns an empty list, for `--` as the last word.
             arguments += value
         elif value or (value == "" and not _is_optional_ticket(parameter)):
             arguments.append(value)
@@ -241,7 +234,7 @@ def _split(
 
 
 def _is_optional_ticket(parameter: Parameter) -> bool:
-    """True if an empty text, as a variable of a script may be, means no ticket."""
+    """True if an empty text, such as an unset variable of a script, means no ticket."""
     return parameter.kind is ValueKind.TICKET and not parameter.is_required
 
 

@@ -1,6 +1,4 @@
-"""The shell without a screen, line by line: for screen readers, editors, serial lines
-and pipes.
-"""
+"""The shell without a screen, for screen readers, editors, serial lines and pipes."""
 
 from __future__ import annotations
 
@@ -55,12 +53,13 @@ _TWICE = 3.0
 class PlainShell:
     """A session and its `Frontend`. One turn runs at a time; Ctrl+C stops it.
 
-    A line from a terminal that comes during a turn is queued, and sent only if its
-    meaning has not changed. It never answers a question that was shown later. Several
-    lines that come at once are a paste, which is sent with the next line. After an
-    error of the program itself the session continues. From a pipe, the next line is
-    read after the previous one is carried out, or for a question. The session ends with
-    the first line that fails, and with an error of the program.
+    From a terminal, a line during a turn is queued, and sent only if its meaning has
+    not changed. It never answers a later question. Several lines at once are a paste,
+    which is sent with the next line. The session survives internal errors.
+
+    From a pipe, a line is read after the previous one was carried out, or for a
+    question. The session ends at the first line that fails, and after an internal
+    error.
     """
 
     def __init__(
@@ -72,8 +71,8 @@ class PlainShell:
         is_terminal: bool,
         now: Callable[[], float] = monotonic,
     ) -> None:
-        """`keyboard` is the descriptor of the input; `first` is a line that is entered
-        at once; `now` returns the time of a line in seconds, in any thread.
+        """`keyboard` is the input's descriptor; `first` is a line to enter at once;
+        `now` may be called in any thread.
         """
         self._first = first
         self._now = now
@@ -90,43 +89,42 @@ class PlainShell:
         self._has_come = asyncio.Event()
         self._asked: asyncio.Future[str] | None = None
         self._asked_at = inf
-        """The time at which the question was shown."""
+        """The time when the question was shown."""
         self._offered = ""
-        """The words in front of its answer."""
+        """The prompt of the open question."""
         self._faults = FaultLog(Path())
         self._holds = False
-        """True if no line is read after an answer until its meaning is known."""
+        """True if nothing is read after an answer until `_may_read` is set."""
         self._may_read = threading.Event()
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()
-        """Commands that run at the same time as the turn."""
+        """Commands that run during the turn."""
         self._leaves = self._step_failed = False
         self._interrupted_at = -_TWICE
 
     def emit(self, event: Event) -> None:
-        """Show an event of the session."""
         if isinstance(event, ExitRequested):
             self._leaves = True
             return
         if isinstance(event, StepFinished) and not event.status.is_over:
             self._step_failed = True
-        # An error in printing must not reach the code that emitted the event.
+        # An error in printing must not reach the emitter.
         with self._outliving_faults():
             self.output.emit(event)
 
     async def approve(self, proposal: Proposal) -> Choice:
-        """The `Frontend` port. Lines from before the question do not answer it."""
+        """Lines from before the question do not answer it."""
         if isinstance(proposal, TestLossProposed) and not self._is_terminal:
             # The next line of a script is not meant as the answer.
             return await Nobody().approve(proposal)
         if isinstance(proposal, UndoProposed) and not self._is_terminal:
-            # a script that says `/undo` has decided
+            # A script with `/undo` has decided.
             return Choice.YES
         self._printer.say(question(proposal))
         return await approve_in_words(proposal, self._printer.say, self._answer)
 
     async def review(self, review: Review) -> Decision:
-        """The `Frontend` port. While an editor is open, nothing else reads keys."""
+        """While an editor is open, nothing else reads keys."""
 
         async def answer(prompt: str) -> str:
             self._may_read.set()
@@ -140,7 +138,6 @@ class PlainShell:
             self._may_read.set()
 
     async def ask(self, prompt: str) -> str:
-        """The `Frontend` port."""
         self._printer.say(prompt)
         return await self._answer("answer > ")
 
@@ -149,15 +146,16 @@ class PlainShell:
         self._session, self._faults = session, FaultLog(session.project.root)
         session.scope.is_whole_project = not self._is_terminal
         loop = asyncio.get_running_loop()
-        # on Windows, Ctrl+C ends the program
+        # On Windows, Ctrl+C ends the program.
         handle_signals(("SIGINT",), self._interrupt)
         for notice in notices:
             self.emit(notice)
         if self._is_terminal:
             loop.set_exception_handler(self._tell_fault_of_loop)
             self._read_along(loop)
-        with self._outliving_faults():
-            await session.first_look(first_line=self._first)
+        if not self._first:
+            with self._outliving_faults():
+                await session.first_look()
         try:
             return await self._take_turns(session)
         finally:
@@ -193,7 +191,7 @@ class PlainShell:
 
     @contextmanager
     def _outliving_faults(self) -> Iterator[None]:
-        """Report unexpected errors at a terminal, and continue after them."""
+        """At a terminal, report unexpected errors and continue."""
         try:
             yield
         except CddError:
@@ -207,7 +205,7 @@ class PlainShell:
         file = self._faults.write(error)
         try:
             self._printer.show(Notice(file, Tone.ERROR))
-        # it may be the printer itself that fails
+        # The printer itself may fail.
         except Exception as second:  # noqa: BLE001
             self._faults.write(second)
             sys.stderr.write(f"{file}\n")
@@ -230,7 +228,7 @@ class PlainShell:
             self._complain(error)
             return error.exit_code
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the shell is to end, not the turn
+            if not turn.cancelled():  # the shell ends, not the turn
                 raise
             self.emit(Notice("Stopped.", Tone.WARNING))
             return ExitCode.INTERRUPTED
@@ -241,7 +239,7 @@ class PlainShell:
         return read_line(self._session, line)
 
     async def _next_meaning(self) -> Meaning | None:
-        """Return the meaning of the line to carry out now; None after the last."""
+        """Return the meaning of the next line; None after the last."""
         first, self._first = self._first, ""
         if first:
             return self._read_line(first)
@@ -266,8 +264,8 @@ class PlainShell:
         )
 
     async def _answer(self, prompt: str, *, hold: bool = False) -> str:
-        """Return the next line as an answer. Raises `NotApproved` if no line will come.
-        `hold`: read nothing more from a terminal until `_may_read` is set.
+        """Return the next line as an answer. Raises `NotApproved` if none will come.
+        `hold`: then read nothing from a terminal until `_may_read` is set.
         """
         if not self._is_terminal:
             line = await self._read()
@@ -282,7 +280,7 @@ class PlainShell:
                 self._now(),
             )
             self._holds = hold
-            # what was pasted before the question is no part of its answer
+            # A paste from before the question is not part of its answer.
             pasted, self._pasted = self._pasted, ""
             try:
                 return await self._asked
@@ -294,7 +292,7 @@ class PlainShell:
         return line
 
     async def _read(self) -> str | None:
-        """Return the next line of a pipe. Later lines stay in the pipe."""
+        """Return the next line of a pipe, and leave later lines in it."""
         while b"\n" not in self._rest and not self._is_over:
             piece = await in_thread(
                 lambda: read_available(self._keyboard), name="lines"
@@ -323,7 +321,9 @@ class PlainShell:
         threading.Thread(target=read, name="lines", daemon=True).start()
 
     def _take_typed(self, typed: str, at: float) -> None:
-        """Take a line with the paste before it. A paste alone waits for Enter."""
+        """Handle a line together with an earlier paste. A paste alone waits for
+        Enter.
+        """
         text = add_to_paste(self._pasted, typed)
         if not is_paste(typed):
             self._pasted = ""
@@ -362,7 +362,7 @@ class PlainShell:
 
     def _take_during_turn(self, line: str) -> None:
         """Run a read-only command at once, or queue the line."""
-        if not line.strip():  # an Enter too many
+        if not line.strip():  # an extra Enter
             return
         command = read_command(line, self._session)
         if command is not None and command.runs_beside:
@@ -386,7 +386,7 @@ class PlainShell:
         self._has_come.set()
 
     def _leaves_by(self, line: str) -> bool:
-        """True if a line leaves the shell: `quit` may be an answer, too."""
+        """True if a line leaves the shell. `quit` may be an answer instead."""
         is_answer = (
             self._asked is not None
             and "quit" in self._offered
@@ -396,7 +396,7 @@ class PlainShell:
         return command is not None and command.leaves and not is_answer
 
     def _take_held(self, meaning: Meaning) -> bool:
-        """Pass a queued line to the running step. True if it was still queued."""
+        """Pass a queued line to the running step. False if it is no longer queued."""
         for place, queued in enumerate(self._queue):
             if queued is meaning:
                 del self._queue[place]
@@ -412,7 +412,7 @@ class PlainShell:
         self._has_come.set()
 
     def _interrupt(self) -> None:
-        """Stop the turn, or discard a paste. At rest, two Ctrl+C leave the session."""
+        """Stop the turn, or discard a paste. Otherwise two Ctrl+C leave the session."""
         if self._turn is not None and not self._turn.done():
             self._turn.cancel()
             return
@@ -441,8 +441,8 @@ def run_plain(
     ],
     first: str = "",
 ) -> int:
-    """Run the shell on standard input and output, beginning with a line. Raises
-    `CddError` where the session cannot be opened.
+    """Run the shell on standard input and output. `first` is entered at once. Raises
+    `CddError` if the session cannot be opened.
     """
     is_terminal = sys.stdin.isatty()
     code = ExitCode.DONE

@@ -30,6 +30,7 @@ from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.plan import Problem
 from cdd_agent.tickets.plan_check import find_misfits, only_errors
 from cdd_agent.tickets.plan_writer import write_plan
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.wiring.projects import open_commands, open_desk
 from cdd_agent.wiring.root import Wiring
@@ -41,8 +42,6 @@ _DECIDE_YOURSELF = (
 
 
 class _Making(NamedTuple):
-    """The flags of `cdd plan SLUG`."""
-
     yes: bool
     """Write the plan even if it has errors."""
     regenerate: bool
@@ -77,14 +76,14 @@ def plan(
             f"`cdd plan {verbs[0]}` does not take --yes, --regenerate or --basic"
         )
     project = open_for_reading(invocation)
-    ticket = project.tickets.find(slug)
+    ticket = project.tickets.find(slug, EnoughOfSlug.WORDS)
     if verbs == ["show"]:
         return _show(ticket, as_json=as_json)
     return _check(project, ticket, as_json=as_json)
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
-    """Raises `PlanInvalid`."""
+    """Raise `PlanInvalid`."""
     plan = ticket.read_plan()
     source = ticket.shown(ticket.plan_path)
     plan.check(source)
@@ -101,7 +100,7 @@ def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:
 
 
 def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
-    """Compile the plan and print its problems. Return FAILED if one is an error."""
+    """Compile the plan and print its problems. Return FAILED if there is an error."""
     desk = open_desk(project, ticket, open_commands(project, Nobody()))
     present = desk.present()
     problems = desk.problems(
@@ -130,11 +129,11 @@ def _check(project: Project, ticket: Ticket, *, as_json: bool) -> ExitCode:
 def _make(
     project: Project, ticket: Ticket, making: _Making, *, as_json: bool
 ) -> ExitCode:
-    """Make the plan and write it. An existing plan stays without `--regenerate`.
+    """Make the plan and write it. Without `--regenerate`, an existing plan stays.
 
-    Return FAILED if the plan has errors that are not approved; then the proposal is
-    saved and not written. Answers of the model before an error or an interrupt are
-    saved, too.
+    Return FAILED if the plan has errors and `--yes` is missing; the proposal is then
+    saved but not written. The model's messages are saved even after an error or
+    interrupt.
     """
     output = Output(printer_for(as_json))
     printer = output.printer
@@ -170,7 +169,7 @@ def _make(
 def _report_existing(
     printer: Printer, desk: PlanDesk, problems: Sequence[Problem]
 ) -> ExitCode:
-    """Report that the existing plan stays. Return FAILED if it must be changed."""
+    """Report that the existing plan stays. Return FAILED if it needs changes."""
     stays = f"Kept the existing {desk.shown_path}"
     wrong = only_errors(problems)
     if not wrong:

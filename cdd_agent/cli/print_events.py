@@ -1,5 +1,5 @@
-"""Print the events of a command that needs no session: one function serves both
-fronts.
+"""Prints the events of a command without a session. The shell uses the same
+function.
 """
 
 from collections.abc import Mapping, Sequence

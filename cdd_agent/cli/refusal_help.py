@@ -1,4 +1,4 @@
-"""The help on one kind of refusal: `cdd help outside-project`."""
+"""The help on a refusal: `cdd help outside-project`."""
 
 import sys
 from textwrap import fill
@@ -11,7 +11,6 @@ from cdd_agent.wording.faces import Face
 
 
 def print_refusal_help(invocation: Invocation, refusal_id: str) -> ExitCode:
-    """Print the message, its reason and what to do, as wide as the terminal."""
     del invocation
     refusal = Refusal(Refusal.find(refusal_id))
     text = refusal.text
@@ -22,7 +21,7 @@ def print_refusal_help(invocation: Invocation, refusal_id: str) -> ExitCode:
         _fill(text.reason),
         _fill(f"What to do: {remedy}"),
     ]
-    sys.stdout.write("\n\n".join(paragraphs) + "\n")
+    sys.stdout.write("\n\n".join(filter(None, paragraphs)) + "\n")
     return ExitCode.DONE
 
 

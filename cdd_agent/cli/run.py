@@ -42,8 +42,8 @@ def run(
     as_json: bool,
     as_yaml: bool,
 ) -> ExitCode:
-    """Print the questions of the plan on standard error, and read the answers from
-    standard input, if that is a pipe or a terminal and does not have the plan.
+    """Carry out the plan. Questions go to standard error. Answers come from standard
+    input, if it is a pipe or a terminal and does not contain the plan.
     """
     if root is not None:
         invocation = invocation._replace(project=root)
@@ -52,7 +52,7 @@ def run(
     redactor = Redactor.of_environment(project.config.commands.hide_env)
 
     def print_report(report: ExecutionReport) -> None:
-        """Print the report as JSON or YAML. The printer has shown the text form."""
+        """Print the report as JSON or YAML. The printer has printed the text form."""
         shown = redactor.redacted(report.to_json())
         if as_json:
             print_json(shown)

@@ -1,6 +1,4 @@
-"""`cdd exec` runs a ticket's plan to its end. `cdd undo`, `redo` and `diff` undo or
-show its changes.
-"""
+"""`cdd exec`, and `cdd undo`, `redo` and `diff` of a ticket."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ from cdd_agent.session.open_project import Project, accept_once, in_tree, open_p
 from cdd_agent.settings.writing import only_model
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.plan import NoSuchStep
-from cdd_agent.tickets.slugs import is_change_name
+from cdd_agent.tickets.slugs import EnoughOfSlug, is_change_name
 from cdd_agent.tickets.status import RunStatus
 from cdd_agent.wiring.root import Wiring
 from cdd_agent.wiring.runs import keeping_lease, prepare_model
@@ -137,7 +135,7 @@ def _refuse_step_without_ticket(step: str | None) -> None:
 
 
 def _find_step(engine: Engine, typed: str | None) -> int | None:
-    """Return the number of the step that was typed, None for the last one."""
+    """Return the number of the typed step; None for the last."""
     if typed is None:
         return None
     number = engine.run.find_number(typed)
@@ -153,8 +151,8 @@ def run_plan(
     frontend: Frontend,
     shared: SharedCalls | None = None,
 ) -> ExitCode:
-    """Run a ticket's plan to its end. Raises `CddError`, and `KeyboardInterrupt` when
-    interrupted.
+    """Run a ticket's plan to its end. Raises `CddError`, and `KeyboardInterrupt` after
+    an interrupt.
     """
     slug = order.ticket
     if order.own_tree:
@@ -193,12 +191,13 @@ def _work_on_run(
     as_json: bool,
     is_look: bool = False,
 ) -> ExitCode:
-    """Open a ticket's run and work on it. `is_look`: nothing changes, and standard
-    output has only what the user asked to see.
+    """Open a ticket's run and work on it. `is_look`: read-only; standard output
+    contains only the requested data.
     """
     output = Output(JsonPrinter() if as_json else TextPrinter(to_stderr=is_look))
     project = open_for_reading(invocation)
-    ticket = in_its_tree(project.tickets.find(slug))
+    enough = EnoughOfSlug.WORDS if is_look else EnoughOfSlug.WHOLE
+    ticket = in_its_tree(project.tickets.find(slug, enough))
     if ticket.root != project.root:
         project = in_tree(project, ticket.root)
     frontend = frontend_for(output.printer)
@@ -219,7 +218,7 @@ def _work_on_run(
 def _carry_out_recorded(
     engine: Engine, work: Coroutine[object, object, None], output: Output
 ) -> ExitCode:
-    """Do some work and record it. In the end the ticket is released."""
+    """Do recorded work, then release the ticket."""
 
     async def recorded() -> None:
         with engine.recording():

@@ -44,8 +44,8 @@ def serve(invocation: Invocation, *, host: str, port: int, opens_browser: bool) 
 
 
 def _shell(invocation: Invocation, root: Path) -> list[str]:
-    """The command of each page's shell: this program, with the flags that were given.
-    `-P`: the folder that it is started in has no say in what is imported.
+    """Return the command of each page's shell: this program with the same flags. `-P`:
+    the current folder does not affect imports.
     """
     flags = []
     for name, value in invocation.model_settings.items():
@@ -73,7 +73,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def warning(address: str) -> str:
-    """A warning about being served there; empty where only this computer can
+    """Return a warning about serving on this address; empty if only this computer can
     connect.
     """
     if ipaddress.ip_address(address).is_loopback:

@@ -1,4 +1,4 @@
-"""A web server whose page is the shell, for those who know its token."""
+"""A web server whose page is the shell, for users with its token."""
 
 import asyncio
 import hmac
@@ -25,7 +25,7 @@ from cdd_agent.process.signals import handle_signals
 
 _PAGE = Path(__file__).with_name("serving.html")
 _STATIC = Path(textual_serve.__file__).with_name("static")
-"""The terminal of the page: a script, a style and a font."""
+"""The page's terminal: a script, a style and a font."""
 _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -37,16 +37,16 @@ _HEADERS = {
     ),
 }
 _LARGEST_MESSAGE = 64 * 1024 * 1024
-"""Bytes of a message from the page: a paste is one message."""
+"""Maximum bytes of a message from the page. A paste is one message."""
 
 
 class ShellServer:
     """A server with one shell for each tab. A reload of the page keeps the shell.
 
-    Every request needs the token: first in the address, then in a cookie. It must be
-    sent to an IP address, to `localhost` or to the requested host, and come from a page
-    of this server. So no page of another site can send one, also not through a host
-    name that leads here.
+    Each request needs the token: first in the address, then in a cookie. Its host must
+    be an IP address, `localhost` or the requested host, and its origin a page of this
+    server. So no other site's page can send one, not even through a host name that
+    resolves to this server (DNS rebinding).
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class ShellServer:
         self._title = title
         self._token = secrets.token_urlsafe(16)
         self._cookie = f"cdd-{self._port}"
-        """Cookies of a host are those of all its ports."""
+        """The port is in the name, because all ports of a host share cookies."""
         self._shells: dict[str, PageShell] = {}
-        """The shells by the names that their tabs gave themselves."""
+        """Shells by the names that tabs gave themselves."""
         self._pages: set[web.WebSocketResponse] = set()
 
     @property
     def address(self) -> str:
-        """The address of the page with the token, for the user."""
+        """The page's address, with the token."""
         host = self._listening.getsockname()[0]
         if ipaddress.ip_address(host).is_unspecified:
             host = _own_address() or socket.gethostname()
@@ -75,10 +75,10 @@ class ShellServer:
         return f"http://{host}:{self._port}/?token={self._token}"
 
     def run(self, *, opens_browser: bool) -> None:
-        """Serve until Ctrl+C or SIGTERM, then end the shells, each of which restores
-        its files.
+        """Serve until Ctrl+C or SIGTERM, then end the shells; each restores its
+        files.
         """
-        with suppress(KeyboardInterrupt):  # where there are no handlers of signals
+        with suppress(KeyboardInterrupt):  # on systems without signal handlers
             asyncio.run(self._run(opens_browser=opens_browser))
 
     async def _run(self, *, opens_browser: bool) -> None:
@@ -152,9 +152,7 @@ class ShellServer:
             response.headers[name] = value.replace("{host}", host)
 
     async def _show_page(self, request: web.Request) -> web.Response:
-        """Return the page. Its files come from here, so that it works without any other
-        network.
-        """
+        """Return the page. This server provides its files, so that it works offline."""
         scheme = "wss" if request.secure else "ws"
         words = {
             "title": escape(self._title),
@@ -224,7 +222,7 @@ def _redirection(address: str) -> Iterator[Path]:
 
 
 def _own_address() -> str | None:
-    """Return this computer's address in its network. Nothing is sent to find it."""
+    """Return this computer's address in its network. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -35,14 +35,14 @@ in the terminal."""
 
 
 def open_shell(invocation: Invocation, *, resume: str | None) -> int:
-    """Open the shell. `resume` is an earlier session, or empty for the last one."""
+    """Open the shell. `resume` is an earlier session; empty for the last one."""
     line = "" if resume is None else f"/resume {resume}".rstrip()
     return open_shell_with(invocation, line=line)
 
 
 def open_shell_with(invocation: Invocation, *, line: str) -> int:
-    """Open the shell and enter a line. Without a terminal that can draw a screen, the
-    shell works line by line.
+    """Open the shell and enter a line. Without a terminal for a screen, the shell works
+    line by line.
     """
     can_draw = (
         sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -57,20 +57,25 @@ def open_shell_with(invocation: Invocation, *, line: str) -> int:
     decide = decision(invocation)
     return run_plain(
         lambda frontend, emit: _open_session(
-            invocation, frontend, emit, _OPENING, decide
+            invocation,
+            frontend,
+            emit,
+            "" if line else _OPENING,
+            decide,
+            has_setup=bool(line),
         ),
         line,
     )
 
 
 def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> int:
-    """Run the shell to its end. `note` is shown first, and `first` is a line that is
-    entered for the user.
+    """Run the shell to its end. `note` is shown first, and `first` is entered for the
+    user.
     """
     # late: Textual; other commands do without it
     from cdd_agent.tui.app import Shell  # noqa: PLC0415
 
-    # Textual has read it; a `cdd` that is started in here is in no browser
+    # Textual has read it. A `cdd` started from this shell is not in a browser.
     os.environ.pop("TEXTUAL_DRIVER", None)
 
     def session(frontend: Frontend, emit: Emit) -> tuple[Session, tuple[Notice, ...]]:
@@ -123,7 +128,7 @@ def run_demo_in_shell(invocation: Invocation, folder: Path, slug: str) -> int:
 
 
 def _farewell(shell: Shell, root: Path) -> Iterator[str]:
-    """Return the summary of a session, its report, and how to continue; nothing if
+    """Yield the summary of a session, its report, and how to continue; nothing if
     nothing was done.
     """
     recap = shell.attention.session
@@ -152,7 +157,7 @@ def _is_something_left(session: Session, slug: str) -> bool:
 
     try:
         is_over = view(session.project.tickets.find(slug)).is_over
-    except CddError:  # it was removed
+    except CddError:  # the ticket was removed
         is_over = True
     return not is_over or find_unfinished_run(session.project) is not None
 
@@ -168,7 +173,8 @@ def _open_session(
     has_setup: bool = False,
 ) -> tuple[Session, tuple[Notice, ...]]:
     """Return the session, and notices for its start. The welcome (`has_welcome`) and
-    the dialog that sets up a model (`has_setup`) show some of them themselves.
+    the dialog that sets up a model (`has_setup`) show some of them themselves. Without
+    a `note` there is no greeting: the user asked for the result of one line.
     """
     # late: the first screen shows sooner
     from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
@@ -185,9 +191,10 @@ def _open_session(
         invocation.model_settings,
         decide=accept_once if invocation.trust else decide,
     )
-    notices = [] if has_welcome else [Notice(note)]
+    greets = bool(note) and not has_welcome
+    notices = [Notice(note)] if greets else []
     notices += notices_at_start(project.trust)
-    if not has_welcome and (remark := describe_place(project.root)):
+    if greets and (remark := describe_place(project.root)):
         notices.append(Notice(remark))
     if project.config.model is None and leaves_out_model(project.trust):
         text = (

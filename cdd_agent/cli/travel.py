@@ -6,7 +6,7 @@ from cdd_agent.cli.invocation import Invocation
 from cdd_agent.cli.without_screen import open_for_reading, printer_for
 from cdd_agent.cli.working import Output
 from cdd_agent.errors import BadInput, ExitCode
-from cdd_agent.tickets.slugs import comparable, is_folder_name
+from cdd_agent.tickets.slugs import is_folder_name
 from cdd_agent.tickets.store import Ticket, TicketStore
 from cdd_agent.travel.pull import pull as pull_run
 from cdd_agent.travel.push import push as push_run
@@ -46,15 +46,12 @@ def pull(
 
 
 def _find_whole_slug(tickets: TicketStore, typed: str) -> Ticket:
-    """Return the ticket with this slug or path, else a new one: the remote may have a
-    ticket that is not here, and its slug may be the beginning of another one.
+    """Return the ticket with exactly this slug or path, otherwise a new one. The remote
+    may have a ticket that is missing here, and whose slug is the beginning of another.
     """
     try:
-        ticket = tickets.find(typed)
+        return tickets.find(typed)
     except BadInput:
         if not is_folder_name(typed):
             raise
         return tickets.new_ticket(typed)
-    if is_folder_name(typed) and comparable(typed) != comparable(ticket.slug):
-        return tickets.new_ticket(typed)
-    return ticket

@@ -1,4 +1,4 @@
-"""Opening a project for work: the user decides about settings that need trust."""
+"""Opens a project for work: the user decides about settings that need trust."""
 
 import os
 import sys
@@ -30,9 +30,8 @@ def open_for_work(
     exactly: bool = False,
     as_json: bool,
 ) -> Project:
-    """Open the project of a command that uses all settings. `as_json`: no one is asked.
-    Raises `BadInput`, and `NotTrusted` where settings need trust and there is no user
-    to ask.
+    """Open a project with all its settings. `as_json`: no questions. Raises `BadInput`,
+    and `NotTrusted` if settings need trust and there is no user to ask.
     """
     decide = decision(invocation, may_ask=not as_json)
     project = open_project(invocation.project, settings, exactly=exactly, decide=decide)
@@ -42,7 +41,7 @@ def open_for_work(
 
 
 def decision(invocation: Invocation, *, may_ask: bool = True) -> Decide:
-    """Return how a command decides: by its flag, at the terminal, or by refusing."""
+    """Return how to decide: by the flag, at the terminal, or by refusal."""
     if invocation.trust:
         return accept_once
     keyboard = find_keyboard() if may_ask else None
@@ -62,8 +61,8 @@ def refuse(question: TrustQuestion) -> TrustAnswer:
 
 
 def ask_at(keyboard: int, question: TrustQuestion) -> TrustAnswer:
-    """Ask on standard error, and read the answer from the terminal. Raises
-    `NotTrusted` at its end (Ctrl+D).
+    """Ask on standard error, and read the answer from the terminal. Raises `NotTrusted`
+    after Ctrl+D.
     """
     _print("\n".join(in_lines(question)))
     offered = "  ".join(f"[{key}] {words}" for key, words in ANSWERS.items())

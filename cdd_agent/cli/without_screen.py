@@ -1,4 +1,4 @@
-"""Opening the project and printing, for all commands without a screen."""
+"""Opening the project and printing, without a screen."""
 
 import json
 import sys
@@ -13,15 +13,13 @@ from cdd_agent.text.sanitize import sanitize_for_display
 def open_for_reading(
     invocation: Invocation, settings: Mapping[str, object] | None = None
 ) -> Project:
-    """Open the project of a command that ignores untrusted settings. Raises
-    `BadInput`.
-    """
+    """Open the project and ignore untrusted settings. Raises `BadInput`."""
     decide = accept_once if invocation.trust else leave_out
     return open_project(invocation.project, settings or {}, decide=decide)
 
 
 def print_text(text: str) -> None:
-    """Print text of files. At a terminal, escape sequences are removed."""
+    """Print text from files, on a terminal without escape sequences."""
     sys.stdout.write(
         "\n".join(map(sanitize_for_display, text.split("\n")))
         if sys.stdout.isatty()

@@ -1,6 +1,4 @@
-"""Shared by the commands that do a piece of work without a screen: who may be there to
-answer, and the output.
-"""
+"""Work without a screen: who answers questions, and the output."""
 
 import asyncio
 import sys
@@ -16,13 +14,13 @@ from cdd_agent.frontend import Frontend, Nobody
 from cdd_agent.process.signals import handle_signals
 
 NOTICE_DELAY = 1.0
-"""Seconds of silence after which a notice is printed."""
+"""Seconds of silence before a notice."""
 
 
 @contextmanager
 def preparing_model() -> Iterator[None]:
-    """Warn on standard error when making the model of a run takes long: only litellm
-    may know the provider, and its import takes seconds.
+    """Warn on standard error if preparing the model takes long: an unknown provider
+    needs litellm, whose import takes seconds.
     """
     text = (
         "cdd: looking for the provider of the model. Loading all providers takes a few"
@@ -38,8 +36,8 @@ def preparing_model() -> Iterator[None]:
 
 
 def frontend_for(printer: Printer) -> Frontend:
-    """Return who answers questions: no one if JSON is printed, else the user at the
-    terminal, if there is one.
+    """Return who answers: no one for JSON, otherwise the user at the terminal, if
+    any.
     """
     if isinstance(printer, JsonPrinter):
         return Nobody()
@@ -55,8 +53,8 @@ def frontend_at_terminal(printer: Printer) -> Frontend:
 
 
 class Output:
-    """Prints the events of a piece of work. If the output is closed or the disk is
-    full, the work is stopped.
+    """Prints the events of some work. If the output is closed or the disk is full, the
+    work is stopped.
     """
 
     def __init__(self, printer: Printer) -> None:
@@ -73,7 +71,7 @@ class Output:
         try:
             show()
         except (OSError, SystemExit) as error:
-            # rich ends the program when its output is closed
+            # rich ends the program when its output is closed.
             if self._work is not None and self._work.cancelling():
                 # The interrupt matters more than the closed output.
                 return
@@ -82,8 +80,8 @@ class Output:
                 self._work.cancel()
 
     def carry_out(self, work: Coroutine[object, object, None]) -> None:
-        """Carry out work to its end. A request to terminate, or a closed terminal,
-        interrupts it like Ctrl+C.
+        """Run work to its end. SIGTERM or a closed terminal interrupts it like
+        Ctrl+C.
         """
         try:
             asyncio.run(self._interruptible(work))

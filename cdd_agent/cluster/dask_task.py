@@ -1,5 +1,5 @@
-"""The task that Dask runs on a worker, and the worker's connection to the client: two
-queues of Dask.
+"""The task that Dask runs on a worker, and the worker's connection to the client
+through two Dask queues.
 
 All traffic goes through the scheduler, over connections that workers and client opened,
 so neither must be reachable by the other. A worker waits for each answer, so nothing
@@ -43,12 +43,11 @@ def run_ticket(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def report_version() -> str:
-    """Return the worker's version of this program."""
     return VERSION
 
 
 class ClientConnection:
-    """The way of one task to the client."""
+    """One task's connection to the client."""
 
     def __init__(self, inbox: str, ticket: str, patience: float) -> None:
         self._ticket, self._patience = ticket, patience
@@ -69,7 +68,7 @@ class ClientConnection:
             try:
                 answer = await asyncio.shield(asking)
             except asyncio.CancelledError:
-                # else it would receive the answer to the next question
+                # otherwise it would receive the answer to the next question
                 await asyncio.wait([asking])
                 raise
         if answer.get("gone"):

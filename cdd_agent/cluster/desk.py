@@ -1,8 +1,9 @@
-"""The client's side of one ticket: sends the run to a worker, answers its process, and
-saves what comes back. Each worker that begins gets a number, and only the latest one is
-answered: a machine that was considered dead and comes back changes nothing. When the
-run ends or stops, the result is installed in the run's worktree, the same that `cdd
-exec --worktree` creates.
+"""The client's side of one ticket: send the run to a worker, answer its process, and
+save the results.
+
+Each worker that begins gets a number, and only the latest one is answered: a machine
+that seemed dead and comes back changes nothing. When the run ends or stops, the result
+is installed in the run's worktree, as with `cdd exec --worktree`.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ from cdd_agent.travel.reference import MOST_BYTES, RunReference
 _MOST_COMMITS = 20
 """Commits that a bundle builds on."""
 _ANSWER_SECONDS = 0.05
-"""Time to wait for room for a call."""
+"""Seconds to wait for room for a call."""
 
 
 class NotCurrent(Exception):
-    """The worker that asks does not have the ticket any more."""
+    """The asking worker has lost the ticket."""
 
 
 class Desk(Struct, dict=True):
@@ -83,7 +84,7 @@ class Desk(Struct, dict=True):
     """Limits the work for all tickets on this machine."""
     is_stopping: bool = False
     attempt: int = 0
-    """The number of the current worker; 0 if there is none."""
+    """The number of the current worker; 0 without one."""
     worker: str = ""
     sent: str | None = None
     """The commit that the current worker received."""
@@ -151,9 +152,8 @@ class Desk(Struct, dict=True):
     async def release_lost_worker(
         self, workers: Collection[str], patience: float
     ) -> None:
-        """Release the budget that the worker's calls hold if it is none of `workers`
-        and was silent for `patience` seconds. Other runs may wait for that budget, and
-        this one for their workers.
+        """Release the budget for the worker's calls if it is not in `workers` and was
+        silent for `patience` seconds. Other runs may wait for that budget.
         """
         is_lost = bool(self.worker) and self.worker not in workers
         if is_lost and asyncio.get_running_loop().time() > self._heard_at + patience:
@@ -171,7 +171,7 @@ class Desk(Struct, dict=True):
             raise NotCurrent
 
     async def _prepare(self) -> tuple[RunHere, RunReference]:
-        """Make the run's own tree ready to be sent. Raises `CddError`."""
+        """Prepare the run's own tree for sending. Raises `CddError`."""
         if self._run is not None:
             return self._run
         own = self.own
@@ -229,7 +229,7 @@ class Desk(Struct, dict=True):
         self.on_event(to_json(notice))
 
     async def _pack(self, run: RunHere) -> str:
-        """Return the commit with the run as its own tree has it."""
+        """Return a commit of the run in its own tree."""
         head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
         assert head is not None, "the tree was made on it"
         tip, project = await run.pack(head, None)
@@ -254,7 +254,7 @@ class Desk(Struct, dict=True):
         for line in printed.lines:
             self._conversation.receive(line.encode())
         if self._conversation.has_running_calls and not self._answers:
-            # the worker comes back for a later answer
+            # a later answer goes with the worker's next question
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._has_answer.wait(), _ANSWER_SECONDS)
         add_waits(self.waits, printed.waits)
@@ -264,8 +264,8 @@ class Desk(Struct, dict=True):
         return Reaction(answers, self.is_stopping, waits)
 
     async def _save(self, saved: Saved) -> None:
-        """Save a part of a bundle, and after the last part the run that is in it.
-        Raises `NotCurrent`, `CddError`.
+        """Save a part of a bundle; after the last part, save its run. Raises
+        `NotCurrent`, `CddError`.
         """
         file = self._coming_bundle
         try:
@@ -317,7 +317,7 @@ class Desk(Struct, dict=True):
 async def _find_commits(
     reference: RunReference, have: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the commits of a worker that exist here, too."""
+    """Return those of a worker's commits that exist here."""
     if not have:
         return ()
     asked, told = reference.folder / "asked", reference.folder / "told"

@@ -11,15 +11,15 @@ from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment
 
 ENVIRONMENT = "CDD_WORKER_ENVIRONMENT"
-"""The variable that names a folder whose `.venv` and `node_modules` the projects' tests
-need.
+"""Variable that names a folder with the `.venv` and `node_modules` for projects'
+tests.
 """
 
 
 async def equip_from_worker(root: Path, emit: Emit) -> None:
-    """Link the packages that the worker has for projects into this one. Set the
-    variables that its commands need in this process, which serves only this run.
-    Raises `BadInput`, `GitUnusable`.
+    """Link the worker's packages into this project, and set the variables for its
+    commands in this process, which serves only this run. Raises `BadInput`,
+    `GitUnusable`.
     """
     folder = _take_worker_folder()
     if folder is None:
@@ -37,6 +37,8 @@ async def equip_from_worker(root: Path, emit: Emit) -> None:
 
 
 def _take_worker_folder() -> Path | None:
-    """Return the folder that the variable names. Commands of the run do not see it."""
+    """Return the folder that the variable names, and hide the variable from the run's
+    commands.
+    """
     name = os.environ.pop(ENVIRONMENT, "")
     return Path(name).resolve() if name else None

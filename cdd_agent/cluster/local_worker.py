@@ -7,7 +7,7 @@ from types import FrameType
 def dask_setup(worker: object) -> None:
     """Ignore Ctrl+C: the client receives it too, and stops the runs. Called by Dask."""
     del worker
-    # a handler is not inherited by what the worker starts
+    # unlike SIG_IGN, child processes do not inherit a handler
     signal.signal(signal.SIGINT, _ignore)
 
 

@@ -1,5 +1,6 @@
 """The messages between a worker and the client about one ticket. The worker asks, the
-client answers. Messages are plain values: they create no objects of the other side.
+client answers. Messages are plain values, so that neither side can create objects of
+the other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.refusals.kinds import Refusal
 
 PIECE = 4_000_000
-"""Bytes of a bundle that travel at once. The scheduler holds no more of it."""
+"""Bytes of a bundle per message, so the scheduler never holds more."""
 _MOST_COMMITS = 200
 
 Commit = Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})\Z")]
@@ -26,20 +27,19 @@ Ask = Callable[[Mapping[str, Any]], Awaitable[Answer]]
 
 
 class ClientGone(Exception):
-    """The client does not answer, or another worker has the ticket: the work here is no
+    """The client does not answer, or another worker has the ticket: this work is no
     longer needed.
     """
 
 
 class ClientFailed(BadInput):
-    """The client could not do its part, such as write to its disk."""
+    """The client failed, for example could not write to its disk."""
 
     refusal = Refusal.WORKER_UNUSABLE
 
 
 class _Message(Struct, frozen=True, forbid_unknown_fields=True):
     def to_values(self) -> dict[str, Any]:
-        """Return the message as plain values."""
         values: dict[str, Any] = to_builtins(self, builtin_types=(bytes,))
         return values
 
@@ -48,9 +48,9 @@ class WorkerOrder(_Message, frozen=True):
     """The arguments of a task. The worker asks for everything else."""
 
     ticket: str
-    """The name by which the client knows the run."""
+    """The client's name of the run."""
     project: str
-    """An id that is the same for all copies of a project: the key of the cache."""
+    """The same id for all copies of a project: the key of the cache."""
     version: str
     inbox: str
     """The queue on which the client receives questions."""
@@ -62,12 +62,12 @@ class ProviderWait(Struct, frozen=True):
     """The time for which a provider wants no calls."""
 
     seconds: Annotated[float, Meta(ge=0, le=10_000_000)]
-    """From now on, so that the clocks of two machines need not agree."""
+    """From now on, so that the machines' clocks need not agree."""
     reason: Annotated[str, Meta(max_length=10_000)]
 
 
 class _Question(_Message, frozen=True, tag_field="kind", tag=str.lower):
-    """A message of a worker. Its `kind` is the name of its class."""
+    """A worker's message. `kind` is the class name."""
 
 
 class Begin(_Question, frozen=True):
@@ -75,18 +75,18 @@ class Begin(_Question, frozen=True):
 
     worker: Annotated[str, Meta(max_length=500)]
     have: Annotated[tuple[Commit, ...], Meta(max_length=_MOST_COMMITS)] = ()
-    """Commits of the project that are in the worker's cache."""
+    """Commits of the project in the worker's cache."""
 
 
 class Piece(_Question, frozen=True):
-    """The worker asks for the next part of the bundle with the run."""
+    """The worker asks for the next part of the run's bundle."""
 
     attempt: int
     offset: Count
 
 
 class Printed(_Question, frozen=True):
-    """The lines that the run's process printed since the last such message, if any."""
+    """The lines that the run's process printed after the last such message."""
 
     attempt: int
     lines: tuple[str, ...] = ()
@@ -95,8 +95,8 @@ class Printed(_Question, frozen=True):
 
 
 class Saved(_Question, frozen=True):
-    """A part of a bundle with the current run. Once the last part is answered, the
-    run is on the client's disk.
+    """A part of a bundle with the current run. The answer to the last part means that
+    the run is on the client's disk.
     """
 
     attempt: int
@@ -129,7 +129,7 @@ class Begun(_Message, frozen=True):
     """The ticket's folder, relative to the project."""
     settings: dict[str, Any]
     author: tuple[str, str]
-    """Name and address, for commits."""
+    """Name and address for commits."""
 
 
 class Reaction(_Message, frozen=True):
@@ -138,7 +138,7 @@ class Reaction(_Message, frozen=True):
     input: tuple[str, ...] = ()
     """Lines for the standard input of the run's process."""
     is_stopping: bool = False
-    """The run must stop, and its last state is still wanted."""
+    """The run must stop; its last state is still wanted."""
     waits: dict[str, ProviderWait] = {}
     """The waits that all workers know."""
 
@@ -150,10 +150,10 @@ class WorkerEnd(_Message, frozen=True):
     exit_code: int
     reason: str = ""
     is_unfit: bool = False
-    """The worker cannot run the ticket, and another one may."""
+    """This worker cannot run the ticket, but another one may."""
     worker: str = ""
 
 
 def decode_message(values: object, kind: Any) -> Any:
-    """Raises `ValueError` if the message is not of this kind."""
+    """Raises `ValueError` if the message is of another kind."""
     return convert(values, kind, builtin_types=(bytes,))

@@ -1,5 +1,5 @@
-"""A place of other machines: tickets are tasks of Dask distributed, whose scheduler
-gives each to a worker, and to another one when a worker dies.
+"""Carry out tickets on other machines, as tasks of Dask distributed. The scheduler
+gives each ticket to a worker, and to another one if a worker dies.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from cdd_agent.wiring.runs import open_own_tree
 
 LOCAL = "local"
 PATIENCE = "CDD_CLUSTER_PATIENCE"
-"""The variable with the seconds without an answer after which a worker considers its
-client dead.
+"""Variable with the seconds without an answer after which a worker considers its client
+dead.
 """
 _PATIENCE = 60.0
 _TRIES = 5
-"""Times that a ticket is submitted again, not counting deaths of workers."""
+"""Submissions of a ticket, except to unfit workers and after deaths of workers."""
 _CHECK_SECONDS = 5.0
-"""Time between two checks of the cluster."""
+"""Seconds between two checks of the cluster."""
 _RECONNECT_SECONDS = 1.0
 _CONNECT_SECONDS = 15.0
 _VERSION_SECONDS = 10.0
@@ -64,14 +64,14 @@ _QUIET_WORKERS = {
     "distributed.worker.memory.terminate": False,
     "distributed.worker.profile.enabled": False,
 }
-"""Settings of Dask for workers on this machine, which only wait for a process: 4 of
-them take 1.5 % of a core instead of 10 %.
+"""Dask settings for workers on this machine, which only wait for a process: 4 of them
+take 1.5 % of a core instead of 10 %.
 """
 
 
 class ClusterPlace(Struct):
-    """The workers of one Dask cluster. Tickets for which no worker is free wait with
-    the scheduler.
+    """The workers of one Dask cluster. Tickets without a free worker wait with the
+    scheduler.
     """
 
     project: Project
@@ -81,7 +81,7 @@ class ClusterPlace(Struct):
     """The scheduler's address, or `local`, as the user gave it."""
     patience: float
     refused: dict[str, str] = field(default_factory=dict)
-    """The workers that get no tickets, each with the reason."""
+    """The workers that get no tickets, with the reasons."""
     _desks: dict[str, Desk] = field(default_factory=dict)
     _busy: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(max(2, os.cpu_count() or 2))
@@ -90,9 +90,9 @@ class ClusterPlace(Struct):
     _checked_workers: set[str] = field(default_factory=set)
     """Workers whose version is known."""
     _has_warned: bool = False
-    """The user knows that the cluster has no worker."""
+    """True once the user has been told that the cluster has no worker."""
     _answer_queues: dict[str, dict[str, Queue]] = field(default_factory=dict)
-    """The queues of the workers, by the name of the run."""
+    """The workers' queues, by the name of the run."""
     _answering: set[asyncio.Task[None]] = field(default_factory=set)
     _listening: asyncio.Task[None] | None = None
 
@@ -123,7 +123,8 @@ class ClusterPlace(Struct):
                 # a `TypeError`: Dask has no certificate for an address with TLS
                 raise BadInput(
                     f"No Dask scheduler answers at {address}: {error}",
-                    hint="Start one with `dask scheduler`. See docs/how-to/cluster.md.",
+                    hint="Start one with `dask scheduler`."
+                    " See docs/how-to/other-machines.md.",
                     refusal=Refusal.WORKER_UNUSABLE,
                 ) from error
             place = cls(project, purse, client, address, patience)
@@ -185,8 +186,11 @@ class ClusterPlace(Struct):
     async def _run_until_done(
         self, name: str, desk: Desk, order: dict[str, Any]
     ) -> WorkerEnd:
-        """Submit a run until a worker has carried it out. Raises `CddError`."""
-        for _ in range(_TRIES):
+        """Submit a run until a worker has carried it out. A worker that is unfit gets
+        no further tickets, so its answer is no try. Raises `CddError`.
+        """
+        tries = 0
+        while tries < _TRIES:
             chosen = await self._choose_workers(desk.on_event)
             future = self.client.submit(
                 run_ticket,
@@ -205,6 +209,7 @@ class ClusterPlace(Struct):
                 with suppress(OSError):
                     await future.cancel()
             if end is None:
+                tries += 1
                 continue
             if not end.is_unfit:
                 return end
@@ -254,11 +259,11 @@ class ClusterPlace(Struct):
         return None
 
     async def _can_be_run(self, desk: Desk, chosen: list[str]) -> bool:
-        """False if all chosen workers are gone: Dask would wait for these. Warns if
+        """False if all chosen workers are gone: Dask would wait for them. Warns if
         there is no worker at all.
         """
         if self._listening is not None and self._listening.done():
-            # a fault: without this, no worker would get an answer
+            # raises its error: without the listener, no worker gets an answer
             self._listening.result()
         try:
             workers = await self._find_workers()
@@ -281,7 +286,7 @@ class ClusterPlace(Struct):
         return False
 
     async def _choose_workers(self, on_event: OnRunEvent) -> list[str]:
-        """Return the workers that a task may go to; none if it may go to any. Raises
+        """Return the workers that a task may use; an empty list means any. Raises
         `BadInput` if all are refused.
         """
         workers = await self._find_workers()
@@ -299,7 +304,6 @@ class ClusterPlace(Struct):
         return sorted(fit)
 
     async def _check_versions(self, workers: set[str], on_event: OnRunEvent) -> None:
-        """Refuse the workers that have another version."""
         if not workers:
             return
         asking = self.client.run(report_version, workers=[*workers], on_error="return")
@@ -318,7 +322,7 @@ class ClusterPlace(Struct):
             _warn(on_event, f"The worker {worker} is not used: {self.refused[worker]}.")
 
     async def _find_workers(self) -> set[str]:
-        """Return the addresses of the workers that the scheduler has now."""
+        """Return the addresses of the scheduler's current workers."""
         return {*await self.client.nthreads()}
 
     async def _listen(self) -> None:
@@ -372,13 +376,13 @@ def _explain(error: BaseException) -> CddError:
 
 
 async def _settle(future: Future) -> None:
-    """Wait for the end of a task, also of one that is cancelled."""
+    """Wait for the end of a task, even a cancelled one."""
     await future.exception()
 
 
 @asynccontextmanager
 async def _open_scheduler(root: Path, address: str, workers: int) -> AsyncIterator[str]:
-    """Return the address of the scheduler. A cluster on this machine is closed in the
+    """Yield the address of the scheduler. A cluster on this machine is closed at the
     end.
     """
     if address != LOCAL:

@@ -1,6 +1,8 @@
 """A worker's store of a project: a bare repository that keeps all received objects, and
-makes trees for runs. Several processes of one machine can use it at once, because git
-locks it. It can be removed while nothing runs.
+makes trees for runs.
+
+Several processes of one machine can use it at once, because git locks it. It can be
+deleted while nothing runs.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from cdd_agent.settings.user_folders import worker_cache_folder
 _RECEIVED = "refs/cdd/have"
 _MOST_RECEIVED = 200
 _MOST_REPORTED = 50
-"""Commits that are reported to the client. One that is near is enough."""
+"""Commits to report to the client. One nearby commit is enough."""
 _SECONDS = 3600.0
 _PAUSE = 0.1
 _SETTINGS = (
@@ -50,16 +52,14 @@ def find_folder_of_caches() -> Path:
 
 
 class ProjectCache(Struct, frozen=True):
-    """The store of one project."""
-
     folder: Path
     object_format: str
     git: Git
 
     @classmethod
     async def open(cls, project: str) -> ProjectCache:
-        """Open the store of the project with this id, which is created if it is
-        missing. Raises `BadInput`, `GitUnusable`.
+        """Open or create the store of the project with this id. Raises `BadInput`,
+        `GitUnusable`.
         """
         folder = find_folder_of_caches() / f"{project}.git"
         try:
@@ -95,7 +95,7 @@ class ProjectCache(Struct, frozen=True):
                 await asyncio.sleep(_PAUSE)
 
     async def received_commits(self) -> tuple[str, ...]:
-        """Return the latest commits that were received."""
+        """Return the latest received commits."""
         listed = await self.git(
             "for-each-ref",
             _NEWEST_FIRST,
@@ -106,7 +106,7 @@ class ProjectCache(Struct, frozen=True):
         return tuple(listed.stdout.split())
 
     async def take_in(self, bundle: Path, reference: str, tip: str) -> None:
-        """Take in the objects of a bundle, in which `reference` names `tip`. Raises
+        """Add the objects of a bundle, in which `reference` names `tip`. Raises
         `GitUnusable`, `BadInput`.
         """
         git = replace(self.git, env={**self.git.env, "GIT_ALLOW_PROTOCOL": "file"})
@@ -135,9 +135,8 @@ class ProjectCache(Struct, frozen=True):
     async def check_out(
         self, place: Path, commit: str, branch: str, author: tuple[str, str]
     ) -> None:
-        """Make a repository in an empty folder that shares the objects, with a new
-        branch at a commit, and check it out. `author` has the name and the address for
-        commits.
+        """Make a repository in an empty folder that shares the objects, and check out a
+        new branch at a commit. `author` has name and address for commits.
         """
         git, reference = Git(place), f"refs/heads/{branch}"
         object_format = f"--object-format={self.object_format}"
@@ -154,7 +153,7 @@ class ProjectCache(Struct, frozen=True):
         await git("reset", "--quiet", "--hard")
 
     async def tidy(self) -> None:
-        """Forget commits that were received long ago, and let git pack objects."""
+        """Forget commits received long ago, and let git pack objects."""
         listed = await self.git(
             "for-each-ref", _NEWEST_FIRST, "--format=%(refname)", _RECEIVED
         )
@@ -164,5 +163,5 @@ class ProjectCache(Struct, frozen=True):
 
 
 def _escape(value: str) -> str:
-    """Return a value for a file of git's settings."""
+    """Return a value for a git settings file."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

@@ -1,5 +1,5 @@
-"""The waits of providers, on the way between machines. In a file they are times, in
-messages they are seconds.
+"""The waits of providers, transferred between machines: times in files, seconds in
+messages.
 """
 
 import time
@@ -12,12 +12,12 @@ from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.text.redaction import Redactor
 
 _TOLERANCE = 1.0
-"""Seconds. A wait that comes back to where it was seen first is no longer one."""
+"""Seconds. A wait that returns to its origin must not grow."""
 
 
 def read_waits(path: Path, redactor: Redactor) -> dict[str, ProviderWait]:
-    """Return the waits of a file that are not over, by provider. A provider may repeat
-    a secret in its reason.
+    """Return the waits in a file that are not over, by provider. The reasons are
+    redacted, because a provider may repeat a secret.
     """
     waits = dict[str, ProviderWait]()
     for provider in read_json(path):
@@ -29,7 +29,7 @@ def read_waits(path: Path, redactor: Redactor) -> dict[str, ProviderWait]:
 
 
 def add_waits(path: Path, waits: Mapping[str, ProviderWait]) -> None:
-    """Add waits to a file. Raises `BadInput` when the disk refuses."""
+    """Add waits to a file. Raises `BadInput` if the disk refuses."""
     for provider, wait in waits.items():
         shared, until = SharedWaits(path, provider), time.time() + wait.seconds
         if until > shared.until[0] + _TOLERANCE:

@@ -24,7 +24,7 @@ _NO_LIMIT = 10**15
 
 
 def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
-    """Return the settings of a run for a worker, without headers, which hold keys.
+    """Return the settings of a run for a worker, without headers, which contain keys.
     Raises `BadInput` if another setting must not be sent.
     """
     sent = {
@@ -57,8 +57,8 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
 
 
 async def project_id(own: OwnTree) -> str:
-    """Return an id that is the same for all copies of a project, by its first commits.
-    Raises `BadInput` for a shallow clone.
+    """Return the same id for all copies of a project, from its first commits. Raises
+    `BadInput` for a shallow clone.
     """
     git = Git(own.trees.top)
     if (await git("rev-parse", "--is-shallow-repository")).stdout.strip() == "true":
@@ -76,7 +76,7 @@ async def project_id(own: OwnTree) -> str:
 
 
 async def author_of(own: OwnTree) -> tuple[str, str]:
-    """Return the name and the address for commits, by git's settings here."""
+    """Return name and address for commits, from git's settings here."""
     answer = await own.trees.git("var", "GIT_AUTHOR_IDENT", codes=(0, 128))
     name, _, rest = answer.stdout.strip().partition(" <")
     if not rest:

@@ -1,7 +1,8 @@
-"""The worker's side of one ticket: fetches the run into a private tree, runs `cdd
-exec SLUG` there, and passes lines between that process and the client. Before a call of
-the model, the client receives the steps that ended since the previous call. So another
-worker can resume with the step that ran.
+"""The worker's side of one ticket: fetch the run into a private tree, run `cdd exec
+SLUG` there, and relay lines between that process and the client.
+
+Before each model call, the client receives the steps that ended since the previous
+call. So another worker can resume with the running step.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ from cdd_agent.version import VERSION
 _TICK = 1.0
 """Seconds between two messages, unless the run's process waits for an answer."""
 _SIGNS_OF_LIFE = 20
-"""Messages within the time after which a silent side is considered dead."""
+"""Messages within the time after which a silent side counts as dead."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _STREAMS = {"reply_delta", "thinking_delta", "command_output"}
 """Events whose texts are joined."""
@@ -72,9 +73,8 @@ _STREAMS = {"reply_delta", "thinking_delta", "command_output"}
 async def carry_out(
     values: Mapping[str, Any], ask: Ask, scratch: Path, worker: str
 ) -> WorkerEnd:
-    """Carry out the run of an order in a new folder below `scratch`. `worker` is the
-    name of this worker. Raises `ClientGone` if the client no longer needs the run, and
-    no `CddError`.
+    """Carry out the run of an order in a new folder below `scratch`. Raises
+    `ClientGone` if the client no longer needs the run, and no `CddError`.
     """
     if values.get("version") != VERSION:
         reason = f"it has cdd {VERSION}, and this is {values.get('version')}"
@@ -84,7 +84,7 @@ async def carry_out(
         cache = await ProjectCache.open(order.project)
         commits = await cache.received_commits()
     except (CddError, OSError) as error:
-        # it has no git, no home folder or no space
+        # no git, no home folder or no space
         reason = _describe(error)
         return WorkerEnd(0, ExitCode.BAD_INPUT, reason, is_unfit=True, worker=worker)
     begun: Begun = decode_message(
@@ -141,8 +141,8 @@ class WorkerTree(Struct):
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments of `cdd` that carry out the run. The client has decided which
-        settings are trusted, and sends no others.
+        """The arguments of `cdd` that carry out the run. The client sends only trusted
+        settings.
         """
         order = RunOrder(
             self.root, self.begun.slug, jobs=1, trusts_all=True, is_driven=True
@@ -151,7 +151,7 @@ class WorkerTree(Struct):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of the run's process: those of the worker, without its
+        """The worker's variables for the run's process, without the worker's
         settings.
         """
         variables = {k: v for k, v in os.environ.items() if k not in VARIABLES}
@@ -207,9 +207,8 @@ class WorkerTree(Struct):
             arrival.discard()
 
     async def pack(self) -> tuple[str, Path]:
-        """Pack the current run. Return its commit, and a bundle with everything
-        that the client does not have. The run's process must be waiting. Raises
-        `CddError`.
+        """Pack the current run. Returns its commit, and a bundle of what the client
+        lacks. The run's process must be waiting. Raises `CddError`.
         """
         run = await self._open_run(self.open_record())
         head = (await Git(self.top)("rev-parse", "HEAD")).stdout.strip()
@@ -232,7 +231,7 @@ class WorkerTree(Struct):
 
 
 class Relay(Struct, dict=True):
-    """Passes lines between the run's process and the client."""
+    """Relays lines between the run's process and the client."""
 
     tree: WorkerTree
     ask: Ask
@@ -240,9 +239,9 @@ class Relay(Struct, dict=True):
     _lines: list[dict[str, Any]] = field(default_factory=list)
     """Events that the client does not have yet."""
     _is_asking: bool = False
-    """The process waits for an answer that it needs for a call of the model."""
+    """The process waits for an answer before a model call."""
     _is_step_unsaved: bool = False
-    """A step ended since the run was saved."""
+    """A step has ended after the last save."""
     _reported_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -279,7 +278,7 @@ class Relay(Struct, dict=True):
         if kind == "step_finished":
             self._is_step_unsaved = True
         if kind == "call_ended":
-            # also without an answer, when the process stops: it writes to its files
+            # even without an answer, when the process stops and writes its files
             self._is_asking = False
         if kind == "answer_needed":
             self._is_asking = event.get("kind") == QuestionKind.CALL
@@ -291,8 +290,8 @@ class Relay(Struct, dict=True):
         self._lines.append(event)
 
     async def report(self) -> None:
-        """Send the lines of the process, or a sign of life, and pass the client's
-        answers on. Raises `ClientGone`, `ClientFailed`.
+        """Send the lines of the process, or a sign of life, and forward the client's
+        answers. Raises `ClientGone`, `ClientFailed`.
         """
         clock = asyncio.get_running_loop().time
         waits_file = folder_of(self.tree.root) / "waits.json"
@@ -319,7 +318,7 @@ class Relay(Struct, dict=True):
         return self._redactor.redact(reason)
 
     async def save(self) -> None:
-        """Bring the current run to the client's disk. Raises `ClientGone`,
+        """Save the current run on the client's disk. Raises `ClientGone`,
         `CddError`.
         """
         tip, file = await self.tree.pack()

@@ -1,4 +1,4 @@
-"""The fronts in the shell of `/undo`, `/redo` and `/diff`."""
+"""`/undo`, `/redo` and `/diff` in the shell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.errors import BadInput
 from cdd_agent.session.session import Session
 from cdd_agent.tickets.plan import STEP_LABEL
-from cdd_agent.tickets.slugs import is_change_name
+from cdd_agent.tickets.slugs import EnoughOfSlug, is_change_name
 
 
 async def undo(
@@ -22,7 +22,7 @@ async def undo(
     elif _is_change(which):
         await session.undoing.undo_named(which[0])
     elif len(which) == 1 and not STEP_LABEL.fullmatch(which[0]):
-        ticket = session.project.tickets.find(which[0], by_part=True)
+        ticket = session.project.tickets.find(which[0], EnoughOfSlug.PART)
         await session.undoing.undo_last_step(ticket, is_confirmed=yes)
     else:
         await _tell_run(session, "undo", which)
@@ -47,7 +47,7 @@ async def diff(session: Session, *which: str) -> None:
 
 
 def _is_change(which: Sequence[str]) -> bool:
-    """Raises `BadInput` if a step follows."""
+    """Raise `BadInput` if a step follows the change's name."""
     if not is_change_name(which[0]):
         return False
     if len(which) > 1:
@@ -58,7 +58,7 @@ def _is_change(which: Sequence[str]) -> bool:
 async def _tell_run(
     session: Session, word: Literal["undo", "redo", "diff"], which: Sequence[str]
 ) -> None:
-    """Raises `BadInput` for other arguments: a mistyped number must not mean the last
+    """Raise `BadInput` for wrong arguments: a mistyped number must not mean the last
     step.
     """
     usage = f"Usage: {CATALOGUE[word].synopsis}"

@@ -1,5 +1,3 @@
-"""Show which steps, tests and files serve each acceptance criterion."""
-
 from collections.abc import Iterator
 
 from cdd_agent.engine.criteria import criteria_of
@@ -8,11 +6,13 @@ from cdd_agent.engine.whereabouts import in_its_tree
 from cdd_agent.events.stream import Event
 from cdd_agent.session.open_project import Project
 from cdd_agent.text.redaction import Redactor
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 
 
 def criteria_events(project: Project, slug: str) -> Iterator[Event]:
-    yield from criteria_of_ticket(project, project.tickets.find(slug))
+    ticket = project.tickets.find(slug, EnoughOfSlug.WORDS)
+    yield from criteria_of_ticket(project, ticket)
 
 
 def criteria_of_ticket(project: Project, ticket: Ticket) -> Iterator[Event]:

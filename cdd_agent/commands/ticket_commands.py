@@ -1,4 +1,4 @@
-"""Commands that create, list and show tickets, with both fronts."""
+"""Commands that create, list and show tickets."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.session.open_project import Project
 from cdd_agent.session.session import Session
 from cdd_agent.tickets.run_outcome import how_to_serve
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.tickets.templates import create_page
 
@@ -29,7 +30,7 @@ def status_events(project: Project, slug: str | None = None) -> Iterator[Event]:
     if slug is None:
         yield listed(project.tickets, ())
         return
-    yield from status_of_ticket(project.tickets.find(slug))
+    yield from status_of_ticket(project.tickets.find(slug, EnoughOfSlug.WORDS))
 
 
 def status_of_ticket(ticket: Ticket) -> Iterator[Event]:
@@ -64,7 +65,7 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
 def create_ticket(
     project: Project, kind: str, words: Sequence[str], slug: str
 ) -> Ticket:
-    """Raises `BadInput`."""
+    """Raise `BadInput`."""
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=QUOTE_HINT)
     _refuse_no_place(project)
@@ -72,7 +73,7 @@ def create_ticket(
 
 
 def _refuse_no_place(project: Project) -> None:
-    """Raise `NoPlace` where `init` does, except in an existing project."""
+    """Raise `NoPlace` as `init` does, except in an existing project."""
     if not (project.root / ".cdd").is_dir():
         refuse_no_place(project.root)
 

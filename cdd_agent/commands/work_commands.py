@@ -1,4 +1,4 @@
-"""The fronts in the shell of commands that work on tickets."""
+"""Commands in the shell that work on tickets."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from cdd_agent.events.shell_events import ScreenAsked
 from cdd_agent.fleet.local_runs import board_here
 from cdd_agent.fleet.table import in_lines
 from cdd_agent.session.session import Session
+from cdd_agent.tickets.slugs import EnoughOfSlug
 
 
 async def socrates(session: Session, slug: str, *, start_over: bool = False) -> None:
-    ticket = session.project.tickets.find(slug, by_part=True)
+    ticket = session.project.tickets.find(slug, EnoughOfSlug.PART)
     await session.engage("socrates", ticket, start_over=start_over)
 
 
 async def plan(session: Session, slug: str) -> None:
-    ticket = session.project.tickets.find(slug, by_part=True)
+    ticket = session.project.tickets.find(slug, EnoughOfSlug.PART)
     await session.engage("planner", ticket)
 
 
 async def execute(
     session: Session, slug: str, *, start_over: bool = False, worktree: bool = False
 ) -> None:
-    ticket = session.project.tickets.find(slug, by_part=True)
+    ticket = session.project.tickets.find(slug, EnoughOfSlug.PART)
     await session.engage("executor", ticket, start_over=start_over, worktree=worktree)
 
 
@@ -39,7 +40,7 @@ async def verify(
 
 
 async def land(session: Session, slug: str, *, rebase: bool = False) -> None:
-    ticket = session.project.tickets.find(slug, by_part=True)
+    ticket = session.project.tickets.find(slug, EnoughOfSlug.PART)
     await session.land(ticket, rebase=rebase)
 
 

@@ -1,8 +1,8 @@
-"""The index of a project on the disk: which file holds which word, and which past
-commit changed which file.
+"""The index of a project on disk: which files have a word, and which files past commits
+changed.
 
-It is a cache in `.cdd/cache`. A damaged one is made again. One that came with a
-repository is not opened: the user's key is in its name.
+It is a cache in `.cdd/cache`. A damaged one is rebuilt. One that came with a repository
+is not opened: the user's key is in the name.
 """
 
 import os
@@ -19,8 +19,7 @@ from cdd_agent.files.user_key import sign
 
 _FOLDER = Path(".cdd") / "cache"
 _VERSION = 3
-"""The version of the tables and of the terms. A file of another version is made again.
-"""
+"""The version of tables and terms. A file of another version is rebuilt."""
 _BUSY_SECONDS = 10.0
 _TABLES = """
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL,
@@ -38,13 +37,13 @@ _SEARCH = (
 _WITHOUT_SEARCH = "CREATE TABLE texts (rowid INTEGER PRIMARY KEY, text TEXT)"
 """For an SQLite without full-text search."""
 _TERMS_AT_ONCE = 100
-"""Terms of one search. It holds some pages of each in memory."""
+"""Maximum terms per search. SQLite keeps some pages of each in memory."""
 
 Holders = dict[str, "array[int]"]
-"""For each term the numbers of the files or commits that hold it."""
+"""Numbers of the files or commits that have a term, by term."""
 Stamp = tuple[int, int, int, int]
-"""Size, time of modification, time of change and inode of a file. Another stamp means
-that the file may have changed.
+"""Size, modification time, change time and inode. Another stamp means that the file may
+have changed.
 """
 
 
@@ -56,18 +55,17 @@ class FileRow(NamedTuple):
     stamp: Stamp
     digest: bytes
     length: int
-    """In bytes, plus one; 0 for a file that is not searched."""
+    """Bytes plus one; 0 for a file that is not searched."""
     imported: Iterable[str]
 
 
 class Cache:
     """The tables. Any method may raise `sqlite3.Error`, and `ValueError` or `TypeError`
-    for content that this program never writes. Then the cache is useless, unless it
-    `is_busy`.
+    for foreign content. Then the cache is useless, unless it `is_busy`.
     """
 
     def __init__(self, place: Path | None) -> None:
-        """Without a `place` it is in memory."""
+        """Without `place`, the cache is in memory."""
         self.place = place
         self._db = sqlite3.connect(
             ":memory:" if place is None else place,
@@ -106,7 +104,7 @@ class Cache:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Write all or nothing. No other process writes at the same time."""
+        """A transaction. No other process writes at the same time."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -126,7 +124,6 @@ class Cache:
         return int(self._db.execute("SELECT count(*) FROM files").fetchone()[0])
 
     def stamps(self) -> dict[str, Stamp]:
-        """Return the stamps of all files, by path."""
         rows = self._db.execute(
             "SELECT path, size, modified, changed, inode FROM files"
         )
@@ -137,13 +134,13 @@ class Cache:
         return row[0] if row else None
 
     def searched_files(self) -> list[tuple[str, int, int]]:
-        """Return the path, the number and the length of each file that is searched."""
+        """Return path, number and length of each searched file."""
         return self._db.execute(
             "SELECT path, number, length FROM files WHERE length > 0"
         ).fetchall()
 
     def imported(self, number: int) -> list[str]:
-        """Return the names that a file imports, as they are written in it."""
+        """Return a file's imports, as written in it."""
         row = self._get("SELECT imported FROM files WHERE number = ?", number)
         return row[0].split("\n") if row and row[0] else []
 
@@ -153,7 +150,7 @@ class Cache:
         texts: Mapping[int, str],
         words: Iterable[tuple[str, str]],
     ) -> None:
-        """Add files with their terms, by their numbers, and words with terms that have
+        """Add files with their terms, by number, and words with the terms that contain
         them.
         """
         values = []
@@ -171,7 +168,7 @@ class Cache:
         self._db.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", sorted(words))
 
     def restamp(self, stamps: Mapping[str, Stamp]) -> None:
-        """Set new stamps of files whose content is the same."""
+        """Set new stamps of unchanged files."""
         self._db.executemany(
             "UPDATE files SET size = ?, modified = ?, changed = ?, inode = ? WHERE"
             " path = ?",
@@ -190,7 +187,7 @@ class Cache:
         self._make_texts()
 
     def holders(self, words: Iterable[str]) -> Holders:
-        """Return the files that hold each of these words. Some may be gone."""
+        """Return the files that have each of these words. Some may be deleted."""
         holders: Holders = {}
         for word in dict.fromkeys(words):
             term = find_only_term(word)
@@ -246,7 +243,7 @@ class Cache:
         self._db.execute("DELETE FROM past")
 
     def commits(self, terms: Iterable[str]) -> Holders:
-        """Return the commits whose messages hold each of these words. The term for a
+        """Return the commits whose messages have each of these terms. The term of a
         changed file is `@` and its path.
         """
         query = "SELECT holders FROM past WHERE term = ?"
@@ -270,7 +267,7 @@ class Cache:
         try:
             self._db.execute("PRAGMA journal_mode = WAL")
         except sqlite3.Error as error:
-            # it does not wait for another process that does the same
+            # unlike other statements, this one does not wait for another process
             if not is_busy(error):
                 raise
         with self.writing():
@@ -305,13 +302,13 @@ def _make_storable(term: str) -> str:
 
 
 def is_busy(error: Exception) -> bool:
-    """True if the cache is well, and another process has written to it for too long."""
+    """True if another process has written to an intact cache for too long."""
     name = getattr(error, "sqlite_errorname", "")
     return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def _find_place(root: Path) -> Path | None:
-    """Return the file of the user's cache; None if there cannot be one."""
+    """Return the path of the user's cache, or None if there cannot be one."""
     folder = root.resolve() / _FOLDER
     try:
         if not folder.parent.is_dir() or folder.parent.is_symlink():

@@ -1,4 +1,4 @@
-"""The code that a prompt shows, chosen for a number of tokens."""
+"""Choose the code that a prompt shows, for a number of tokens."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -12,32 +12,32 @@ from cdd_agent.files.line_ranges import Ranges, join_ranges
 from cdd_agent.llm.token_estimates import estimate_tokens
 
 _SMALL = 500
-"""Tokens of a file that is shown whole if any part of it is."""
+"""Files of at most this many tokens are shown whole or not at all."""
 _MOST_OF_FILE = 0.7
-"""A file is shown whole if its parts have this share of it."""
+"""A file is shown whole if its parts make up this share."""
 _OUTLINES = 0.15
-"""The share of the tokens that is kept for outlines."""
+"""Share of the tokens reserved for outlines."""
 _MOST_NAMED = 12
-"""Files that are only named."""
+"""Maximum number of files to name only."""
 _MOST_MISSED = 20
-"""Places in a row that do not fit, after which no others are tried."""
+"""Maximum number of consecutive places that do not fit."""
 _GROWTH = 20
-"""Lines that are added before and after ranges while there is room."""
+"""Lines to add before and after ranges while there is room."""
 _FIRST_LINES = 40
-"""Lines of the beginning of a file, if no place in it matters more."""
+"""Lines of a file's beginning to show if no other place matters more."""
 _FEWEST_LINES = 4
-"""A part that does not fit is not shortened further."""
+"""A part that does not fit is not shortened below this."""
 
 Outline = Callable[[str], str]
-"""Returns the outline of the file with a path."""
+"""Returns the outline of a file."""
 
 
 class ChosenCode(Struct, frozen=True):
-    """The code that was chosen, the most important first."""
+    """The chosen code, most important first."""
 
     files: tuple[ShownCode, ...] = ()
     named: tuple[str, ...] = ()
-    """Paths of the files that rank next. They are not shown."""
+    """The files that rank next. Their code is not shown."""
 
     @property
     def text(self) -> str:
@@ -60,10 +60,8 @@ def choose_code(
     shown_whole: Collection[str] = (),
     shown_in_part: Mapping[str, Ranges] = MappingProxyType({}),
 ) -> ChosenCode:
-    """Choose the best of the ranked files: small files whole, places of others, then
-    outlines, then names.
-
-    Files that the prompt shows elsewhere are not chosen, and neither are their lines.
+    """Choose from the ranked files: small files whole, places in others, then outlines,
+    then names. Skips files and lines that the prompt shows elsewhere.
     """
     wanted = [file for file in ranked if file.path not in shown_whole]
     choice = _Choice(reader, wanted, outline, tokens, shown_in_part)
@@ -107,7 +105,6 @@ class _Choice(Struct):
                 break
 
     def add_outlines(self) -> None:
-        """Show the outlines of files of which nothing is shown."""
         for file in self._unshown_files():
             text = self.reader.read(file.path)
             outline = self.outline(file.path).strip() if text else ""
@@ -115,7 +112,7 @@ class _Choice(Struct):
                 continue
             shown = text.outline(outline, _first_reason(file))
             if self._used + shown.tokens > self.tokens:
-                # little room is left, and those that follow matter less
+                # little room remains, and the following files matter less
                 break
             self._outlines[file.path] = shown
             self._used += shown.tokens
@@ -140,7 +137,7 @@ class _Choice(Struct):
         return unshown
 
     def _add_place(self, file: RankedFile, lines: tuple[int, int], most: int) -> bool:
-        """Show these lines too. Return False if there is no room for them."""
+        """Show these lines too. False if they do not fit."""
         path = file.path
         text = self.reader.read(path)
         if text is None or not text.reaches(lines[0]):
@@ -187,10 +184,9 @@ def choose_parts(
     grows: bool = False,
 ) -> ShownCode | None:
     """Choose parts of one file: the lines `first`, then the best places of `ranked`, or
-    the beginning of the file. The outline follows. Return None if not even one part
-    fits.
+    the beginning of the file, then the outline. None if no part fits.
 
-    If it `grows`, the lines around the parts are added while there is room.
+    `grows`: add lines around the parts while there is room.
     """
     about = f"\n{text.outline(outline).text}" if outline.strip() else ""
     if estimate_tokens(about) * 3 > tokens:
@@ -234,7 +230,7 @@ def _choose_ranges(
             for first, last in ranges
         )
         candidate = text.parts(longer, why)
-        # a notebook is never whole: some of its lines are not shown
+        # a notebook is never whole: some of its lines are hidden
         if longer == ranges or candidate.tokens > room:
             break
         shown, ranges = candidate, longer

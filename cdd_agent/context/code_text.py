@@ -22,11 +22,11 @@ from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.text.sanitize import fenced
 
 LARGEST_IN_PART = 1_000_000
-"""Bytes of a file that is shown in part."""
+"""Maximum bytes of a file to show in part."""
 _SMALLEST_GAP = 4
-"""Lines between two ranges that can be left out."""
+"""Minimum number of lines to omit between two ranges."""
 _MOST_HEADS = 3
-"""Lines above a range that are shown because they begin what it is in."""
+"""Maximum number of lines to show above a range, such as its class."""
 _LONGEST_OUTLINE = 300
 """Tokens."""
 
@@ -46,7 +46,7 @@ class ShownCode(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The path, and which part of the file is shown, for the user."""
+        """The path and the shown part, for the user."""
         if self.lines is None:
             return self.path
         if self.is_without_outputs:
@@ -82,22 +82,21 @@ class CodeText:
 
     @property
     def count(self) -> int:
-        """The number of lines."""
         return len(self._lines)
 
     @property
     def visible_lines(self) -> Ranges:
-        """The lines that can be shown: all except for outputs of a notebook."""
+        """The lines that may be shown: all except outputs of a notebook."""
         return subtract_ranges(((1, self.count),), self._hidden)
 
     @property
     def is_shown_by_lines(self) -> bool:
-        """False if the text has lines, and none of them can be shown."""
+        """False if the text has lines but none may be shown."""
         return not self.count or bool(self.visible_lines)
 
     @property
     def visible_size(self) -> int:
-        """Bytes of the lines that can be shown."""
+        """Bytes of the lines that may be shown."""
         if not self._hidden:
             return self._size
         size = 0
@@ -112,7 +111,7 @@ class CodeText:
         return self.whole().tokens
 
     def reaches(self, line: int) -> bool:
-        """True if the file has this line. It may be shorter now."""
+        """True if the file has this line. It may have become shorter."""
         return line <= max(self.count, 1)
 
     def whole(self, why: str = "") -> ShownCode:
@@ -122,8 +121,8 @@ class CodeText:
         return ShownCode(self.path, text, self.digest, None, why)
 
     def parts(self, ranges: Ranges, why: str = "") -> ShownCode:
-        """Show some lines, and small gaps between them. The result is the whole file if
-        these are all lines.
+        """Show some lines, and small gaps between them. All lines mean the whole
+        file.
         """
         ranges = self._close_gaps(ranges)
         is_all = ranges == ((1, self.count),)
@@ -157,8 +156,8 @@ class CodeText:
         return ShownCode(self.path, shown, None, (), why)
 
     def with_heads(self, lines: tuple[int, int]) -> Ranges:
-        """Return these lines, and the less indented ones above them that begin the
-        class or function around them.
+        """Return these lines, and the less indented ones above that begin their class
+        or function.
         """
         first, last = max(1, lines[0]), min(lines[1], self.count)
         if last < first:
@@ -203,8 +202,8 @@ class CodeReader:
         return Charsets(self.root)
 
     def read(self, path: str) -> CodeText | None:
-        """Return the text of a file. None if it does not exist, is hidden from models,
-        or has no text that could be shown in part.
+        """Return the text of a file. None if it is missing, hidden from models, or has
+        no text to show in part.
         """
         if path not in self._texts:
             self._texts[path] = self._read(path)

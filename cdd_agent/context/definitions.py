@@ -1,8 +1,7 @@
-"""The definitions in a file's text, exactly: what each is called, from which line to
-which.
+"""Parse the definitions in a file's text: name, first and last line.
 
-One question is put to every language: which nodes have a name? What kinds of those
-define something, their types' names say alike in almost all grammars.
+One query works for every language: which nodes have a name? Almost all grammars use
+similar type names for those that define something.
 """
 
 import re
@@ -13,13 +12,13 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
 from cdd_agent.context.grammars import Grammar, find_grammar
+from cdd_agent.pattern import Pattern
 
 _MOST = 5_000
-"""Definitions of one text."""
+"""Maximum definitions of one text."""
 _DEEPEST = 60
-"""Nodes around a definition. The time for looking deeper grows with the depth's square.
-"""
-_DEFINES = re.compile(
+"""Maximum depth of a definition. Searching deeper takes time quadratic in the depth."""
+_DEFINES = Pattern(
     r"(?:function|method|class|struct|enum|trait|interface|module|namespace"
     r"|constructor|macro|record|object|protocol"
     r"|union|impl|type(?:_alias)?|mixin|extension|singleton_method)"
@@ -49,20 +48,20 @@ _QUERIES = (
 
 class Definition(Struct, frozen=True):
     name: str
-    """With the names of what it is in: `Parser.parse`."""
+    """With the names around it: `Parser.parse`."""
     first: int
-    """Line, from 1; decorators and such belong to it."""
+    """Counted from 1, including decorators."""
     last: int
     head: int
-    """The line on which it itself begins."""
+    """The line of the definition itself."""
     depth: int
 
 
 def definitions(path: str, data: bytes) -> tuple[Definition, ...]:
-    """Return the definitions in the order of the text.
+    """Return the definitions in the text's order.
 
-    There are none for a language without a grammar, or for a text that is too large or
-    takes too long to parse. Callers then search the text itself.
+    None for a language without a grammar, or a text that is too large or too slow to
+    parse. Callers then search the text itself.
     """
     grammar = find_grammar(path)
     tree = grammar.parse(data) if grammar else None

@@ -1,5 +1,5 @@
-"""Pieces of a file, and how much each of them is about a query. A piece is a
-definition, a part of one, or the lines between two.
+"""Split a file into pieces and score each for a query. A piece is a definition, a part
+of one, or the lines between two.
 """
 
 import math
@@ -14,11 +14,11 @@ from cdd_agent.context.definitions import Definition
 from cdd_agent.context.words import BETWEEN, Vocabulary, words_in
 
 _LINES = 30
-"""The most lines of a piece."""
+"""Maximum lines of a piece."""
 _SMALLEST = 6
 """Lines. Smaller neighbours become one piece."""
 _HEAD = 20
-"""Lines of a file's beginning that are shown with its best piece, mostly imports."""
+"""Lines of a file's beginning, mostly imports, to show with its best piece."""
 _SATURATION = 1.2
 """BM25's k1."""
 _LENGTH = 0.75
@@ -26,29 +26,27 @@ _LENGTH = 0.75
 _AVERAGE = 120
 """Words of a piece."""
 _TO_NEIGHBOUR = 0.2
-"""The share of its score that a piece lends to its neighbours."""
+"""Share of a piece's score that its neighbours gain."""
 _TO_DEFINITION = 0.3
-"""The share that it lends to the other parts of the same definition."""
+"""Share that other parts of the same definition gain."""
 _WORDS = BETWEEN[:10] + b"\n" + BETWEEN[11:]
 
 
 class ExcerptPiece(Struct, frozen=True):
-    """Some lines of a file."""
-
     first: int
     last: int
     name: str
-    """The innermost definition around it, or the first of several in it."""
+    """The innermost definition around it, or the first one in it."""
     score: float = 0.0
     words: tuple[str, ...] = ()
-    """The words of the query that it has, the rarest first."""
+    """The query's words in it, rarest first."""
     size: int = 0
     """Bytes."""
 
 
 def pieces(lines: int, definitions: Sequence[Definition]) -> list[ExcerptPiece]:
-    """Cut a file of `lines` lines where a definition begins or ends, and further where
-    pieces are too long.
+    """Split a file of `lines` lines where definitions begin or end, and pieces that are
+    too long further.
     """
     cuts = {1, lines + 1}
     for definition in definitions:
@@ -88,11 +86,11 @@ class Judged(Struct, frozen=True):
     """The relevance of a file's text for a query."""
 
     pieces: tuple[ExcerptPiece, ...]
-    """The pieces with words of the query, the best first."""
+    """The pieces with words of the query, best first."""
     counts: Mapping[str, int]
-    """The number of times that the text has each of these words."""
+    """Occurrences in the text, by word of the query."""
     length: int
-    """All words of the text."""
+    """Number of words of the text."""
 
 
 def judged(
@@ -139,7 +137,7 @@ def judged(
 def relevance(
     counts: Mapping[str, int], length: float, rarity: Mapping[str, float]
 ) -> float:
-    """Return the score of BM25. `length` is 1 for a text of average length."""
+    """Return the BM25 score. `length` is 1 for a text of average length."""
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * length)
     score = 0.0
     for word, count in counts.items():

@@ -1,4 +1,4 @@
-"""The search for code in a project, for callers in any thread."""
+"""Search for code in a project, from any thread."""
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -18,11 +18,11 @@ from cdd_agent.files.read import read_source
 _IDLE_SECONDS = 30.0
 """Seconds after a search until the map releases its memory."""
 _MOST_FRAMES = 12
-"""Lines of a traceback that are shown."""
+"""Lines of a traceback to show."""
 _AROUND_FRAME = 12
-"""Lines before and after a line of a traceback."""
+"""Lines to show before and after a line of a traceback."""
 _USE_OF_FRAME = 1e9
-"""No other place comes before it."""
+"""Ranks before every other place."""
 _TRACED = "in the traceback"
 _MOST_REASONS = 3
 _MOST_PLACES = 4
@@ -31,20 +31,18 @@ _LONGEST_FIRST_LINE = 100
 
 
 class CodeFinder:
-    """Finds the code that a text is about. The map of the project is made by the first
-    search, and brought up to date by each. This takes long: search in a thread.
+    """Finds the code that a text is about. The first search builds the map of the
+    project, and each search updates it. This is slow: use a thread.
     """
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
-        """`own` are this program's files and folders, which do not belong to the
-        project.
-        """
+        """`own` are cdd's files and folders, which do not belong to the project."""
         self._map = ProjectMap(root, own)
         self._lock = Lock()
         self._idle: Timer | None = None
 
     def rank(self, query: Query, most: int = 100) -> list[RankedFile]:
-        """Return the files that the query is about, the most likely first."""
+        """Return the files that the query is about, most likely first."""
         with self._lock:
             try:
                 self._map.update()
@@ -57,16 +55,16 @@ class CodeFinder:
                 self._idle.start()
 
     def imported(self, path: str) -> list[str]:
-        """Return the files that a file is likely to import."""
+        """Return the files that a file probably imports."""
         return self._map.imported(path)
 
     def outline(self, path: str) -> str:
-        """Return a file's definitions, each with the number of its line."""
+        """Return a file's definitions with their line numbers."""
         return self._map.outline(path)
 
 
 class CodeSearch(Struct, frozen=True, dict=True):
-    """The search for the code that a text is about. It runs when it is first used."""
+    """The search for the code that a text is about. It runs at the first use."""
 
     finder: CodeFinder | None
     query: Query
@@ -76,7 +74,7 @@ class CodeSearch(Struct, frozen=True, dict=True):
         return self.finder.rank(self.query) if self.finder else ()
 
     def find_file(self, path: str) -> RankedFile | None:
-        """Return the result for one file; None if the search has not found it."""
+        """Return the result for one file, or None."""
         for file in self.ranked:
             if file.path == path:
                 return file
@@ -93,8 +91,8 @@ class CodeSearch(Struct, frozen=True, dict=True):
         files: Collection[str],
         shown_whole: Collection[str],
     ) -> list[RankedFile]:
-        """Return those of the `files` that a failure leads to: first the lines of its
-        traceback, then the files that those, or the `missed` ones, import, unless they
+        """Return those of `files` that a failure leads to: first the lines of its
+        traceback, then the files that these, or the `missed` ones, import, unless they
         are `shown_whole`.
         """
         traced: dict[str, list[CodePlace]] = {}
@@ -121,8 +119,8 @@ class CodeSearch(Struct, frozen=True, dict=True):
 
 
 def in_words(root: Path, ranked: Sequence[RankedFile]) -> str:
-    """Return a list of files with their reasons, and of the places in each: lines,
-    name, reason, first line.
+    """Return a list of files with their reasons and places: lines, name, reason, first
+    line.
     """
     lines: list[str] = []
     for file in ranked:

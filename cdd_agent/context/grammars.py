@@ -1,8 +1,7 @@
-"""The grammars of programming languages, by the suffix of a file. The one place that
-parses with tree-sitter.
+"""Grammars of programming languages, by file suffix. No other module parses with
+tree-sitter.
 """
 
-import re
 from collections.abc import Collection
 from functools import lru_cache
 from importlib import import_module
@@ -12,18 +11,19 @@ from msgspec import Struct
 from tree_sitter import Language, Parser, Point, Tree
 
 from cdd_agent.context.source import suffix_of
+from cdd_agent.pattern import Pattern
 
 LARGEST_PARSED = 500_000
-"""Bytes of a text that is parsed."""
+"""Maximum bytes of a text to parse."""
 _PIECE = 1024
 """Bytes that the parser reads at once."""
 _SECONDS = 0.2
 _SECONDS_A_BYTE = 5e-6
-"""Code takes a tenth of that. In some text, such as thousands of unclosed strings,
-the parser searches the whole rest for each of them.
+"""Ten times what code takes. For some text, such as thousands of unclosed strings, the
+parser searches the whole rest for each of them.
 """
-_OPEN_BRACKETS = re.compile(rb"(?:<[^<>;{}]*+){1000}")
-"""Text for which the grammar of C# takes hours without a break."""
+_OPEN_BRACKETS = Pattern(rb"(?:<[^<>;{}]*+){1000}")
+"""Text on which C#'s grammar spends hours without a break."""
 _GRAMMARS = {
     suffix: (package, function)
     for package, function, suffixes in (
@@ -53,24 +53,20 @@ _GRAMMARS = {
     )
     for suffix in suffixes.split()
 }
-"""By suffix, the package of a language's grammar and its function that returns it.
-
-Clojure, Dart, Erlang and R have no well-kept package with wheels for all platforms.
-Perl's has none for Macs with Intel processors. Files in these languages are read by
-their text alone.
+"""By suffix: a grammar's package and the function that returns it. Clojure, Dart,
+Erlang and R have no maintained package with wheels for all platforms; Perl's lacks
+Intel Macs. Their files are searched as plain text.
 """
 
 
 class Grammar(Struct, frozen=True):
-    """The grammar of a language."""
-
     name: str
-    """As in the name of its package; `tsx` and `typescript` are two grammars."""
+    """From the package name; `tsx` and `typescript` are two grammars."""
     language: Language
 
     def parse(self, data: bytes) -> Tree | None:
-        """Return the syntax tree of a text; None if it is too large, or if parsing it
-        takes too long.
+        """Return the syntax tree; None if the text is too large or parsing is too
+        slow.
         """
         if len(data) > LARGEST_PARSED or _OPEN_BRACKETS.search(data):
             return None
@@ -91,8 +87,8 @@ class Grammar(Struct, frozen=True):
 
 
 def has_error(tree: Tree, tolerant: Collection[str] = ()) -> bool:
-    """True if a syntax tree has an error. What a grammar does not know within nodes of
-    the `tolerant` types is none.
+    """True if a syntax tree has an error. Unknown syntax directly in a node of a
+    `tolerant` type does not count.
     """
     nodes = [tree.root_node]
     while nodes:
@@ -107,7 +103,6 @@ def has_error(tree: Tree, tolerant: Collection[str] = ()) -> bool:
 
 
 def has_token(tree: Tree, kind: str, text: bytes) -> bool:
-    """True if a syntax tree has a node of this type with this text."""
     nodes = [tree.root_node]
     while nodes:
         node = nodes.pop()
@@ -118,21 +113,18 @@ def has_token(tree: Tree, kind: str, text: bytes) -> bool:
 
 
 def find_grammar(path: str) -> Grammar | None:
-    """Return the grammar for a file of this name; None if there is none."""
+    """Return the grammar for a file name, or None."""
     return grammar_of(suffix_of(path))
 
 
 def grammar_of(suffix: str) -> Grammar | None:
-    """Return the grammar for files with a suffix; None if there is none."""
     names = _GRAMMARS.get(suffix)
     return _load_grammar(*names) if names else None
 
 
 @lru_cache
 def _load_grammar(package: str, function: str) -> Grammar | None:
-    """Return a grammar. None if the installed package is missing or does not fit
-    tree-sitter.
-    """
+    """Return a grammar. None if its package is missing or does not fit tree-sitter."""
     name = package.removeprefix("tree_sitter_")
     if name == "typescript":
         name = function.removeprefix("language_")

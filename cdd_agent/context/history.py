@@ -1,8 +1,7 @@
-"""Reading git's history: the words of commit messages, and the files that commits
+"""Read git's history: the words of commit messages, and the files that commits
 changed.
 """
 
-import re
 from array import array
 from pathlib import Path
 
@@ -10,23 +9,22 @@ from cdd_agent.context.cache import Cache, Holders
 from cdd_agent.context.words import words_in
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.repository import repository_of
+from cdd_agent.pattern import Pattern
 
 _COMMITS = 3_000
-"""Commits that are read, the latest ones. New ones are added."""
+"""Maximum number of latest commits to read. Newer ones are added."""
 _MOST_FILES = 30
-"""Files of a commit. One that changed more relates none of them."""
+"""Files of a commit. A commit with more files relates none of them."""
 _MESSAGE = 2_000
-"""Characters of a message that are read."""
+"""Characters of a message to read."""
 _SECONDS = 20.0
-_COMMIT = re.compile(r">([0-9a-f]{40}|[0-9a-f]{64})")
+_COMMIT = Pattern(r">([0-9a-f]{40}|[0-9a-f]{64})")
 _HEAD = "head"
-"""The fact that is the last commit in the cache."""
+"""The fact in the cache that names its last commit."""
 
 
 async def read_past(root: Path, cache: Cache) -> None:
-    """Add the commits since the last call to the cache. Without a repository there are
-    none.
-    """
+    """Add the commits since the last call to the cache, if there is a repository."""
     try:
         repository = await repository_of(root)
         head = await repository.head() if repository else None
@@ -55,15 +53,13 @@ async def read_past(root: Path, cache: Cache) -> None:
 async def _log_since(
     git: Git, before: str, head: str, where: tuple[str, ...]
 ) -> str | None:
-    """Return None if some commits in the cache do not belong to this branch."""
+    """Return None if the cache has commits outside this branch."""
     log = await _log(git, f"{before}...{head}", *where)
     return None if log is None or "\x01<" in log else log
 
 
 async def _log(git: Git, commits: str, *where: str) -> str | None:
-    """Return the newest commits first; None if git has no such commits, or takes too
-    long.
-    """
+    """Return the newest commits first; None if git lacks the commits or is too slow."""
     result = await git.run(
         "log",
         f"--max-count={_COMMITS}",

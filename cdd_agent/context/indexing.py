@@ -1,4 +1,4 @@
-"""Bringing the index up to date. Only files with another stamp are read."""
+"""Update the index. Only files with a new stamp are read."""
 
 import hashlib
 import os
@@ -17,17 +17,17 @@ from cdd_agent.files.walk import Kind, walk
 from cdd_agent.threads import stop_if_left
 
 _RACY = 1_000_000_000
-"""Nanoseconds. A file that changed just before it is read may change again within the
-same time stamp.
+"""Nanoseconds. A file that changed just before reading may change again within the same
+time stamp.
 """
 _MOST_TOGETHER = 2_000
-"""Files that are read before they are written to the cache."""
+"""Files to read before writing them to the cache."""
 _MOST_BYTES = 16_000_000
 """Bytes of these files."""
 _NUMBER = "number"
-"""The fact that is the highest number of a file."""
+"""The fact in the cache with the highest file number."""
 _ALLOWED_DEAD = 1_000
-"""Files that are gone, or were read again. The index is made again if it has more."""
+"""Rows of deleted or reread files. With more, the index is rebuilt."""
 
 
 def bring_up_to_date(root: Path, own: Collection[str], cache: Cache) -> None:
@@ -59,7 +59,7 @@ def _find_files(root: Path, own: Collection[str]) -> dict[str, Stamp]:
     for entry in walk(root):
         stop_if_left()
         path = entry.text
-        # no prompt and no reply could name a path that is not printable
+        # no prompt or reply can name a path that is not printable
         if entry.kind is not Kind.FILE or not path.isprintable():
             continue
         if f"{path}/".startswith(own_folders) or is_secret_path(path):
@@ -96,8 +96,8 @@ def portions(changed: dict[str, Stamp]) -> Iterator[dict[str, Stamp]]:
 
 
 def read_source_file(root: Path, path: str, charsets: Charsets) -> bytes | None:
-    """Return the text of a file in UTF-8. Of a file that is too large it is the
-    beginning, with one byte too many. None if the file cannot be read or its content is
+    """Return a file's text in UTF-8. Of a file that is too large, return the beginning
+    with one byte more than allowed. None if the file is unreadable or its content
     secret.
     """
     try:
@@ -114,15 +114,15 @@ def read_source_file(root: Path, path: str, charsets: Charsets) -> bytes | None:
 def _index(
     root: Path, stamps: dict[str, Stamp], cache: Cache, writer: TermWriter
 ) -> None:
-    """Read files and write their terms to the cache. Of files whose content is the same
-    only the stamps are written.
+    """Read files and write their terms to the cache. For unchanged content, only update
+    the stamp.
     """
     rows: list[FileRow] = []
     texts: dict[int, str] = {}
     restamped: dict[str, Stamp] = {}
     charsets = Charsets(root)
     now = time.time_ns()
-    # no other process takes these numbers
+    # reserves these numbers against other processes
     with cache.writing():
         number = int(cache.fact(_NUMBER) or 0)
         cache.set_fact(_NUMBER, str(number + len(stamps)))
@@ -132,7 +132,7 @@ def _index(
         digest = hashlib.sha1(data, usedforsecurity=False).digest()
         stamp = new_stamp
         if max(stamp[1:3]) > now - _RACY:
-            # no file has this stamp, so the file is read again the next time
+            # no file has this stamp, so the file is read again next time
             stamp = (-1, *stamp[1:])
         if cache.digest(path) == digest:
             restamped[path] = stamp

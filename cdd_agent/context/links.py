@@ -1,19 +1,21 @@
-"""The files of a project that an import or a part of a path means."""
+"""Find the project files that an import or a part of a path means."""
 
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
 
+from cdd_agent.pattern import Pattern
+
 _INDEX = ("__init__", "index", "mod", "lib")
 """Names of files that stand for their folder."""
-_SUFFIX = re.compile(r"\.(?:[cm]?[jt]sx?|h|hh|hpp|rb|php|vue|svelte)$")
+_SUFFIX = Pattern(r"\.(?:[cm]?[jt]sx?|h|hh|hpp|rb|php|vue|svelte)$")
 _AROUND = ("crate", "self", "super")
 _MOST = 3
-"""Files that an import may mean. One that may mean more is unclear."""
+"""Maximum number of files for an import. With more, it is unclear."""
 
 
 class Links:
-    """The files of a project by the names that code uses: without suffix,
+    """The files of a project by the names that code uses: without suffix, and
     `a/__init__.py` as `a`.
     """
 
@@ -28,7 +30,7 @@ class Links:
             self._by_folder.setdefault(path.rpartition("/")[0], []).append(path)
 
     def imported(self, name: str, importer: str) -> list[str]:
-        """Return the files that an import is likely to mean."""
+        """Return the files that an import probably means."""
 
         def others(paths: Iterable[str]) -> list[str]:
             return [path for path in paths if path != importer]
@@ -50,7 +52,7 @@ class Links:
         return []
 
     def ending(self, target: str) -> list[str]:
-        """Return the files whose path, without its suffix, ends with `target`."""
+        """Return the files whose path without suffix ends with `target`."""
         named = self._by_name.get(target.rpartition("/")[2], ())
         return [path for path in named if f"/{module_of(path)}".endswith(f"/{target}")]
 
@@ -65,17 +67,17 @@ def module_of(path: str) -> str:
 
 
 def last_name(imported: str) -> str:
-    """Return the last part of an import in lower case: the name of a file, or of
-    something in it.
+    """Return the last part of an import in lower case: a file's name, or a name in
+    it.
     """
     bare = _SUFFIX.sub("", imported).rstrip("./:\\*")
     return re.split(r"[/:\\.]+", bare)[-1].lower()
 
 
 def _find_targets(name: str, folder: str) -> Iterator[str]:
-    """Yield the modules that an import from a folder may mean, the most exact first."""
+    """Yield the modules that an import from a folder may mean, most exact first."""
     if name.startswith(".") and "/" not in name:
-        # Python's: each dot after the first is a folder up
+        # Python: each dot after the first is a folder up
         levels = len(name) - len(name.lstrip("."))
         base = posixpath.normpath("/".join([folder or ".", *[".."] * (levels - 1)]))
         parts = name.lstrip(".").split(".")

@@ -1,6 +1,5 @@
 """The map of a project: its index, its history, and the ranking of its files."""
 
-import re
 import sqlite3
 import threading
 from collections.abc import Callable, Collection
@@ -18,30 +17,29 @@ from cdd_agent.context.ranking import Ranking, Searched, Text
 from cdd_agent.context.source import read_as_source
 from cdd_agent.context.words import Vocabulary
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.pattern import Pattern
 from cdd_agent.threads import stop_if_left, waited_for
 
 T = TypeVar("T")
 _MOST_KEPT = 8_000_000
-"""Bytes of texts that are kept between two queries."""
+"""Bytes of texts to keep between two queries."""
 _WIDTH = 160
 """Characters of a line in an outline."""
-_COMMENT = re.compile(
+_COMMENT = Pattern(
     rb"^\s*[rbuRBU]?(?:\"\"\"|'''|///?|//!|\*|/\*\*?|#)\s*(.*?)\s*(?:\"\"\"|'''"
     rb"|\*/)?\s*$"
 )
 
 
 class ProjectMap:
-    """The map of a project. Its methods take long: call them in a thread.
+    """The map of a project. Its methods are slow: use a thread.
 
-    If the cache fails, because it is damaged or its disk is full, it is made again
-    once. If it fails again, it is in memory.
+    If the cache fails, because it is damaged or the disk is full, it is rebuilt once,
+    and after that kept in memory.
     """
 
     def __init__(self, root: Path, own: Collection[str] = ()) -> None:
-        """`own` are this program's files and folders, which do not belong to the
-        project.
-        """
+        """`own` are cdd's files and folders, which do not belong to the project."""
         self._root = root
         self._own = (*own, ".cdd")
         self._lock = threading.Lock()
@@ -51,19 +49,19 @@ class ProjectMap:
         self._vocabulary = Vocabulary()
 
     def update(self) -> None:
-        """Bring the index up to date with the disk."""
+        """Update the index from the disk."""
         with self._lock:
             self._with_cache(self._update)
 
     def rank(self, query: Query, most: int = 100) -> list[RankedFile]:
-        """Return the files that a query is about, the most likely first. The index is
-        the one of the last update.
+        """Return the files that a query is about, most likely first, by the last
+        update.
         """
         with self._lock:
             return self._with_cache(lambda cache: self._rank(cache, query, most))
 
     def imported(self, path: str) -> list[str]:
-        """Return the files that a file is likely to import."""
+        """Return the files that a file probably imports."""
         source = read_as_source(path, self._read_data(path))
         if source is None:
             return []
@@ -75,8 +73,8 @@ class ProjectMap:
         return list(files)
 
     def outline(self, path: str) -> str:
-        """Return a file's definitions, each with the number of its line and the first
-        line of its comment.
+        """Return a file's definitions, each with its line number and the first line of
+        its comment.
         """
         with self._lock:
             text = self._read(path)
@@ -112,7 +110,7 @@ class ProjectMap:
                     self._cache = Cache.open(self._root)
                 return work(self._cache)
             except (sqlite3.Error, ValueError, TypeError) as error:
-                # a damaged cache may hold anything; a fault of the program comes again
+                # a damaged cache may hold anything; a bug would appear again
                 if self._cache is not None and not is_busy(error):
                     self._cache.remove()
                 self._release()
@@ -127,7 +125,7 @@ class ProjectMap:
         lengths = {path: length for path, _, length in rows}
         paths = {number: path for path, number, _ in rows}
         old = self._searched
-        # a file that changed has another number
+        # a changed file has another number
         for path in list(self._texts):
             if old is None or numbers.get(path, -1) != old.numbers.get(path):
                 del self._texts[path]
@@ -146,7 +144,7 @@ class ProjectMap:
         return read_source_file(self._root, path, Charsets(self._root)) or b""
 
     def _read(self, path: str) -> Text:
-        """Return a file's text, parsed. It is kept until the file changes."""
+        """Return a file's parsed text, cached until the file changes."""
         if path not in self._texts:
             stop_if_left()
             if sum(len(text.data) for text in self._texts.values()) > _MOST_KEPT:

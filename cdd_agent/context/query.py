@@ -1,22 +1,18 @@
-"""A question to the map of a project."""
-
 from collections.abc import Collection
 
 from msgspec import Struct
 
 
 class Query(Struct, frozen=True):
-    """A search for code."""
-
     text: str
     failure: str = ""
-    """The output of an attempt that failed, with its traceback."""
+    """The output of a failed attempt, with its traceback."""
     touched: tuple[str, ...] = ()
     """Files that earlier steps of this run changed."""
     pinned: frozenset[str] = frozenset()
-    """Files and folders that come first."""
+    """Files and folders that rank first."""
     without: frozenset[str] = frozenset()
-    """Files and folders that are left out."""
+    """Files and folders to exclude."""
 
 
 def is_in(path: str, places: Collection[str]) -> bool:

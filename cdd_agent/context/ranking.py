@@ -1,10 +1,10 @@
-"""Ranks the files that a query is about, by many weak signs. The signs are fused by
-rank, so none has a weight that must be explained.
+"""Rank the files that a query is about, by many weak signs. They are fused by rank, so
+no sign needs a weight.
 
-The signs of all files come from the index: their words, the names that they define,
-their paths, past commits with such messages. The best files have neighbours: files that
-they import or that import them, files that changed together with them, their tests.
-Then the likeliest files are read, and judged by the pieces that would be shown.
+Signs for all files come from the index: words, defined names, paths, and past commits
+with similar messages. The best files add their neighbours: imports in both directions,
+files that changed together with them, tests. Then the likeliest files are read and
+judged by the pieces that would be shown.
 """
 
 import math
@@ -40,41 +40,43 @@ from cdd_agent.context.words import (
     words_of,
 )
 from cdd_agent.files.named import named_files, names_in
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.subjects import is_test_file, tested_name
 
 _FUSED = 5
-"""The constant of reciprocal rank fusion. The lower, the more the first ranks differ.
+"""The constant of reciprocal rank fusion. A lower one separates the first ranks
+more.
 """
 _LISTED = 200
 """Files that a sign ranks."""
 _SEEDS = 8
 """Likely files whose neighbours are ranked too."""
 _READ = 40
-"""Files that are read, and judged by their pieces."""
+"""Files to read and judge by their pieces."""
 _PLACES = 40
 """Places of one file."""
 _ASKED = 80
-"""Words of a query that are searched, the rarest ones."""
+"""Words of a query to search, the rarest ones."""
 _FAILURE = 4_000
-"""Characters at the end of a failure's output in which names are searched."""
+"""Characters at the end of a failure's output to search for names."""
 _COMMITS = 40
 """Past commits with similar messages."""
 _OF_A_FILE = 100
 """Past commits that changed one likely file."""
 _IMPORTERS = 50
-"""Files among which the importers of one file are searched."""
+"""Candidates among which one file's importers are searched."""
 _PIECE_COST = 200
 """Bytes of a prompt around a piece."""
 _RARER = 1.5
-"""The power of a word's rarity."""
+"""Exponent for a word's rarity."""
 _LENGTH = 4_000
 """Bytes of a file that counts as long."""
 _FRAMES = 5
-"""Lines of a failure that are shown of one file."""
+"""Lines of a failure to show per file."""
 _FOREMOST = 1_000.0
 """The use of these lines: before everything else."""
 _AFTER = 0.999
-"""The use of a file's beginning, as a share of the use of its best piece."""
+"""The use of a file's beginning, relative to its best piece."""
 _MOST_REASONS = 4
 _MOST_WORDS = 4
 """Words in one reason."""
@@ -94,8 +96,8 @@ _TELLING = (
     "past",
     "words",
 )
-"""The signs with reasons, the most telling first."""
-_ASIDE = re.compile(
+"""The signs with reasons, most telling first."""
+_ASIDE = Pattern(
     r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|documentation"
     r"|bench(?:mark)?s?|fixtures?|testdata|testing"
     r"|playground|website|e2e|unit|unittests?|t|\.\w+)/|^(?:CHANGE|CHANGES|CHANGELOG"
@@ -108,7 +110,7 @@ _ASIDE = re.compile(
 
 
 class Text(Struct, frozen=True):
-    """The text of a file, and what it defines."""
+    """The text of a file and its definitions."""
 
     data: bytes
     definitions: tuple[Definition, ...]
@@ -119,8 +121,6 @@ class Text(Struct, frozen=True):
 
 
 class Searched(Struct, frozen=True):
-    """The files that are searched."""
-
     numbers: Mapping[str, int]
     lengths: Mapping[str, int]
     paths: Mapping[int, str]
@@ -135,7 +135,7 @@ class _Sign(Struct):
     reasons: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: str, score: float, reason: str) -> None:
-        """Add to a file's score. The first reason is kept; it is the strongest."""
+        """Add to a file's score. The first reason is the strongest and stays."""
         self.scores[path] += score
         self.reasons.setdefault(path, reason)
 
@@ -238,8 +238,8 @@ class Ranking:
         )
 
     def _sort(self, first: Mapping[str, int]) -> list[str]:
-        """Return the files: those that must come first, then the source, then files
-        beside it.
+        """Return the files that must come first, then the source, then files beside
+        it.
         """
         scores = self._fuse()
         last = len(first)
@@ -251,8 +251,8 @@ class Ranking:
         return sorted(scores.keys() | first.keys(), key=key)
 
     def _fuse(self) -> dict[str, float]:
-        """Fuse the reciprocal ranks. The source and the files beside it have separate
-        ranks.
+        """Fuse the reciprocal ranks. Source and files beside it are ranked
+        separately.
         """
         scores: defaultdict[str, float] = defaultdict(float)
         for sign in self._signs.values():
@@ -264,7 +264,7 @@ class Ranking:
         return scores
 
     def _find_named(self) -> dict[str, str]:
-        """Return the files that must be shown, with the reason."""
+        """Return the files that must be shown, with the reasons."""
         named = {}
         for path in sorted(self._live):
             if is_in(path, self._query.pinned):
@@ -302,8 +302,8 @@ class Ranking:
         return sorted(holders, key=lambda item: len(item[1]))
 
     def _measure_rarity(self, word: str, holding: int) -> float:
-        """Return the rarity of a word that `holding` files have. It is not higher than
-        in messages of commits, where `fix` is common.
+        """Return the rarity of a word in `holding` files, at most that in commit
+        messages, where words such as `fix` are common.
         """
         files = len(self._live)
         in_files = rarity(holding, files)
@@ -313,7 +313,7 @@ class Ranking:
         return min(in_files, rarity(messages, max(self._commits, files)))
 
     def _sign_of_words(self) -> _Sign:
-        """Rank files by the words that they have. Long files have more of them."""
+        """Rank files by their words. Long files have more of them."""
         sign = _Sign()
         words = defaultdict[str, list[str]](list)
         holders = self._find_holders("", [*self._asked, *self._names])
@@ -420,7 +420,6 @@ class Ranking:
         return importers
 
     def _sign_of_tests(self, seeds: Sequence[str]) -> _Sign:
-        """Rank the tests of the likely files, by their names."""
         sign = _Sign()
         stems: dict[str, list[tuple[int, str]]] = {}
         for rank, seed in enumerate(seeds, start=1):
@@ -441,7 +440,6 @@ class Ranking:
         return judged(text.data, text.definitions, self._rarity, self._vocabulary)
 
     def _add_signs_of_reading(self, judged_texts: Mapping[str, Judged]) -> None:
-        """Rank files by their best piece, and by all of their words."""
         piece = self._signs["piece"] = _Sign()
         text = self._signs["text"] = _Sign()
         length = sum(each.length for each in judged_texts.values())
@@ -458,8 +456,8 @@ class Ranking:
             )
 
     def _drop_other_case(self, judged_texts: Mapping[str, Judged]) -> None:
-        """Drop files that use the names of the query only with other capitals. The
-        index ignores the case; only files that were read are known well enough.
+        """Drop files that use the query's names only in other case. The index ignores
+        case, so only files that were read can be judged.
         """
         uses = self._signs["uses"]
         for path, each in judged_texts.items():
@@ -507,12 +505,12 @@ class Ranking:
 
 
 def rarity(holding: int, count: int) -> float:
-    """Return the rarity of a word that `holding` of `count` texts have, as in BM25."""
+    """Return the rarity of a word in `holding` of `count` texts, as in BM25."""
     return math.log1p((count - holding + 0.5) / (holding + 0.5))
 
 
 def _find_spelling(text: str) -> dict[str, str]:
-    """Return how a text writes its words, by their stems."""
+    """Return how a text spells its words, by stem."""
     spelling = {}
     for name in reversed(re.findall(r"[^\W\d]\w*", text)):
         words = words_of(name)
@@ -522,7 +520,7 @@ def _find_spelling(text: str) -> dict[str, str]:
 
 
 def _list_words(words: Sequence[str], spelling: Mapping[str, str]) -> str:
-    """List a few words as the text writes them. A stem becomes the word that begins
+    """List a few words as the text spells them. A stem becomes the word that begins
     with it.
     """
     listed = []

@@ -1,10 +1,9 @@
-"""Sharing the room of a prompt among the files that it must show: which are whole, and
-which are shown in part.
+"""Share a prompt's room among the files that it must show, whole or in part.
 
-Each file keeps a minimum. Files become whole while the minimum of the others stays:
-first the files of the step, the smaller before the larger, then the others in their
-order. Files that do not become whole share the remaining room; those of the step have
-half of it before the others become whole. So a large file hides no other.
+Each file keeps a minimum. Files become whole as long as the others' minimums remain:
+first the step's files, smaller ones first, then the others in order. The rest share the
+remaining room; the step's files get half of it before the others become whole. So a
+large file hides no other.
 """
 
 from collections.abc import Sequence
@@ -18,16 +17,16 @@ from cdd_agent.context.finder import CodeSearch
 from cdd_agent.files.line_ranges import Ranges
 
 LARGEST_WHOLE = 200_000
-"""Bytes of a file that is shown whole."""
+"""Maximum bytes of a file to show whole."""
 MOST_IN_PART = 6_000
 """Tokens of the parts of one file. In a small window it is a third of the window."""
 _MOST_FOR_PATTERNS = 50_000
 """Tokens of the files that patterns and folders match."""
 _MINIMUM = 400
-"""Tokens that each file keeps, if it needs so many."""
+"""Tokens that each file keeps, if it needs them."""
 _MOST_KEPT_FREE = 500
-"""Tokens that are kept free if not all files fit: for the names of those that are left
-out, and for lines that the next attempt needs. In a small room it is an eighth.
+"""Tokens to keep free if not all files fit: for the names of omitted files, and for
+lines that the next attempt needs. In a small room it is an eighth.
 """
 _UNLIMITED = 1_000_000_000
 """Tokens."""
@@ -41,8 +40,8 @@ class Priority(IntEnum):
     STEP = 0
     """The step declares the file."""
     PATTERN = 1
-    """A pattern or folder of the step matches the file. It keeps no minimum: some files
-    whole are more useful than the beginning of each.
+    """A pattern or folder of the step matches the file. It keeps no minimum: some whole
+    files are more useful than the beginning of each.
     """
     OTHER = 2
 
@@ -53,7 +52,7 @@ class WantedFile(Struct, frozen=True):
     text: CodeText
     priority: Priority
     most_whole: int = LARGEST_WHOLE
-    """A file with more bytes is shown in part."""
+    """Bytes. A larger file is shown in part."""
     first: Ranges = ()
     """The lines that matter most."""
 
@@ -65,7 +64,7 @@ class WantedFile(Struct, frozen=True):
 class _Share(Struct):
     file: WantedFile
     need: int
-    """Tokens, with one for the separator."""
+    """Tokens, including a separator."""
     tokens: int = 0
     shown: ShownCode | None = None
 
@@ -81,7 +80,7 @@ class _Share(Struct):
 
 
 def limit_part(window: int | None) -> int:
-    """Return the most tokens of a file that is shown in part."""
+    """Return the maximum tokens of a file that is shown in part."""
     return MOST_IN_PART if window is None else min(MOST_IN_PART, window // 3)
 
 
@@ -91,8 +90,8 @@ def share_room(
     room: int | None,
     window: int | None = None,
 ) -> list[ShownCode | None]:
-    """Return what is shown of each file; None for a file that has no room. Without a
-    `room` there is room for everything.
+    """Return the shown part of each file; None if there is no room. Without `room`,
+    everything fits.
     """
     shares = []
     for file in files:
@@ -107,7 +106,7 @@ def share_room(
     sharing.show_parts(Priority.STEP, sharing.free // 2)
     sharing.show_whole(Priority.PATTERN)
     sharing.show_whole(Priority.OTHER)
-    # the files of the step have had their half
+    # the step's files have had their half
     for priority in (Priority.PATTERN, Priority.OTHER, Priority.STEP):
         sharing.show_parts(priority, sharing.free)
     # the parts may have used less room
@@ -124,8 +123,8 @@ class _Sharing(Struct):
     free_for_patterns: int = _MOST_FOR_PATTERNS
 
     def reserve_minimums(self) -> None:
-        """Reserve the minimum of each file, of small files first. Those that are not
-        the step's have at most half of the room.
+        """Reserve the minimum of each file, small files first. Files of `OTHER`
+        priority get at most half of the room.
         """
         half = self.free // 2
         shares = [*self._list_shares(Priority.STEP), *self._list_shares(Priority.OTHER)]
@@ -194,7 +193,7 @@ class _Sharing(Struct):
 
 
 def cut_ranges(ranges: Ranges) -> Ranges:
-    """Cut long ranges, so that the beginning of one that does not fit is shown."""
+    """Split long ranges, so that the beginning of one that does not fit is shown."""
     pieces = []
     for first, last in ranges:
         end = min(last, first + _LONGEST_RANGE - 1)

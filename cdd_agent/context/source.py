@@ -1,5 +1,4 @@
-"""The files of a project that the index reads, and the names that each of them defines
-and imports.
+"""The files of a project to index, with the names that each defines and imports.
 
 Regular expressions find these names, because parsers take about ten times as long. Only
 the few files whose lines are shown are parsed (`definitions.py`).
@@ -10,14 +9,15 @@ import re
 from msgspec import Struct
 
 from cdd_agent.files.ignore import IgnoreRules
+from cdd_agent.pattern import Pattern
 
 LARGEST = 1_000_000
-"""Bytes of a file that is read."""
+"""Maximum bytes of a file to read."""
 _LONG_LINES = 300
-"""The average bytes of a line in a file that was written by hand."""
+"""Average bytes per line, at most, of a handwritten file."""
 _HEAD = 1_000
-"""Bytes in which a remark that the file is generated may be."""
-_NOT_BY_HAND = re.compile(
+"""Bytes to search for a remark that the file is generated."""
+_NOT_BY_HAND = Pattern(
     r"(?:^|/)(?:dist|vendor|vendored|_vendor|node_modules|bower_components"
     r"|third[_-]party|Pods|Godeps|\.yarn)/"
     r"|\.min\.(?:js|css|mjs)$|[.-]bundle\.js$|\.(?:map|snap|lock|lockb|sum|svg|csv|tsv"
@@ -26,7 +26,7 @@ _NOT_BY_HAND = re.compile(
     r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$",
     re.IGNORECASE,
 )
-_GENERATED = re.compile(
+_GENERATED = Pattern(
     rb"@generated\b|\bDO NOT (?:EDIT|MODIFY)\b"
     rb"|^[^\w\n]{0,8}(?:this (?:file|code) (?:was|is|has been) )?(?:code |auto[-"
     rb" ]?|automatically )?generated"
@@ -35,23 +35,23 @@ _GENERATED = re.compile(
 )
 
 
-def _expression(*alternatives: bytes) -> re.Pattern[bytes]:
-    """Join expressions. Each begins with the end of the line before, which is several
+def _expression(*alternatives: bytes) -> Pattern[bytes]:
+    """Join expressions. Each begins with the previous line's end, which is several
     times as fast as `^`.
     """
-    return re.compile(b"|".join(alternatives), re.MULTILINE)
+    return Pattern(b"|".join(alternatives), re.MULTILINE)
 
 
 _NAME = rb"([A-Za-z_$\x80-\xff][\w$\x80-\xff]*)"
 
 
 class _Family(Struct, frozen=True):
-    """Languages with similar definitions and imports. The groups of the expressions are
+    """Languages with similar definitions and imports. Groups of the expressions are
     names.
     """
 
-    defined: re.Pattern[bytes]
-    imported: re.Pattern[bytes]
+    defined: Pattern[bytes]
+    imported: Pattern[bytes]
 
 
 _PYTHON = _Family(
@@ -145,13 +145,13 @@ class Source(Struct, frozen=True):
 
     defined: frozenset[str]
     imported: frozenset[str]
-    """Modules, headers and paths, spelled like in the file."""
+    """Modules, headers and paths, spelled as in the file."""
 
 
 class Handwritten:
-    """Decides by its name whether a file was written by hand: not vendored, not
-    generated, no list of versions. `linguist-generated` and `linguist-vendored` in the
-    project's `.gitattributes` come first.
+    """Decides by its name if a file is handwritten: not vendored, not generated, no
+    list of versions. `linguist-generated` and `linguist-vendored` in the project's
+    `.gitattributes` take precedence.
     """
 
     def __init__(self, attributes: str) -> None:

@@ -1,8 +1,8 @@
-"""The terms of files, for the full-text search of the database.
+"""The terms of files, for the database's full-text search.
 
 A term is an identifier of a text, or a name after a mark: `=parse_range` is defined
-there, `/mail` is in the path, `<http` is imported. The search ignores the case of
-letters, and so do terms. The ranking reads the best files, and then compares the case.
+there, `/mail` is in the path, `<http` is imported. Search and terms ignore case. The
+ranking reads the best files and compares the case.
 """
 
 from collections.abc import Iterable
@@ -12,20 +12,19 @@ from cdd_agent.context.source import Source
 from cdd_agent.context.words import BETWEEN, is_code, words_of
 
 DEFINED, IN_PATH, IMPORTED = "=", "/", "<"
-"""Marks."""
 TERM_SIGNS = "_=/<"
-"""All ASCII signs of terms except for letters and digits."""
+"""All ASCII signs of terms, except letters and digits."""
 
 
 class TermWriter:
-    """Writes the terms of files, and collects the words of those that are new."""
+    """Writes the terms of files, and collects the words of new terms."""
 
     def __init__(self) -> None:
         self._seen: dict[str, set[bytes]] = {"": set(), DEFINED: set(), IN_PATH: set()}
         self._words: list[tuple[str, str]] = []
 
     def write_terms(self, path: str, data: bytes, source: Source) -> str:
-        """Return all terms of a file with spaces between them."""
+        """Return all terms of a file, separated by spaces."""
         plain = data.translate(BETWEEN)
         self._collect("", set(plain.split()))
         terms = [plain.lower().decode("utf-8", "replace")]
@@ -57,8 +56,8 @@ def mark_import(name: str) -> str:
 
 
 def find_only_term(word: str) -> str | None:
-    """Return the only term that can have a word, which may have a mark. None if several
-    terms can have it.
+    """Return the only term that can contain a word, which may have a mark. None if
+    several can.
     """
     mark = word[:1] if word[:1] in (DEFINED, IN_PATH, IMPORTED) else ""
     name = word.removeprefix(mark)

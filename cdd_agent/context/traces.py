@@ -1,5 +1,5 @@
-"""The places that the output of a failed command names: lines of files, and messages
-about what went wrong.
+"""Find the places that a failed command's output names: lines of files, and error
+messages.
 """
 
 import re
@@ -7,19 +7,21 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from cdd_agent.pattern import Pattern
+
 _MOST = 200_000
-"""Characters at the end of an output that are read."""
-_FRAME = re.compile(
+"""Characters at the end of an output to read."""
+_FRAME = Pattern(
     r"File \"(?P<file>[^\"\n]{1,400})\", line (?P<line>\d{1,7})"
     r"|(?<![\w./\\@~+-])(?P<path>[\w./\\@~+-]{1,300}\.\w{1,8})(?:\(|:)(?P<at>\d{1,7})\b"
 )
 _MOST_FRAMES = 50
-_ERROR = re.compile(
+_ERROR = Pattern(
     r"error|exception|assert|expected|panic|fatal|fail|undefined|cannot|not found",
     re.IGNORECASE,
 )
 _MOST_ERRORS = 20
-"""Lines about errors, the last ones."""
+"""Number of last lines about errors."""
 _LONGEST = 300
 """Characters of such a line."""
 
@@ -30,8 +32,8 @@ class Frame(NamedTuple):
 
 
 def frames(output: str, paths: Collection[str], root: Path) -> list[Frame]:
-    """Return the lines of these files that an output names. The last ones come first:
-    in most languages the fault is there.
+    """Return the lines of these files that an output names. The last come first,
+    because most languages name the fault there.
     """
     by_name: dict[str, list[str]] = {}
     for path in paths:
@@ -56,8 +58,8 @@ def frames(output: str, paths: Collection[str], root: Path) -> list[Frame]:
 
 
 def _may_mean(name: str, path: str, tops: Collection[str]) -> bool:
-    """True if a name in an output may mean this file of a project. `tops` are the
-    absolute paths of the project.
+    """True if a name in an output may mean this project file. `tops` are the project's
+    absolute paths.
     """
     has_drive = name[1:3] == ":/"
     if name.startswith("/") or has_drive:
@@ -70,7 +72,7 @@ def _may_mean(name: str, path: str, tops: Collection[str]) -> bool:
         return True
     if not f"/{name}".endswith(f"/{path}"):
         return False
-    # relative to a folder outside, or with the address of a module
+    # relative to a folder outside, or with a module's address
     around = name.removesuffix(path).rstrip("/")
     if "." in around.partition("/")[0].strip("."):
         return True

@@ -1,19 +1,20 @@
-"""The words of texts and of code: `parseRange`, `parse_range` and "parse the range"
-have two words in common.
+"""The words of texts and code: `parseRange`, `parse_range` and "parse the range" have
+two words in common.
 """
 
-import re
 from collections.abc import Iterable
+
+from cdd_agent.pattern import Pattern
 
 BETWEEN = bytes(
     code if code >= 0x80 or chr(code).isalnum() or chr(code) == "_" else 0x20
     for code in range(256)
 )
-"""A table for `bytes.translate`: a space for each byte that is in no identifier. Bytes
-outside ASCII are in identifiers.
+"""For `bytes.translate`: a space for each byte outside identifiers. Non-ASCII bytes
+belong to identifiers.
 """
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_PARTS = Pattern(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
+_IDENTIFIER = Pattern(r"[^\W\d]\w*")
 _SHORTEST = 2
 """Characters of a word."""
 _SHORTEST_STEM = 3
@@ -37,7 +38,7 @@ class Vocabulary(dict[bytes, tuple[str, ...]]):
 
 
 def words_of(identifier: str) -> tuple[str, ...]:
-    """Return the words of one identifier, without their endings."""
+    """Return the stems of the words of an identifier."""
     if len(identifier) > _LONGEST:
         return ()
     parts = [identifier]
@@ -47,7 +48,7 @@ def words_of(identifier: str) -> tuple[str, ...]:
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of a text in their order."""
+    """Return the words of a text in order."""
     words: list[str] = []
     for identifier in _IDENTIFIER.findall(text):
         words += words_of(identifier)
@@ -55,8 +56,8 @@ def words_in(text: str) -> list[str]:
 
 
 def telling(words: Iterable[str]) -> list[str]:
-    """Return each word once, without common English words. If there are only such
-    words, return them.
+    """Return each word once, without common English words unless there are no
+    others.
     """
     once = list(dict.fromkeys(words))
     return [word for word in once if word not in _COMMON] or once
@@ -70,7 +71,7 @@ def names_in_code(text: str) -> list[str]:
 
 
 def is_code(name: str) -> bool:
-    """True if an identifier can only be a name in code, not an English word."""
+    """True if an identifier cannot be an English word."""
     if len(name) > _LONGEST:
         return False
     is_word = name.islower() or name.istitle() or name.isupper()
@@ -78,7 +79,9 @@ def is_code(name: str) -> bool:
 
 
 def stem(word: str) -> str:
-    """Return a word without its ending: `parsing`, `parsed` and `parses` are `pars`."""
+    """Return a word without its ending: `parsing`, `parsed` and `parses` become
+    `pars`.
+    """
     if word.endswith("ss"):
         return word
     for ending in _ENDINGS:
@@ -103,4 +106,3 @@ _COMMON = frozenset(
         " who whom whose why will with within without would yet you your"
     )
 )
-"""English words that any text has."""

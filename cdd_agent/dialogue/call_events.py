@@ -1,5 +1,3 @@
-"""Tool calls as the user sees them."""
-
 import json
 from itertools import islice
 from typing import Any
@@ -10,7 +8,7 @@ from cdd_agent.llm.port import ToolCall
 from cdd_agent.tools.base import Answer, Tool
 
 _LONGEST_VALUE = 60
-"""Characters of an argument in a line."""
+"""Maximum characters of an argument."""
 _MOST_ARGUMENTS = 8
 _LONGEST_OUTPUT = 8_000
 
@@ -51,7 +49,6 @@ def started_event(
 def finished_event(
     started: ToolStarted, answer: Answer, seconds: float
 ) -> ToolFinished:
-    # only a command that ran has one
     exit_code = answer.get("return_code")
     problem = str(answer.get("error") or "")
     if exit_code:
@@ -78,7 +75,7 @@ def _output_of(answer: Answer) -> str:
 
 
 def _read_arguments(call: ToolCall) -> dict[str, Any] | None:
-    """Return the arguments of a call, or None if they are no JSON object."""
+    """Return the arguments, or None if they are not a JSON object."""
     arguments = read_json(call.arguments or "{}")
     return arguments if isinstance(arguments, dict) else None
 
@@ -91,7 +88,6 @@ def _line_number(arguments: dict[str, Any], name: str) -> int | None:
 def _shorten(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     line_ends = text.count("\n")
-    # as a rule the content of a file
     if line_ends > 1:
         lines = line_ends + (not text.endswith("\n"))
         return f"… {lines} lines"

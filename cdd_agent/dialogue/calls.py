@@ -1,5 +1,3 @@
-"""The calls of a round: they are made one after the other, and each is answered."""
-
 import json
 from collections.abc import Sequence
 from itertools import takewhile
@@ -13,12 +11,12 @@ from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.tools.base import Answer, Tool
 
 LONGEST_ANSWER = 40_000
-"""Characters of one answer that the model sees: the beginning and the end."""
+"""Characters of one answer that the model sees: its beginning and its end."""
 MOST_IN_A_ROUND = 100_000
 """Characters of all answers of a round."""
 SHORTEST_ANSWER = 1_000
-"""Characters of an answer that the model sees even if the window is nearly full: it
-must know what the tool did.
+"""Minimum characters of an answer, even if the window is nearly full: the model must
+know what the tool did.
 """
 _MOST_REPEATS = 3
 _ASK_FOR_LESS = "ask for less"
@@ -28,23 +26,21 @@ _ASK_FOR_LESS_AT_ONCE = (
 
 
 class AnswerRoom(Struct):
-    """The room for the answers of a round."""
-
     characters: int
     tokens: int | None
-    """Tokens that remain in the model's window. None if its size is not known."""
+    """Tokens that remain in the model's window. None if its size is unknown."""
 
     @classmethod
     def after(cls, messages: Sequence[Message], tokens: int | None) -> "AnswerRoom":
-        """Return the room behind a conversation, which may end with answers of the
-        same round.
+        """Return the room after `messages`, which may end with answers of the same
+        round.
         """
         earlier = sum(len(answer.content) for answer in _last_answers(messages))
         return cls(MOST_IN_A_ROUND - earlier, tokens)
 
     def add(self, answer: str) -> str:
-        """Take room for an answer. Return the part that fits, which is no longer JSON
-        if it was cut. An answer may have half of the remaining window.
+        """Reserve room for an answer, at most half of the remaining window. Return the
+        part that fits. A shortened answer is no longer valid JSON.
         """
         longest = min(LONGEST_ANSWER, self.characters)
         if self.tokens is not None:
@@ -68,8 +64,8 @@ class AnswerRoom(Struct):
 
 
 class Tools:
-    """The tools of a turn. They refuse a call that was made too often with no effect
-    on the project in between.
+    """The tools of a turn. A call that was made too often is refused, unless the
+    project may have changed since.
     """
 
     def __init__(self, tools: Sequence[Tool[Any]]) -> None:
@@ -83,7 +79,7 @@ class Tools:
         return None
 
     async def answer(self, call: ToolCall) -> Answer:
-        """Make a call. A call that cannot be made has an answer, too."""
+        """Make a call. An impossible call is answered with an error."""
         tool = self.get(call)
         if tool is None:
             problem = "That is not a call as described"

@@ -1,5 +1,3 @@
-"""The search for code before a model is asked."""
-
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,15 +7,15 @@ from cdd_agent.events.stream import Emit
 from cdd_agent.threads import in_thread
 
 NOTICE_DELAY = 1.0
-"""Seconds after which a notice reports that the search takes long."""
+"""Seconds until a notice reports a slow search."""
 STOP_PATIENCE = 1.0
-"""Seconds in which a cancelled search may end."""
+"""Seconds that a cancelled search may take to end."""
 T = TypeVar("T")
 
 
 async def search_in_thread(search: Callable[[], T], emit: Emit, notice: str) -> T:
-    """Return the result of a search. Emit the notice if it takes long. A search that is
-    cancelled stops at the next file.
+    """Return the result of a search; emit the notice if it is slow. A cancelled search
+    stops at the next file.
     """
     task = asyncio.ensure_future(
         in_thread(search, name="looking for code", patience=STOP_PATIENCE)

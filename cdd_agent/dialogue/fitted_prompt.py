@@ -1,5 +1,5 @@
-"""A prompt that fits into a model's window. The most important parts come first, each
-as whole as possible.
+"""Makes prompts that fit into a model's window. The most important parts come first,
+each as complete as possible.
 """
 
 from collections.abc import Sequence
@@ -14,25 +14,24 @@ from cdd_agent.llm.port import Message, PromptShare
 from cdd_agent.llm.token_estimates import estimate_tokens
 
 Form = str | tuple[Message, ...]
-"""A paragraph of the system's message, or messages of the conversation."""
 
 
 class PromptPart(Struct, frozen=True):
     whole: Form
     name: str = ""
-    """For the user and the model, if the part is omitted or shortened."""
+    """Shown to the user and the model if the part is omitted or shortened."""
     rank: int = 0
-    """Parts of rank 1 get room before those of rank 2. A part of rank 0 is in the
-    prompt in any case, at least in its smallest form.
+    """Parts of rank 1 get room before parts of rank 2. A part of rank 0 is always in
+    the prompt, at least in its smallest form.
     """
     smaller: Sequence[Form] = ()
     """Shortened forms, the largest first."""
     brief: Form | None = None
-    """The same in fewer words. It omits nothing."""
+    """The same content in fewer words."""
 
     @property
     def title(self) -> str:
-        """Its name for the user, also for a part without a name."""
+        """The name for the user, also if `name` is empty."""
         if self.name:
             return self.name
         if not isinstance(self.whole, str):
@@ -44,28 +43,23 @@ class PromptPart(Struct, frozen=True):
 
     @property
     def least(self) -> Form:
-        """Its form if there is no room."""
         if self.rank:
             return self.whole[:0]
         return self.smaller[-1] if self.smaller else self.whole
 
     @property
     def forms(self) -> list[Form]:
-        """Its forms, the best first. An empty form is none."""
+        """The non-empty forms, the best first."""
         forms = [self.whole, self.brief, *self.smaller]
         return [form for form in forms if form]
 
 
 class FittedPrompt(Struct, frozen=True):
-    """A conversation, and the dialogue with the tools that fit."""
-
     dialogue: Dialogue
     messages: tuple[Message, ...]
-    """The system's first."""
+    """The system message first."""
     left_out: tuple[str, ...]
-    """Names of omitted parts."""
     shares: tuple[PromptShare, ...] = ()
-    """The tokens of each part of the prompt."""
 
     @property
     def made(self) -> PromptMade:
@@ -75,9 +69,9 @@ class FittedPrompt(Struct, frozen=True):
 def fit(
     dialogue: Dialogue, parts: Sequence[PromptPart], *, tools: int, reserved: int = 0
 ) -> FittedPrompt:
-    """Make a prompt of `parts`, which have the order of the prompt. `tools` is the rank
-    of the dialogue's tools: they get room before the parts of the same rank. `reserved`
-    are the tokens that the caller adds.
+    """Make a prompt of `parts`, which are in the order of the prompt. `tools` is the
+    rank of the tools: they get room before the parts of the same rank. `reserved` is
+    the number of tokens that the caller adds.
     """
     window = dialogue.model.window
     bare = replace(dialogue, tools=())
@@ -106,8 +100,8 @@ def fit(
 
 
 def _choose_form(bare: Dialogue, part: PromptPart, budget: TokenBudget) -> Form:
-    """Return the best form that fits, and take room for it. The budget already has the
-    room for the smallest form.
+    """Return the best form that fits, and reserve room for it. The budget already
+    contains the smallest form.
     """
     chosen = least = part.least
     for form in part.forms:

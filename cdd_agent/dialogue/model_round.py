@@ -1,4 +1,4 @@
-"""One call of a model: what it writes becomes events and a message."""
+"""One call of a model. Its output becomes events and a message."""
 
 from collections.abc import Callable, Collection
 
@@ -53,8 +53,9 @@ class ModelRound:
         is_native: bool,
         hidden_blocks: Collection[str],
     ) -> None:
-        """`is_native` is false if calls are code blocks of the reply. `hidden_blocks`
-        are the info strings of the code blocks for the program.
+        """`is_native`: the model calls tools through its API, not in code blocks of the
+        reply. `hidden_blocks` are the info strings of code blocks that the user does
+        not see.
         """
         self._emit, self._clock, self._step = emit, clock, step
         self._is_native = is_native
@@ -64,17 +65,17 @@ class ModelRound:
         self._start_text()
         self._end = Done()
         self._rest = ""
-        """Text that is certain only at the end of the reply."""
+        """The end of the text, which is complete only when the reply ends."""
 
     async def run(self, model: Model, request: Request) -> None:
-        """Ask the model, and emit its reply as it arrives."""
+        """Call the model, and emit the reply as it arrives."""
         size = estimate_prompt(request)
         self._emit(ReplyStarted(self._step, model.name, prompt_tokens=size))
         self._end = await model.reply(request, self._receive)
         self._rest = text_of(self._stream.end())
 
     def finish(self) -> None:
-        """Emit the end of the reply. The caller saves what must not be lost before."""
+        """Emit the end of the reply. The caller must save the reply first."""
         self._show(self._rest)
         for event in self._thinking.finished(self._end.usage):
             self._emit(event)
@@ -82,7 +83,7 @@ class ModelRound:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls of a whole reply. One that was cut has none."""
+        """The calls of a complete reply. A reply that was cut off has none."""
         if self._end.stop_reason is not StopReason.STOP:
             return ()
         if self._is_native:
@@ -102,8 +103,8 @@ class ModelRound:
 
     @property
     def last_message(self) -> Message:
-        """The model's message without calls. Data that belongs to calls without answers
-        must not be sent back.
+        """The message without calls. Provider data of unanswered calls must not be sent
+        back.
         """
         data = self._end.provider_data
         if self._native_calls or self._end.stop_reason is not StopReason.STOP:
@@ -112,7 +113,7 @@ class ModelRound:
 
     @property
     def problem(self) -> str:
-        """Why the reply is not whole, as a sentence; empty if it is."""
+        """Why the reply is incomplete, as a sentence; empty if it is complete."""
         problem = _PROBLEMS.get(self._end.stop_reason, "")
         if self._end.stop_word:
             return f"{problem.removesuffix('.')}: `{self._end.stop_word}`."
@@ -120,7 +121,7 @@ class ModelRound:
 
     @property
     def shown_text(self) -> str:
-        """The text without the blocks for the program."""
+        """The text without hidden blocks."""
         return "".join(self._shown)
 
     def blocks_of(self, info: str) -> tuple[str, ...]:
@@ -131,7 +132,7 @@ class ModelRound:
         return "".join(self._stream.written)
 
     def _start_text(self) -> None:
-        # the adapter has read the marks of thoughts
+        # The adapter has already removed the tags of thoughts.
         self._stream = ReplyStream(has_marks=False, hidden_blocks=self._hidden_blocks)
         self._shown: list[str] = []
 

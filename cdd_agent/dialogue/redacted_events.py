@@ -1,5 +1,3 @@
-"""Events without secrets, also if a secret comes in pieces."""
-
 from msgspec.structs import replace
 
 from cdd_agent.events.action_events import ActionOutput
@@ -12,8 +10,8 @@ StreamedEvent = ReplyDelta | ThinkingDelta | CommandOutput | ActionOutput
 
 
 class RedactedEvents:
-    """Removes secrets from events, and emits them. The end of a text waits if it may be
-    the beginning of a secret.
+    """Emits events without secrets. The end of a text waits if it may be the beginning
+    of a secret.
     """
 
     def __init__(self, redactor: Redactor, emit: Emit) -> None:
@@ -35,7 +33,9 @@ class RedactedEvents:
             self._emit(event if text == event.text else replace(event, text=text))
 
     def forget(self) -> None:
-        """Drop the rest of a stream that broke off: half a secret is not recognised."""
+        """Drop the rest of an interrupted stream: half a secret cannot be
+        recognised.
+        """
         self._stream.end()
 
     def _end_stream_of_another_kind(self, event: Event) -> None:

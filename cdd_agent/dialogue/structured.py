@@ -1,7 +1,8 @@
-"""Answers for the program: JSON of a given type at the end of a reply.
+"""Answers in JSON, at the end of a reply. They need no provider feature, so any model
+can give them.
 
-The user sees the words before it as they arrive. A wrong answer is asked for again. Any
-model that can write can answer.
+The user sees the text in front of the JSON as it arrives. If an answer is wrong, cdd
+asks again.
 """
 
 import json
@@ -19,28 +20,27 @@ from cdd_agent.values.value_schemas import schema_of
 
 FENCE = "json"
 TRIES = 3
-"""Replies that a model may need."""
 _MOST_NAMED = 12
 _MORE_FAULTS = "Compare the rest with the schema, too: only the first fault is named."
 
 T = TypeVar("T", bound=Struct)
 
 Check = Callable[[T], Sequence[str]]
-"""Return the faults of a value beyond its form: sentences that a model can act on."""
+"""Returns the faults of a value that its type cannot express, as sentences for the
+model.
+"""
 
 
 class Structured(Struct, Generic[T], frozen=True):
-    """An answer with the right form."""
-
     value: T
     text: str
-    """The words before the JSON."""
+    """The text in front of the JSON."""
     problems: tuple[str, ...] = ()
     """Faults that remain after the last try."""
 
 
 class NoUsableAnswer(BadAnswer):
-    """The model wrote no readable answer in any of its tries."""
+    """The model gave no readable answer in any of its tries."""
 
     is_transient = False
 
@@ -57,9 +57,9 @@ async def ask_structured(
 ) -> Structured[T]:
     """Ask for a value of `kind`. The model may use the dialogue's tools first.
 
-    The form of the answer is added to the first message, which is the system's. `keep`
-    receives what is `Added` to the conversation. `respell` receives the decoded JSON,
-    and returns it in the spelling of `kind`.
+    The form of the answer is added to the first message, the system message. `keep`
+    receives what is `Added` to the conversation. `respell` corrects the decoded JSON to
+    the spelling of `kind`.
 
     Raises `NoUsableAnswer`, and the errors of `Dialogue.turn`.
     """
@@ -101,7 +101,6 @@ async def ask_structured(
 
 
 def add_form(messages: Sequence[Message], kind: type[Struct]) -> tuple[Message, ...]:
-    """Add the form of the answer to the system's message."""
     return extend_system(messages, describe_form(kind))
 
 
@@ -130,7 +129,7 @@ def _read_answer(
 
 
 def _find_json(turn: Turn) -> str | None:
-    """Return the last block. Small models leave out the code block, or its language."""
+    """Return the last block. Small models omit the code fence or its language."""
     if turn.blocks:
         return turn.blocks[-1]
     start, end = turn.text.find("{"), turn.text.rfind("}")

@@ -1,5 +1,5 @@
-"""Tools for models that do not call tools themselves: the prompt describes them, and
-code blocks of a reply call them.
+"""Tools for models without native tool calls. The prompt describes the tools, and code
+blocks of a reply call them.
 """
 
 import json
@@ -26,13 +26,12 @@ your last word.
 
 
 def instructions(tools: Sequence[Tool[Any]]) -> str:
-    """Describe tools for a prompt."""
     return "\n\n".join([_HOW, *(tool.get_ai_prompt_instructions() for tool in tools)])
 
 
 def read_call(block: str, number: int) -> ToolCall:
-    """Read a code block as a call. One that is no call has no name, and its text as
-    arguments.
+    """Read a code block as a call. If it is not a call, the name is empty and the
+    arguments are the block.
     """
     try:
         written = json.loads(block)
@@ -49,7 +48,7 @@ def in_words(messages: Iterable[Message]) -> Iterator[Message]:
     answers: list[tuple[ToolCall, str]] = []
     for message in messages:
         if message.role == "tool":
-            # answers have the order of the calls; models use ids again
+            # Answers are matched by order: models use ids more than once.
             call = ToolCall("", "", "")
             if len(answers) < len(calls):
                 call = calls[len(answers)]
@@ -65,7 +64,7 @@ def in_words(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def answer_text(answers: Sequence[tuple[ToolCall, str]]) -> str:
-    """Return the answers of a reply's calls as the text of the next message."""
+    """Return the answers as the text of the next message."""
     paragraphs = []
     for call, answer in answers:
         name = call.name or "the call"
@@ -74,8 +73,8 @@ def answer_text(answers: Sequence[tuple[ToolCall, str]]) -> str:
 
 
 def _in_words(message: Message) -> Message:
-    """Return a message with its calls as code blocks. What its provider wants back
-    belongs to the native calls.
+    """Return a message with its calls as code blocks, without provider data, which
+    belongs to native calls.
     """
     paragraphs = [message.content] if message.content else []
     for call in message.tool_calls:

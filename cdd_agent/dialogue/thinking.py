@@ -1,5 +1,3 @@
-"""Measures the thoughts of one reply: their time and their tokens."""
-
 from collections.abc import Callable
 
 from cdd_agent.events.dialogue_events import ThinkingDelta, ThinkingFinished
@@ -8,8 +6,8 @@ from cdd_agent.llm.token_estimates import text_bytes, tokens_of
 
 
 class Thinking:
-    """The thoughts of one reply. Time counts from one thought to the next; the text of
-    the reply stops it.
+    """The thoughts of one reply. The clock runs while thoughts arrive, and stops while
+    text arrives.
     """
 
     def __init__(self, step: int | None, clock: Callable[[], float]) -> None:
@@ -19,9 +17,7 @@ class Thinking:
         self._last_thought_at: float | None = None
 
     def add(self, text: str) -> ThinkingDelta:
-        """Add a piece of a thought. Return its event, with the time and tokens of all
-        thoughts.
-        """
+        """Return the event of a new thought, with the totals so far."""
         time = self._clock()
         if self._last_thought_at is not None:
             self._seconds += time - self._last_thought_at
@@ -30,13 +26,13 @@ class Thinking:
         return ThinkingDelta(self._step, text, round(self._seconds, 1), self._tokens)
 
     def pause(self) -> None:
-        """Stop the time until the next thought."""
+        """Stop the clock until the next thought."""
         if self._last_thought_at is not None:
             self._seconds += self._clock() - self._last_thought_at
             self._last_thought_at = None
 
     def finished(self, usage: Usage | None = None) -> list[ThinkingFinished]:
-        """Return the event of the end of the thoughts, if there were any."""
+        """Return the event that ends the thoughts; nothing if there were none."""
         self.pause()
         counted = usage.thinking_tokens if usage is not None else 0
         if not self._bytes and not counted:

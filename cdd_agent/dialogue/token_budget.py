@@ -1,5 +1,5 @@
-"""The room in a model's window for the parts of a prompt. Each part is shown whole or
-not at all, the most important one first.
+"""The room in a model's window for the parts of a prompt. The most important parts come
+first. A part is included whole or not at all.
 """
 
 from collections.abc import Sequence
@@ -9,35 +9,32 @@ from cdd_agent.llm.budget import CEILING
 from cdd_agent.llm.token_estimates import estimate_tokens
 
 MARGIN = 60
-"""Tokens for the note about omitted parts, without their names."""
+"""Tokens of the note about omitted parts, without the names."""
 
 
 def largest_request(window: int) -> int:
-    """Return the tokens that a request may have. The rest of the window is for the
+    """Return the maximum tokens of a request. The rest of the window is for the
     reply.
     """
     return window - min(CEILING, window // 4)
 
 
 def tokens_for_answers(window: int | None) -> int:
-    """Return the tokens that are kept free for the answers of tools."""
+    """Return the tokens to reserve for the answers of tools."""
     return min(CEILING, (window or 0) // 8)
 
 
 class TokenBudget:
-    """The remaining room in a model's window."""
-
     def __init__(self, window: int | None, needed: int) -> None:
-        """`needed` are the tokens of the parts that the prompt must have. Without a
-        window there is room for everything.
+        """`needed` is the number of tokens of the required parts. Without a window,
+        everything fits.
         """
         self.window = window
         self.remaining: int | None = None
-        """Remaining tokens; below 0 if the necessary parts do not fit."""
+        """Below 0 if the required parts do not fit. None: no limit."""
         if window is not None:
             self.remaining = largest_request(window) - needed
         self.left_out: list[str] = []
-        """Names of omitted parts."""
         self._named: list[str] = []
         """The omitted parts that the note names."""
 
@@ -46,7 +43,9 @@ class TokenBudget:
         return self.remaining is not None and self.remaining < 0
 
     def take_text(self, text: str, name: str) -> str:
-        """Take room for a text, and return it. Without room, omit it and return ""."""
+        """Reserve room for a text, and return it. If it does not fit, omit it and
+        return "".
+        """
         if text and not self.take(estimate_tokens(text)):
             self.omit(name)
             return ""
@@ -58,12 +57,12 @@ class TokenBudget:
             self._named.append(name)
 
     def take(self, tokens: int, *, reserved: int = 0) -> bool:
-        """Take room for a part, and return True. False if it does not fit. `reserved`
-        tokens must remain.
+        """Reserve room for a part. False if it does not fit. `reserved` tokens must
+        remain free.
         """
         if self.remaining is None:
             return True
-        # one token separates the part from the next one
+        # One token separates two parts.
         needed = tokens + 1
         if needed + reserved > self.remaining:
             return False
@@ -92,13 +91,12 @@ def describe_left_out(left_out: Sequence[str]) -> str:
 
 
 class Omitted:
-    """Reports omitted parts to the user, each one once."""
+    """Reports each omitted part to the user once."""
 
     def __init__(self) -> None:
         self._reported: set[str] = set()
 
     def new_notices(self, left_out: Sequence[str]) -> list[Notice]:
-        """Return a notice if parts are omitted that were not reported yet."""
         new = [name for name in left_out if name not in self._reported]
         if not new:
             return []

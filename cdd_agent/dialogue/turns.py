@@ -1,8 +1,7 @@
-"""A turn of a model with tools. The model is asked, uses tools, and is asked again,
-until it calls no more tools.
+"""A turn of a model: it calls tools until it has no more calls.
 
-Models that do not call tools themselves get the same tools in words (`text_tools.py`).
-Rounds and time bound the cost. At the bound the model is asked for its last reply.
+Models without native tool calls get the tools as text (`text_tools.py`). Rounds and
+time limit the cost; at the limit the model gives its last reply.
 """
 
 import asyncio
@@ -60,29 +59,26 @@ _NOTHING_USED = Used()
 
 
 class Added(Struct, frozen=True):
-    """The messages of a round: the model's and, if it called tools, the answers. The
-    caller adds them to the conversation. An interrupted round adds nothing.
+    """The messages of a completed round: the model's message and the answers to its
+    calls. An interrupted round adds nothing.
     """
 
     messages: tuple[Message, ...]
     used: Used = _NOTHING_USED
-    """By the turn so far."""
+    """The part of the limits that the turn has used so far."""
     is_reply: bool = False
-    """True if the message is the model's last one, and whole."""
+    """True for the complete last reply of the turn."""
 
 
 Keep = Callable[[Added], None]
 
 
 class Turn(Struct, frozen=True):
-    """The last reply of a turn."""
-
     text: str
-    """Without the blocks for the program."""
+    """Without the hidden blocks."""
     blocks: tuple[str, ...] = ()
-    """Contents of the code blocks that the caller wanted to be hidden."""
     problem: str = ""
-    """Why the reply is not whole, as a sentence."""
+    """Why the reply is incomplete, as a sentence."""
 
 
 async def _ignore_answer(call: ToolCall, answer: str) -> None:
@@ -90,23 +86,21 @@ async def _ignore_answer(call: ToolCall, answer: str) -> None:
 
 
 class Dialogue(Struct, frozen=True):
-    """A model and its tools. The caller keeps the conversation."""
+    """A model and its tools. The caller stores the conversation."""
 
     model: Model
     tools: Sequence[Tool[Any]] = ()
     tool_calls: ToolCalls = "auto"
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
-    """Seconds, for the limit."""
     on_answer: Callable[[ToolCall, str], Awaitable[None]] = _ignore_answer
-    """Receives each answer of a tool as the model sees it, before the next call. An
-    error that it raises ends the turn.
+    """Receives each answer as the model sees it, before the next call. Errors end the
+    turn.
     """
     emit: Emit = ignore_event
 
     @property
     def is_native(self) -> bool:
-        """True if the model calls tools itself."""
         if self.tool_calls == "auto":
             return self.model.calls_tools
         return self.tool_calls == "on"
@@ -122,21 +116,19 @@ class Dialogue(Struct, frozen=True):
         used: Used = _NOTHING_USED,
         take_guidance: Callable[[], tuple[str, ...]] = tuple,
     ) -> Turn:
-        """Let the model take its turn in a conversation. The first message is the
-        system's.
+        """Let the model take its turn. The first message is the system message.
 
         `keep` receives what each round has `Added`. `keep_part` receives the model's
-        message as soon as it is whole, and then the unfinished round after each call
-        that acts. Errors that they raise end the turn. A conversation that ends with
-        such a part of native calls is continued there.
+        message as soon as it is complete, and the unfinished round after each call that
+        acts. Errors from both end the turn. A conversation that ends with an unfinished
+        round of native calls continues with its remaining calls.
 
         `hidden` is the info string of code blocks for the caller. `take_guidance`
-        returns what the user wrote since it was last called; the model receives it with
-        the answers to its calls. `used` is what the turn used before it was
-        interrupted.
+        returns what the user wrote since the last call; the model receives it with the
+        answers. `used` is what an interrupted turn has already used.
 
-        Raises `ContextTooLong` before a call with more than the model's window, other
-        `ModelError`s, or `BudgetExhausted`. What was `Added` before stays valid.
+        Raises `ContextTooLong` before a request that exceeds the window, other
+        `ModelError`s, and `BudgetExhausted`. Earlier `Added` messages stay valid.
         """
         await self._check_request(messages)
         running = _RunningTurn(
@@ -161,14 +153,14 @@ class Dialogue(Struct, frozen=True):
             pictures[:0] = message.pictures
         notice = None
         if pictures:
-            # may ask a local server
+            # This may ask a local server.
             notice = await asyncio.to_thread(_picture_notice, self.model, pictures)
         self.refuse_too_long(messages)
         if notice is not None:
             self.emit(notice)
 
     def refuse_too_long(self, messages: Sequence[Message]) -> None:
-        """Raise `ContextTooLong` for a conversation that is larger than the window."""
+        """Raise `ContextTooLong` if a conversation exceeds the window."""
         window = self.model.window
         if window is None:
             return
@@ -191,7 +183,6 @@ class Dialogue(Struct, frozen=True):
         return None if window is None else largest_request(window) - self.size(messages)
 
     def size(self, messages: Sequence[Message]) -> int:
-        """Estimate the tokens of the next request."""
         return estimate_prompt(self.request(messages))
 
     def request(self, messages: Sequence[Message]) -> Request:
@@ -204,8 +195,8 @@ class Dialogue(Struct, frozen=True):
         return as_seen_by(self.model, request)
 
     def with_tools_that_fit(self, budget: TokenBudget, reserved: int) -> "Dialogue":
-        """Return the dialogue with the tools that there is room for, the first tools
-        first. `reserved` is the room for their answers, in tokens.
+        """Return the dialogue with as many tools as fit, in their order. `reserved` is
+        the number of tokens for their answers.
         """
         fitting: list[Tool[Any]] = []
         for tool in self.tools:
@@ -230,8 +221,6 @@ class Dialogue(Struct, frozen=True):
 
 
 class _RunningTurn(Struct):
-    """A turn that is not finished."""
-
     dialogue: Dialogue
     messages: tuple[Message, ...]
     used: Used
@@ -241,12 +230,11 @@ class _RunningTurn(Struct):
     keep_part: Keep
     take_guidance: Callable[[], tuple[str, ...]]
     began: float
-    """The clock's seconds at the beginning of the turn."""
     tools: Tools
     no_tools_because: str
     """Why the next round is the last one, as a clause; empty if it is not."""
     has_added: bool = False
-    """A round has been added: the server takes requests with tools."""
+    """True after the first round: the server accepts requests with tools."""
 
     async def run(self) -> Turn:
         open_calls = find_open_calls(self.messages)
@@ -262,7 +250,9 @@ class _RunningTurn(Struct):
             await self._answer_round(reply.calls, reply.message)
 
     async def _ask(self) -> ModelRound:
-        """Ask the model. If its server may take no tools, describe them in words."""
+        """Ask the model. If the server seems to reject tools, ask again with the tools
+        as text.
+        """
         dialogue = self.dialogue
         hidden_blocks = {self.hidden} if self.hidden else set()
         if dialogue.tools and not dialogue.is_native:
@@ -287,7 +277,7 @@ class _RunningTurn(Struct):
                 if _IF_NO_TOOLS not in error.hint:
                     error.hint = f"{error.hint} {_IF_NO_TOOLS}".strip()
                 raise
-        # the server takes no tools, although the model calls them
+        # Some servers reject native tools although the model supports them.
         self.dialogue = replace(dialogue, tool_calls="off")
         return await self._ask()
 
@@ -307,7 +297,7 @@ class _RunningTurn(Struct):
         self, calls: Sequence[ToolCall], message: Message | None = None
     ) -> None:
         """Make the calls of a round, and add the round to the conversation. `message`
-        is the model's; None if the conversation has it already.
+        is the model's message; None if the conversation already contains it.
         """
         dialogue = self.dialogue
         begun = () if message is None else (message,)

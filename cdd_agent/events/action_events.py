@@ -1,4 +1,4 @@
-"""Events of an action plan, which `cdd run` carries out."""
+"""Events of an action plan: the actions of `cdd run`."""
 
 from cdd_agent.events.base_event import BaseEvent
 
@@ -12,32 +12,32 @@ class ActionStarted(BaseEvent, frozen=True):
 
 
 class ActionOutput(BaseEvent, frozen=True):
-    """A piece of what an action prints or reads."""
+    """A piece of the output of an action."""
 
     number: int
     text: str
 
 
 class ActionFinished(BaseEvent, frozen=True):
-    """An action is over. `status` is SUCCESS, FAILURE or COMPLETED."""
+    """An action is over."""
 
     number: int
     total: int
     title: str
     status: str
     error: str
-    """The reason of a failure, else empty."""
+    """The reason of a failure; otherwise empty."""
 
 
 class ActionsFinished(BaseEvent, frozen=True):
-    """An action plan is over."""
+    """All actions are over."""
 
     succeeded: int
     failed: int
     not_run: int
-    """Not approved, or after a "quit"."""
+    """Actions that were not approved, or that came after a "quit"."""
     seconds: float
-    """Including the time in which the user was asked."""
+    """Includes the time of questions to the user."""
     cwd: str
 
 

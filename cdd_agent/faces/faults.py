@@ -1,5 +1,5 @@
-"""Faults of the program itself in a shell. The user sees one line; the traceback goes
-to a file.
+"""Reports internal faults in a shell: one line for the user, the traceback in a
+file.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from cdd_agent.settings.user_folders import state_folder
 from cdd_agent.text.redaction import Redactor
 
 _AGAIN = 10.0
-"""Seconds in which the same fault is not reported again: a screen is drawn often."""
+"""Seconds until the same fault is reported again. A screen draws often, so one fault
+may recur many times a second.
+"""
 _LONGEST = 100_000
-"""Characters of a traceback."""
 
 
 class FaultLog:
-    """The file of tracebacks, with the project's runs or in the user's state folder."""
+    """The log of tracebacks, with the project's runs or in the user's state folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -29,7 +30,7 @@ class FaultLog:
         self._reported_at: dict[tuple[str, str], float] = {}
 
     def is_new(self, error: BaseException) -> bool:
-        """True if the fault was not reported just now."""
+        """True if the fault was not reported recently."""
         last = traceback.extract_tb(error.__traceback__)[-1:]
         key, now = (repr(type(error)), repr(last)), monotonic()
         if now - self._reported_at.get(key, -_AGAIN) < _AGAIN:
@@ -38,8 +39,8 @@ class FaultLog:
         return True
 
     def write(self, error: BaseException) -> str:
-        """Save the traceback. Returns a line that says what happened and where the
-        traceback is.
+        """Save the traceback. Return a line for the user that names the fault and the
+        file.
         """
         self.count += 1
         redactor = Redactor.of_environment(())

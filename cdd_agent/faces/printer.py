@@ -1,6 +1,4 @@
-"""Printers of events, for faces without a screen: lines of text, or one JSON object a
-line.
-"""
+"""Prints events without a screen, as text or as one JSON object a line."""
 
 from __future__ import annotations
 
@@ -62,28 +60,22 @@ _DIFF_STYLES = (
     ("+", "green"),
     ("-", "red"),
 )
-"""Styles of the lines of a diff by their beginning. The first that fits is used."""
 _THOUGHT_SECONDS = 1.0
-"""Seconds of thoughts that are joined in one line of JSON."""
+"""Seconds of thoughts that become one line of JSON."""
 _RESTORED_EVENTS = 12
-"""The number of events that are shown of an earlier session."""
 _OUTPUT_LINES = 40
-"""The number of last lines that are shown of an output."""
+"""Maximum lines of an output; the last ones are printed."""
 _LONGEST_LINE = 10_000
 """Characters after which an unfinished line of output is printed."""
 _LONGEST_OUTPUT = 100_000
-"""Characters of a check's output that are kept, to show its end if the check fails."""
+"""Characters of a check's output that are kept for a failure."""
 _TERMINAL_VARIABLES = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
-"""Variables by which the user decides for rich whether the output is a terminal."""
+"""Variables by which users declare the output a terminal to rich."""
 
 
 class Printer(Protocol):
-    """A consumer of events."""
-
     @property
-    def is_on_terminal(self) -> bool:
-        """True if the text appears on a terminal."""
-        ...
+    def is_on_terminal(self) -> bool: ...
 
     def show(self, event: Event) -> None: ...
 
@@ -91,8 +83,8 @@ class Printer(Protocol):
 
 
 class JsonPrinter:
-    """Prints one event a line on standard output, at once. Thoughts are joined for a
-    second.
+    """Prints one event a line on standard output, unbuffered. Thoughts within a second
+    are joined.
     """
 
     is_on_terminal = False
@@ -130,27 +122,25 @@ class JsonPrinter:
 
 
 class TextPrinter:
-    """Prints events as lines of text. On a terminal, one line shows the progress of a
+    """Prints events as lines. On a terminal, one live line shows the progress of a
     reply.
     """
 
     face = Face.TERMINAL
 
     def __init__(self, *, to_stderr: bool = False, is_live: bool = True) -> None:
-        """`is_live`: on a terminal, one line shows what cdd waits for."""
+        """`is_live`: on a terminal, show a live line."""
         self._to_stderr = to_stderr
         self._live = None
         if is_live and self.is_on_terminal:
             self._live = self._console.status("")
         self._reply: list[str] = []
         self._delay = 0.0
-        """Seconds that the announced wait for the model can still take. A longer one is
-        a new wait.
-        """
+        """Remaining seconds of the announced wait. A longer delay is a new wait."""
         self._output = ""
         """The end of the running check's output."""
         self._unfinished = ""
-        """The last line of an output, while it has no end."""
+        """The last line of an output, still without a line end."""
         self._side = SideSteps()
 
     @cached_property
@@ -203,7 +193,7 @@ class TextPrinter:
     @_print_event.register
     def _print_delay(self, event: ReplyDelayed) -> None:
         text = f"Asking again in {event.seconds:.0f} s: {event.reason}"
-        # An event for each second of a wait would be many lines.
+        # One line a wait, not one a second.
         if self._live is None and event.seconds > self._delay:
             self._print_line(text, Tone.QUIET)
         self._delay = event.seconds - 1
@@ -246,7 +236,7 @@ class TextPrinter:
     @_print_event.register
     def _print_end_of_check(self, event: TestsFinished) -> None:
         self._stop_waiting()
-        # Without a verification, the output is all that explains the failure.
+        # Without a verification, only the output explains the failure.
         if event.verification is None:
             for line in self._output.splitlines()[-_OUTPUT_LINES:]:
                 self._print_line(f"│ {line}", Tone.QUIET)
@@ -265,7 +255,7 @@ class TextPrinter:
     def _print_end_of_step(self, event: StepFinished) -> None:
         has_files = event.files_created or event.files_modified or event.files_deleted
         if event.status is StepStatus.COMPLETED and not has_files:
-            # The reply is the only result of the step.
+            # The step has no other result than its reply.
             self._print_line("".join(self._reply).strip(), Tone.PLAIN)
         else:
             self._stop_waiting()
@@ -282,8 +272,8 @@ class TextPrinter:
 
     @_print_event.register
     def _print_diff(self, event: StepDiff | OutsideDiff) -> None:
-        """Print a diff in colours on a terminal. In a file or a pipe it is unchanged,
-        so that it can be applied.
+        """Colour a diff on a terminal. In a file or a pipe it stays unchanged, so that
+        `git apply` accepts it.
         """
         if not event.diff:
             self._stop_waiting()
@@ -298,11 +288,11 @@ class TextPrinter:
 
     @_print_event.register
     def _ignore(self, event: AgentChanged) -> None:
-        """Print nothing: the agent's own events follow."""
+        """The agent's own events follow."""
 
     def _print_output(self, text: str, *, ended: bool = False) -> None:
-        """Print output as it comes, in whole lines. A very long line is printed before
-        its end.
+        """Print output in whole lines, except that a very long line is printed
+        early.
         """
         *lines, rest = (self._unfinished + text).split("\n")
         if rest and (ended or len(rest) > _LONGEST_LINE):
@@ -338,8 +328,8 @@ class TextPrinter:
 
 
 class PlainPrinter(TextPrinter):
-    """Prints events for a user who types in between. Replies and output are printed in
-    full; no line is redrawn.
+    """Prints events for a user who types in between: replies and output in full, and no
+    line is redrawn.
     """
 
     face = Face.SHELL
@@ -352,7 +342,7 @@ class PlainPrinter(TextPrinter):
         if self._side.holds_back(event):
             return
         if is_beside_the_turn():
-            # An unfinished line of the reply is printed whole, below these lines.
+            # An unfinished line of the reply stays buffered, and is printed later.
             self._print_event(event)
         else:
             self._print_in_full(event)
@@ -388,7 +378,7 @@ class PlainPrinter(TextPrinter):
 
     @_print_in_full.register
     def _skip_answer(self, event: PersonAnswered) -> None:
-        """Print nothing: the user has just typed it."""
+        """The user has just typed it."""
 
     @_print_in_full.register
     def _print_result_of_step(self, event: StepFinished) -> None:
@@ -420,11 +410,11 @@ class PlainPrinter(TextPrinter):
             self._print_line(rest, Tone.PLAIN)
 
     def say(self, text: str) -> None:
-        """Print words that are not an event of the session."""
+        """Print text that is not an event."""
         self._print_line(self.face.name_commands(text), Tone.PLAIN)
 
     def prompt(self, text: str) -> None:
-        """Print the words in front of the line that the user types."""
+        """Print the prompt in front of the user's line."""
         text = sanitize_for_display(text)
         if self.is_on_terminal:
             _print_styled(self._console, text, "bold", end="")
@@ -434,7 +424,9 @@ class PlainPrinter(TextPrinter):
 
 
 def _has_words(event: Event) -> bool:
-    """True if an event of an earlier session is shown. `/diff` shows its diffs."""
+    """True if an event of an earlier session is printed. Diffs are not: `/diff` prints
+    them.
+    """
     if isinstance(event, StepDiff | OutsideDiff):
         return False
     is_quoted = isinstance(event, PersonSaid | ReplyDelta | CommandOutput)

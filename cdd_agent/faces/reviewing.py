@@ -1,8 +1,8 @@
-"""An open question as a state machine, the same for a screen and for lines: the words
-that are possible now, their effect, and the user's decision at the end.
+"""Open questions as a state machine, for screens and for lines: the words that are
+possible now, their effect, and the user's decision.
 
-A review of changes first asks about all of them. File by file or hunk by hunk, each
-part is applied or left out, and then cdd asks about all once more.
+A review first asks about all changes. The user can then decide file by file or hunk by
+hunk; after the last part, cdd asks about all changes again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from cdd_agent.changes.review import FileReview, Review
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.frontend import Decision
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.editor import copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
 from cdd_agent.refusals.kinds import Refusal
@@ -36,24 +37,21 @@ YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = (
     "quit",
 )
 
-_LINE = re.compile(r"(\w+)(?:[\s,:]\s*(.*))?", re.DOTALL)
+_LINE = Pattern(r"(\w+)(?:[\s,:]\s*(.*))?", re.DOTALL)
 
 
 class Stage(Enum):
-    """The stages of a question."""
-
     WHOLE = auto()
-    """The question is about everything."""
+    """The question is about all changes."""
     PART = auto()
-    """The question is about one part of the changes."""
+    """The question is about one part."""
     EDITING = auto()
-    """The user's editor is open."""
     DECIDED = auto()
 
 
 class _Word(Struct, frozen=True):
     label: str
-    """The word among the answers."""
+    """The word as shown among the answers."""
     effect: str
 
 
@@ -92,28 +90,26 @@ class OpenQuestion(Protocol):
 
     @property
     def choices(self) -> Mapping[str, Choice]:
-        """The possible words now, and what each one decides about the visible text. The
-        first letter of each is its key.
+        """The possible words now and their choices. The first letter of a word is its
+        key.
         """
         ...
 
     @property
     def takes_reason(self) -> bool:
-        """True if a reason may follow a no."""
+        """True if a reason may follow "no"."""
         ...
 
     @property
-    def offered(self) -> str:
-        """The words with their keys, in a line."""
-        ...
+    def offered(self) -> str: ...
 
     def choose(self, word: str, reason: str = "") -> None:
-        """Go to the next stage by one of the words."""
+        """Continue with one of the words."""
         ...
 
 
 class AskedProposal:
-    """A question with one stage, such as whether a command may run."""
+    """A question with one stage, such as the question before a command runs."""
 
     takes_reason = False
 
@@ -135,7 +131,7 @@ class AskedProposal:
 
 
 class Reviewing:
-    """A review of changes that is under way."""
+    """A review of changes in progress."""
 
     takes_reason = True
 
@@ -145,10 +141,10 @@ class Reviewing:
         self._may_edit = may_edit
         self._is_editing = False
         self._parts: tuple[tuple[int, tuple[int, ...]], ...] = ()
-        """The parts to ask about one by one: the place of a file, and of its hunks."""
+        """The parts to ask about: the index of a file, and the indexes of its hunks."""
         self._place = 0
         self._drafts: dict[str, bytes] = {}
-        """Edited contents that could not be used, by path."""
+        """Unusable edits, by path: the next edit starts from them."""
 
     @property
     def stage(self) -> Stage:
@@ -160,7 +156,6 @@ class Reviewing:
 
     @property
     def text(self) -> str:
-        """The question, without the diff."""
         if not self._parts:
             return question(self.review, diff=False)
         place, hunks = self._parts[self._place]
@@ -182,7 +177,6 @@ class Reviewing:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The possible words now."""
         if self._parts:
             return self._words_of_part()
         files = self.review.files
@@ -221,7 +215,7 @@ class Reviewing:
 
     @property
     def keys(self) -> str:
-        """The other keys that work on a screen."""
+        """Further keys, for screens."""
         if not self._parts:
             return "PgUp PgDn scroll · F6 side by side · Esc reject"
         back = " · Ctrl+↑ back" if self._place else ""
@@ -237,7 +231,7 @@ class Reviewing:
 
     @property
     def editable(self) -> dict[str, bytes]:
-        """The contents for the editor now, by path."""
+        """The contents for the editor, by path."""
         places = [self._parts[self._place][0]] if self._parts else self._editable_places
         contents = {}
         for place in places:
@@ -248,14 +242,14 @@ class Reviewing:
         return contents
 
     def choose(self, word: str, reason: str = "") -> None:
-        """Go to the next stage by one of `words`. From `edit`, `end_edit` or
-        `cancel_edit` leads on.
+        """Continue with one of `words`. After `edit`, call `end_edit` or
+        `cancel_edit`.
         """
         _MOVES[self.stage, word](self, reason)
 
     def end_edit(self, contents: Mapping[str, bytes]) -> None:
-        """Propose the contents that the user saved in the editor. Raises `BadInput` or
-        `TextNotHeld`; then the question is as before the edit.
+        """Propose the contents that the user saved. Raises `BadInput` or `TextNotHeld`,
+        and restores the question then.
         """
         self._is_editing = False
         for place, file in enumerate(self.review.files):
@@ -264,14 +258,12 @@ class Reviewing:
                 edited = file.edit_copy(contents[file.path])
                 del self._drafts[file.path]
                 self.review = self.review.with_file(place, edited)
-        # the hunks have changed
+        # The hunks have changed.
         self._ask_about_all()
 
     def cancel_edit(self) -> None:
-        """Return to the question as it was before the edit."""
+        """Return to the question before the edit."""
         self._is_editing = False
-
-    # Moves: from one stage to the next by a word
 
     def _accept_all(self, reason: str = "") -> None:
         self.decision = Decision(Choice.YES, self.review)
@@ -280,9 +272,7 @@ class Reviewing:
         self.decision = Decision(Choice.ALWAYS, self.review)
 
     def _reject_all(self, reason: str = "") -> None:
-        """If the user left out all parts one by one, the reasons are those of the
-        parts.
-        """
+        """If the user rejected every part, the reasons of the parts apply."""
         reasons = []
         for file in self.review.files:
             reasons += [text for text in file.left_out.values() if text]
@@ -350,11 +340,10 @@ _MOVES: Mapping[tuple[Stage, str], Callable[[Reviewing, str], None]] = {
     (Stage.PART, BACK): Reviewing._go_back,
     (Stage.PART, QUIT): Reviewing._ask_about_all,
 }
-"""The words of each stage. A word that is not here is refused with `KeyError`."""
+"""The moves of each stage. Any other word raises `KeyError`."""
 
 
 def describe_decision(decision: Decision) -> str:
-    """Return the user's decision about a review, in short."""
     if decision.choice not in (Choice.YES, Choice.ALWAYS):
         return f"no: {decision.reason}" if decision.reason else "no"
     review = decision.review
@@ -370,12 +359,9 @@ def describe_decision(decision: Decision) -> str:
     return ", ".join(words)
 
 
-# Questions without a screen
-
-
 def parse_line(line: str, open_question: OpenQuestion) -> tuple[str, str]:
-    """Return the word that a line means, by its letter or in full, and the reason after
-    a no. The word is empty if the line is no answer.
+    """Return the word of a line, typed as its letter or in full, and the reason after
+    "no". Both are empty if the line is not an answer.
     """
     text = line.strip()
     reason = ""
@@ -395,8 +381,8 @@ async def approve_in_words(
     say: Callable[[str], None],
     answer: Callable[[str], Awaitable[str]],
 ) -> Choice:
-    """Ask about a proposal, whose text is printed already, by lines. `say` prints,
-    `answer` shows a prompt and returns the next line.
+    """Ask about a proposal whose text was printed, by lines. `answer` shows a prompt
+    and returns the next line.
     """
     asked = AskedProposal(proposal)
     while asked.decision is None:
@@ -415,8 +401,8 @@ async def review_in_words(
     *,
     may_edit: bool,
 ) -> Decision:
-    """Review changes by lines. `say` prints, `answer` shows a prompt and returns the
-    next line. `may_edit`: the user is at the terminal, so an editor can open.
+    """Review changes by lines. `answer` shows a prompt and returns the next line.
+    `may_edit`: an editor can open, because the user is at the terminal.
     """
     reviewing = Reviewing(review, may_edit=may_edit)
     is_new = True
@@ -441,7 +427,7 @@ async def review_in_words(
 
 
 async def _edit(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Raises `BadInput`."""
+    """Raise `BadInput` if the editor cannot start or fails."""
     argv = editor_argv(os.environ)
     with copies(files) as places:
         command = [*argv, *map(str, places.values())]

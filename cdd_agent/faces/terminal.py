@@ -1,5 +1,5 @@
-"""Questions without the shell: they are printed, and a line from the terminal or a pipe
-is the answer.
+"""Asks questions without the shell, by printed text and lines from the terminal or a
+pipe.
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ if sys.platform != "win32":
     import termios
 
 _LONGEST_ANSWER = 1_000_000
-"""Bytes of a line from a pipe."""
+"""Maximum bytes of a line from a pipe."""
 _BURST_GAP = 0.01
-"""Seconds within which several lines are a paste. No user types that fast."""
+"""Lines within this many seconds are a paste: no user types that fast."""
 
 
 class Terminal:
-    """The `Frontend` of `cdd run`. It prints on standard error and reads answers from
-    the terminal itself, so standard input can be the plan and standard output the
-    report.
+    """The `Frontend` of `cdd run`. It prints on standard error and reads from the
+    terminal, so that standard input can be the plan and standard output the report.
     """
 
     def __init__(self, keyboard: int, *, follows: bool) -> None:
-        """`keyboard`: see `find_keyboard`. `follows`: the user sees the output of the
-        run.
+        """`keyboard`: see `find_keyboard`. `follows`: the user sees the run's
+        output.
         """
         self._keyboard = keyboard
         self._follows = follows
@@ -54,7 +53,7 @@ class Terminal:
 
     async def approve(self, proposal: Proposal) -> Choice:
         if isinstance(proposal, ActionProposed) and self._follows:
-            self._show(proposal.details, "  ")  # its title is there already
+            self._show(proposal.details, "  ")
         else:
             self._show(question(proposal))
         return await approve_in_words(proposal, self._show, self._line_from_now)
@@ -75,12 +74,11 @@ class Terminal:
             self._console.print(line)
 
     async def _line_from_now(self, prompt: str) -> str:
-        """Return a line that is typed after the question, as `_line` does."""
         forget_what_was_typed(self._keyboard)
         return await self._line(prompt)
 
     async def _line(self, prompt: str) -> str:
-        """Raises `NotApproved` when the terminal is closed, or at its end (Ctrl+D)."""
+        """Raise `NotApproved` if the terminal is closed or Ctrl+D ends the input."""
         pasted = ""
         while True:
             self._console.print(prompt, style="bold", end="")
@@ -97,10 +95,10 @@ class Terminal:
         answer: asyncio.Future[str] = loop.create_future()
 
         def read() -> None:
-            # A daemon thread, and no buffered reader: Ctrl+C ends the
-            # program without another key.
+            # A daemon thread without a buffered reader lets Ctrl+C end the program
+            # without another key.
             typed = read_burst(self._keyboard)
-            # a closed loop needs no answer
+            # A closed loop needs no answer.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_settle, answer, typed)
 
@@ -109,8 +107,8 @@ class Terminal:
 
 
 def read_burst(keyboard: int) -> str:
-    """Return the input that arrives at once, usually a line with its line end; nothing
-    at the end of the input.
+    """Return the input that arrives together, usually a line with its line end; empty
+    at the end.
     """
     parts = [read_available(keyboard)]
     while parts[-1] and _has_more(keyboard):
@@ -119,8 +117,8 @@ def read_burst(keyboard: int) -> str:
 
 
 def read_available(file: int) -> bytes:
-    """Wait for input and return it; nothing at the end. A closed terminal is at its
-    end, and so is input that cannot be read, such as standard input under `nohup`.
+    """Wait for input; return nothing at the end. Closed terminals and unreadable input,
+    as under `nohup`, count as the end.
     """
     try:
         return os.read(file, 65536)
@@ -129,19 +127,19 @@ def read_available(file: int) -> bytes:
 
 
 def _has_more(keyboard: int) -> bool:
-    # On Windows only sockets can be waited for.
+    # Windows can only wait for sockets.
     if sys.platform == "win32":
         return False
     return bool(select.select([keyboard], [], [], _BURST_GAP)[0])
 
 
 def is_paste(typed: str) -> bool:
-    """True if several lines came at once. Repeated Enter alone is not a paste."""
+    """True if several lines arrived together. Repeated Enter is not a paste."""
     return typed.count("\n") > 1 and bool(typed.strip())
 
 
 def add_to_paste(pasted: str, typed: str) -> str:
-    """Return a paste with the input that followed it, without the last line ends."""
+    """Append input to a paste, without the last line ends."""
     line = typed.rstrip("\r\n")
     if is_paste(typed):
         line = text_of_paste(line)
@@ -151,13 +149,12 @@ def add_to_paste(pasted: str, typed: str) -> str:
 
 
 def paste_notice(pasted: str) -> str:
-    """Return the notice that a paste waits for Enter."""
     count = pasted.count("\n") + 1
     return f"(Pasted {count} lines. Press Enter to send them.)"
 
 
 def forget_what_was_typed(keyboard: int) -> None:
-    """Discard input that was typed before the question: it is not an answer."""
+    """Discard earlier input: it is not an answer to the question."""
     if sys.platform != "win32":
         with suppress(termios.error):
             termios.tcflush(keyboard, termios.TCIFLUSH)
@@ -170,7 +167,7 @@ def _settle(answer: asyncio.Future[str], typed: str) -> None:
 
 class AnswersFromPipe(Struct):
     """Reads answers from a pipe, one a line. `others` approves changes, and answers
-    when no line is left.
+    after the last line.
     """
 
     pipe: int
@@ -185,7 +182,7 @@ class AnswersFromPipe(Struct):
         return await self.others.review(review)
 
     async def ask(self, prompt: str) -> str:
-        line = await in_thread(self._line, name="answer")  # Ctrl+C leaves it behind
+        line = await in_thread(self._line, name="answer")  # Ctrl+C abandons the thread
         return await self.others.ask(prompt) if line is None else line
 
     def _line(self) -> str | None:
@@ -200,21 +197,21 @@ class AnswersFromPipe(Struct):
 
 
 def find_pipe() -> int | None:
-    """Return standard input if it is not a terminal and can be read; otherwise None."""
+    """Return standard input if it is readable and not a terminal."""
     try:
         return None if sys.stdin.isatty() else sys.stdin.fileno()
-    except (OSError, ValueError):  # there is none, or it is closed
+    except (OSError, ValueError):
         return None
 
 
 def find_keyboard() -> int | None:
-    """Return the terminal for questions, even if standard input is redirected; None if
-    there is none.
+    """Return the user's terminal, even if standard input is redirected; None without
+    one.
     """
     if not sys.stderr.isatty():
         return None
     if sys.stdin.isatty():
         return sys.stdin.fileno()
-    with suppress(OSError):  # no terminal belongs to this process
+    with suppress(OSError):
         return os.open("CONIN$" if os.name == "nt" else "/dev/tty", os.O_RDONLY)
     return None

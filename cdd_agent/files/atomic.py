@@ -4,7 +4,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -14,18 +13,19 @@ from typing import BinaryIO
 import psutil
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _IGNORE = (
     "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
 )
-_LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
+_LEFTOVER = Pattern(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
 """The temporary files of this process."""
 
 
 class DiskRefused(BadInput):
-    """The disk refused; the `OSError` is the cause."""
+    """The disk refused. The `OSError` is the cause."""
 
     refusal = Refusal.DISK
 
@@ -63,8 +63,8 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def create_exclusive(path: Path, data: bytes, permissions: int | None = None) -> None:
-    """Write a new file completely or not at all. Of several writers one succeeds.
-    Raises `FileExistsError`, also for a link that leads nowhere, or `NotWritten`.
+    """Create a file completely or not at all. Only one of several writers succeeds.
+    Raises `NotWritten`, or `FileExistsError`, also for a broken link.
     """
     target = path.parent.resolve() / path.name
     exists = False
@@ -77,7 +77,7 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
             except FileExistsError:
                 raise
             except OSError:
-                # The disk has no hard links. A reader could see a part.
+                # no hard links on this disk: a reader could see a partial file
                 _write_synced(target, (data,))
         except FileExistsError:
             exists = True
@@ -87,8 +87,8 @@ def create_exclusive(path: Path, data: bytes, permissions: int | None = None) ->
 
 
 def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
-    """Write a file completely or not at all. A link is replaced. The file is private
-    until it has its `permissions`. Raises `NotWritten`.
+    """Write a file completely or not at all, private until it has its `permissions`. A
+    link is replaced. Raises `NotWritten`.
     """
     with _temporary_file(place, chunks, place, 0o600) as temporary:
         temporary.chmod(permissions)
@@ -96,18 +96,18 @@ def put_file(place: Path, chunks: Iterable[bytes], permissions: int) -> None:
 
 
 def put_link(place: Path, target: str) -> None:
-    """Make a link, or replace a file by it. Raises `NotWritten`."""
+    """Make a link or replace a file by it. Raises `NotWritten`."""
     with _temporary_name(place, place) as temporary:
         temporary.symlink_to(target)
         temporary.replace(place)
 
 
 def respell(old: Path, new: Path, data: bytes | None = None) -> None:
-    """Rename a file where the disk takes both names for one, and give it new content if
-    there is `data`. The file keeps its permissions.
+    """Rename a file on a disk where both names mean the same entry, and optionally
+    write `data`. Keeps the permissions.
 
-    If the process is killed, the old file, the new one or a temporary file has the
-    content. Raises `NotWritten`.
+    After a kill, the old file, the new one or a temporary file has the content. Raises
+    `NotWritten`.
     """
     try:
         if data is None:
@@ -127,8 +127,8 @@ def respell(old: Path, new: Path, data: bytes | None = None) -> None:
 
 
 def append_line(path: Path, line: bytes, permissions: int = 0o666) -> None:
-    """Append a line with its end by one write. An unfinished last line of a killed
-    process gets its end first. Raises `NotWritten`.
+    """Append a line in one write, after completing an unfinished last line of a killed
+    process. Raises `NotWritten`.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
     with _report(NotWritten, path):
@@ -180,13 +180,12 @@ def _remove_all(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except PermissionError:
-        # tests and package managers leave folders that are read-only
+        # tests and package managers leave read-only folders
         _make_writable(folder)
         shutil.rmtree(folder)
 
 
 def _make_writable(top: Path) -> None:
-    """Let the owner change all folders below a folder."""
     folders = [top]
     while folders:
         folder = folders.pop()
@@ -198,7 +197,7 @@ def _make_writable(top: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of killed processes from a folder."""
+    """Remove temporary files of killed processes from a folder."""
     for file in folder.glob(".cdd-*.tmp"):
         name = _LEFTOVER.fullmatch(file.name)
         if name and not _is_being_written(file, int(name[1])):
@@ -214,8 +213,8 @@ def read_bytes(path: Path, limit: int = -1) -> bytes | None:
 
 
 def read_lines(path: Path, longest: int) -> Iterator[bytes]:
-    """Yield lines with their ends, longer ones in pieces; none if the file does not
-    exist. Raises `NotRead`.
+    """Yield lines with their ends, in pieces of at most `longest` bytes. No file means
+    no lines. Raises `NotRead`.
     """
     with _report(NotRead, path), _open_existing(path) as file:
         while file and (line := file.readline(longest)):
@@ -223,8 +222,8 @@ def read_lines(path: Path, longest: int) -> Iterator[bytes]:
 
 
 def read_tail(path: Path, limit: int) -> list[bytes]:
-    """Return the lines that begin in the last `limit` bytes; none if the file does not
-    exist. Raises `NotRead`.
+    """Return the lines that begin in the last `limit` bytes. No file means no lines.
+    Raises `NotRead`.
     """
     with _report(NotRead, path), _open_existing(path) as file:
         if file is None:
@@ -232,7 +231,7 @@ def read_tail(path: Path, limit: int) -> list[bytes]:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - limit, 0))
         lines = file.read(limit).splitlines(keepends=True)
-    # the first one began before
+    # the first line began earlier
     return lines[1:] if size > limit else lines
 
 
@@ -245,7 +244,6 @@ def _open_existing(path: Path) -> AbstractContextManager[BinaryIO | None]:
 
 @contextlib.contextmanager
 def _report(refusal: type[DiskRefused], path: Path) -> Iterator[None]:
-    """Raise each `OSError` as this error."""
     try:
         yield
     except OSError as error:
@@ -253,7 +251,7 @@ def _report(refusal: type[DiskRefused], path: Path) -> Iterator[None]:
 
 
 def ignore_runs(root: Path) -> Path | None:
-    """Make the file by which git ignores runs. Return None if it exists."""
+    """Create the file that makes git ignore runs. None if it exists."""
     file = root / ".cdd" / ".gitignore"
     if file.exists():
         return None
@@ -262,7 +260,7 @@ def ignore_runs(root: Path) -> Path | None:
 
 
 def digest(data: bytes | None) -> str | None:
-    """Return the identity of a content; None for a missing file."""
+    """Return the SHA-256 of a content; None for a missing file."""
     return None if data is None else hashlib.sha256(data).hexdigest()
 
 
@@ -278,7 +276,7 @@ def _temporary_file(
 
 @contextlib.contextmanager
 def _temporary_name(target: Path, shown: Path) -> Iterator[Path]:
-    """Choose a name next to `target`, for a file that is removed after the block."""
+    """Yield a name next to `target`. The block's file there is removed at the end."""
     temporary = _temporary(target)
     _being_written.add(temporary)
     try:

@@ -1,12 +1,11 @@
-"""The charset that a project declares for a file, in `.editorconfig` or
+"""The charset that a project declares for a file in `.editorconfig` or
 `.gitattributes`.
 
 Formats: https://spec.editorconfig.org (`charset`) and
 https://git-scm.com/docs/gitattributes (`working-tree-encoding`, `encoding`). Number
-ranges (`{1..3}`) and macros of attributes are not read.
+ranges (`{1..3}`) and attribute macros are not supported.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -14,16 +13,17 @@ from msgspec import Struct
 
 from cdd_agent.files.globs import PatternRefused, compile_glob, expand
 from cdd_agent.files.regular_files import read_small
+from cdd_agent.pattern import Pattern
 
 _LARGEST = 200_000
-"""Bytes of a file of declarations that are read."""
+"""Bytes of a declaration file to read."""
 _LONGEST_PATTERN = 1_000
 _MOST_PATTERNS = 500
-"""Patterns of a file that are read, each alternative counted."""
-_SECTION = re.compile(r"\[(?P<pattern>[^\n]+)\]")
-_SETTING = re.compile(r"(?P<key>[\w-]+)[ \t]*[:=][ \t]*(?P<value>[^\s#;]*)")
-_ATTRIBUTES = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))\s+(?P<attributes>.*)')
-_ENCODING = re.compile(r"(?:^|\s)(?:working-tree-encoding|encoding)=(?P<name>\S+)")
+"""Maximum number of patterns per file, with each alternative counted."""
+_SECTION = Pattern(r"\[(?P<pattern>[^\n]+)\]")
+_SETTING = Pattern(r"(?P<key>[\w-]+)[ \t]*[:=][ \t]*(?P<value>[^\s#;]*)")
+_ATTRIBUTES = Pattern(r'(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))\s+(?P<attributes>.*)')
+_ENCODING = Pattern(r"(?:^|\s)(?:working-tree-encoding|encoding)=(?P<name>\S+)")
 
 
 class _Rule(Struct, frozen=True):
@@ -31,9 +31,10 @@ class _Rule(Struct, frozen=True):
 
     folder: Path
     is_path: bool
-    """For the path from the folder, not for a name."""
+    """True if the patterns match the path relative to the folder, false for the name
+    alone.
+    """
     patterns: tuple[Callable[[str], object], ...]
-    """Each is true for the paths that match it."""
     charset: str
 
     def matches(self, place: Path) -> bool:
@@ -44,8 +45,8 @@ class _Rule(Struct, frozen=True):
 
 
 def _make_rules(folder: Path, rows: Iterable[tuple[str, str]]) -> list[_Rule]:
-    """Return the rules of a file with patterns and charsets. Unusable patterns are
-    skipped. Patterns beyond the limit are, too.
+    """Return the rules of a file. Unusable patterns and those beyond the limit are
+    skipped.
     """
     rules: list[_Rule] = []
     count = 0
@@ -65,20 +66,20 @@ def _make_rules(folder: Path, rows: Iterable[tuple[str, str]]) -> list[_Rule]:
 
 
 class Charsets:
-    """The charsets that a project declares. Each file of declarations is read once, so
-    one of these serves a run of many files, and none is kept for long.
+    """The charsets that a project declares. Each declaration file is read once, so use
+    one instance per batch of files.
     """
 
     def __init__(self, root: Path | None) -> None:
-        """`None`: no project, so nothing is declared."""
+        """`None` as root: no project, so nothing is declared."""
         self._root = None if root is None else root.resolve()
         self._rules: dict[str, tuple[_Rule, ...]] = {}
         self._editorconfig_rules: dict[Path, tuple[_Rule, ...]] = {}
         self._attribute_rules: dict[PurePosixPath, tuple[_Rule, ...]] = {}
 
     def declared(self, path: PurePosixPath) -> str:
-        """Return the charset that the project declares for a file, as written there;
-        empty if there is none. `.editorconfig` counts first.
+        """Return the charset that the project declares for a file, unchanged, or an
+        empty text. `.editorconfig` takes precedence.
         """
         if self._root is None:
             return ""
@@ -94,7 +95,7 @@ class Charsets:
         return ""
 
     def _read_editorconfig(self, folder: Path) -> tuple[_Rule, ...]:
-        """Return the rules for the files of a folder, the strongest first."""
+        """Return the rules for the files of a folder, strongest first."""
         if folder not in self._editorconfig_rules:
             settings = list(_settings(_read(folder / ".editorconfig")))
             charsets = (setting for setting in reversed(settings) if setting.is_charset)
@@ -108,7 +109,7 @@ class Charsets:
         return self._editorconfig_rules[folder]
 
     def _read_attributes(self, root: Path, folder: PurePosixPath) -> tuple[_Rule, ...]:
-        """Return the rules for the files of a folder, the strongest first."""
+        """Return the rules for the files of a folder, strongest first."""
         if folder not in self._attribute_rules:
             place = root / folder
             rows = list(_attributes(_read(place / ".gitattributes")))
@@ -120,8 +121,6 @@ class Charsets:
 
 
 class _Setting(Struct, frozen=True):
-    """A setting of `.editorconfig` that matters here."""
-
     pattern: str
     """The pattern of its section; empty above the first section."""
     key: str
@@ -133,7 +132,7 @@ class _Setting(Struct, frozen=True):
 
     @property
     def is_top(self) -> bool:
-        """True if folders above this one declare nothing for it."""
+        """True if `.editorconfig` files in parent folders do not apply."""
         return self.key == "root" and not self.pattern and self.value == "true"
 
 
@@ -154,7 +153,7 @@ def _settings(editorconfig: str) -> Iterator[_Setting]:
 
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each pattern of `.gitattributes` with the charset that it declares."""
+    """Yield the patterns of `.gitattributes` with their charsets."""
     for line in text.splitlines():
         attributes = _ATTRIBUTES.fullmatch(line.strip())
         if attributes is None or line.lstrip().startswith("#"):

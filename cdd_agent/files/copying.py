@@ -13,24 +13,23 @@ from msgspec import Struct, field
 from cdd_agent.files.regular_files import open_file
 
 _PIECE = 1 << 26
-"""Bytes that are copied at once."""
+"""Bytes per copy operation."""
 
 
 class Copy(Struct):
-    """A copy of a folder. No link is followed."""
+    """A copy of a folder. Links are not followed."""
 
     source: Path
     target: Path
     unreadable: list[str] = field(default_factory=list)
-    """Files that could not be read."""
     _folders: dict[str, bool] = field(default_factory=lambda: {"": True})
-    """False for a link or a missing folder."""
+    """By path; false for a link or a missing folder."""
 
     def add(
         self, paths: Iterable[str], before_each: Callable[[], None] = lambda: None
     ) -> None:
-        """Copy files. Missing ones are left out. Raises `OSError` if the disk refuses
-        to write.
+        """Copy files; skip missing ones. Raises `OSError` if the disk refuses to
+        write.
         """
         for path in paths:
             before_each()
@@ -38,7 +37,7 @@ class Copy(Struct):
                 self._copy(path)
 
     def _make_folder(self, folder: str) -> bool:
-        """Return false if the source has no such folder."""
+        """False if the source has no such folder."""
         if folder in self._folders:
             return self._folders[folder]
         place = self.source / folder
@@ -88,7 +87,7 @@ def _copy_content(reading: BufferedReader, writing: FileIO) -> None:
                 pass
             return
         except (AttributeError, OSError):
-            # a Python for old versions of Linux, two disks, or no sharing
+            # an unsupported system, two disks, or no sharing
             reading.seek(0)
             writing.seek(0)
     shutil.copyfileobj(reading, writing, _PIECE)

@@ -1,6 +1,6 @@
-"""Guesses the encodings of a text that nothing declares.
+"""Guess the encoding of a text when nothing declares it.
 
-All these encodings include ASCII, so only words with other bytes are judged.
+All candidates include ASCII, so only words with other bytes count.
 """
 
 import codecs
@@ -12,19 +12,21 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 
+from cdd_agent.pattern import Pattern
+
 _EAST_ASIAN = ("cp932", "euc_jp", "gbk", "gb18030", "big5", "cp949")
-"""Encodings most of whose characters have two bytes."""
+"""Encodings in which most characters have two bytes."""
 CANDIDATES = (
     *("cp1252", "iso8859-1", "iso8859-15", "cp1250", "iso8859-2", "cp1254"),
     *("cp1251", "koi8-r", "iso8859-5", "cp866", "cp1253", "iso8859-7"),
     *("mac-roman", "cp850", "cp437"),
     *_EAST_ASIAN,
 )
-"""Encodings that are guessed at, the commonest first."""
+"""The encodings to guess from, most common first."""
 _SAMPLE = 4_000
-"""Bytes of the words by which a guess is judged."""
-_BETWEEN_WORDS = re.compile(rb"[\x00-\x2f:-?]+")
-"""Bytes that are in no character of two bytes."""
+"""Bytes of the sample that decides a guess."""
+_BETWEEN_WORDS = Pattern(rb"[\x00-\x2f:-?]+")
+"""Bytes that are in no two-byte character."""
 _LETTERS = {
     "German": "üäöß",
     "French": "éèàêçùîôâûëïœ",
@@ -47,32 +49,32 @@ _LETTERS = {
     "Ukrainian": "оаинівертслкдумпзябгьчйхцюжїєшфщґ",
     "Greek": "αοιετσνηυρπκμάλίόςέγδήωχύθφώβξζψϊϋ",
 }
-"""The letters of languages beyond ASCII, the most frequent first."""
+"""The non-ASCII letters of languages, most frequent first."""
 _SIGNS = "’‘“”„«»–—…•°§©®€£¿¡·×²³µ±½ºª\xa0№"
-"""Signs of all languages."""
+"""Signs that all languages use."""
 _PRIORS = {
     **dict.fromkeys(("cp1252", "iso8859-1", "iso8859-15"), 0.0),
     **dict.fromkeys(("mac-roman", "cp850", "cp437", "cp866"), -8.0),
 }
 _USUAL_PRIOR = -3.0
-"""Logarithms of how usual encodings are, for texts of few letters."""
+"""Log of how usual an encoding is; matters for texts of few letters."""
 _STRANGE = math.log(0.000_01)
-"""Probability of each other character."""
+"""Log of the probability of any other character."""
 
 _SCRIPTS = {"LATIN", "CYRILLIC", "GREEK"}
-"""Scripts of which a word has one only."""
-_WORD = re.compile(r"[^\W\d_]+")
-_INNER_SIGN = re.compile(r"(?<=[^\W\d_])[^\s\x00-\x7f](?=[^\W\d_])")
+"""Scripts that a word does not mix."""
+_WORD = Pattern(r"[^\W\d_]+")
+_INNER_SIGN = Pattern(r"(?<=[^\W\d_])[^\s\x00-\x7f](?=[^\W\d_])")
 _USUAL_INNER_SIGNS = frozenset("’‘‐‑–—·…\xad")
-"""Signs that stand between two letters."""
-_ACCENTED_RUN = re.compile(r"[^\W\d_\x00-\x7f]{4,}")
-"""More letters beyond ASCII in a row than words in Latin script have."""
-_NOT_WIDE = re.compile(
+"""Signs that may be between two letters."""
+_ACCENTED_RUN = Pattern(r"[^\W\d_\x00-\x7f]{4,}")
+"""More consecutive non-ASCII letters than a word in Latin script has."""
+_NOT_WIDE = Pattern(
     "(?<![^\\x00-\\x7f])[^\\x00-\\x7f](?![^\\x00-\\x7f])|[\uff61-\uff9f]"
 )
-"""Characters of East Asian text that are rare: alone among ASCII, or of half width."""
+"""Rare characters in East Asian text: alone among ASCII, or of half width."""
 _ODD_SHARE = 0.1
-"""Share of a text's characters that may look wrong in an encoding that fits."""
+"""Maximum share of characters that may look wrong in an encoding that fits."""
 
 _ROWS = {
     "cp932": ("euc_jp", (((4, 5), 0.5), ((16, 47), 0.35), ((1, 3), 0.14))),
@@ -80,19 +82,19 @@ _ROWS = {
     "big5": ("big5", (((4, 38), 0.85), ((1, 3), 0.14))),
     "cp949": ("euc_kr", (((16, 40), 0.85), ((1, 3), 0.14))),
 }
-"""The rows of the tables of characters that are in common use (kana, frequent
-characters, signs), each with its share in usual texts.
+"""The rows of each character table in common use (kana, frequent characters, signs),
+with their shares in usual texts.
 """
 _TABLES = {"euc_jp": "cp932", "gb18030": "gbk"}
 _RARE = 0.01 / 6_000
-"""Probability of each other character."""
+"""Probability of any other character."""
 _RARE_SHARE = 0.1
-"""Share of rare characters in an East Asian text."""
+"""Maximum share of rare characters in an East Asian text."""
 
 
 def fitting_encodings(data: bytes, *, is_cut: bool) -> list[str]:
-    """Return the encodings that fit bytes which are not UTF-8, the likeliest first.
-    `is_cut` is true if the last character may be incomplete.
+    """Return the encodings that fit bytes that are not UTF-8, likeliest first.
+    `is_cut`: the last character may be incomplete.
     """
     lines = b"\n".join(_without_ascii(data.split(b"\n")))
     joined = b"\n".join(_without_ascii(_BETWEEN_WORDS.split(lines)))
@@ -116,7 +118,7 @@ def _without_ascii(pieces: Iterable[bytes]) -> list[bytes]:
 
 
 def _holds_all(data: bytes, codec: str, *, is_cut: bool) -> bool:
-    """True if the encoding gives the same bytes back."""
+    """True if decoding and encoding gives the same bytes."""
     try:
         text = codecs.getincrementaldecoder(codec)().decode(data, final=not is_cut)
         return data.startswith(text.encode(codec))
@@ -141,7 +143,7 @@ def _is_odd_sign(char: str) -> bool:
 
 
 def _count_odd_letters(word: str) -> int:
-    """Count the unusual letters of a word: those of a second script, rows of accents,
+    """Count the unusual letters of a word: of a second script, in long runs of accents,
     capitals after small letters.
     """
     letters = [char for char in word if not char.isascii()]
@@ -165,8 +167,8 @@ def _script(char: str) -> str:
 
 
 def _likeliest_east_asian(texts: dict[str, str]) -> str:
-    """Return the East Asian encoding in which nearly all characters are common ones,
-    the likeliest of several; empty if there is none.
+    """Return the likeliest East Asian encoding in which nearly all characters are
+    common, or an empty text.
     """
     best = ""
     best_score = -math.inf

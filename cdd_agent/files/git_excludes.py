@@ -1,4 +1,4 @@
-"""Find git's `core.excludesFile`. A git process would take longer than most walks."""
+"""Find git's `core.excludesFile`. Starting git would take longer than most walks."""
 
 import os
 import re
@@ -6,21 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cdd_agent.files.regular_files import read_small
+from cdd_agent.pattern import Pattern
 from cdd_agent.settings.user_folders import git_config_folder, home_folder
 
 _LARGEST = 100_000
-"""Bytes of a settings file."""
+"""Bytes of a settings file to read."""
 _DEEPEST = 5
-"""Levels of files that include each other."""
-_SECTION = re.compile(r"\s*\[\s*([\w.-]+)[^\]]*\](.*)")
-_SETTING = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
-_VALUE = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^#;"])*')
+"""Maximum depth of includes."""
+_SECTION = Pattern(r"\s*\[\s*([\w.-]+)[^\]]*\](.*)")
+_SETTING = Pattern(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
+_VALUE = Pattern(r'(?:"(?:[^"\\]|\\.)*"|[^#;"])*')
 _PATHS = {("core", "excludesfile"), ("include", "path")}
 
 
 def find_excludes_file(git: Path) -> Path | None:
     """Return the path of the list, which need not exist. `git` is a repository's git
-    folder. Sections with conditions (`includeIf`) are not read.
+    folder. Conditional sections (`includeIf`) are not read.
     """
     paths: list[Path] = []
     for settings in (*_list_user_settings(), git / "config"):
@@ -60,7 +61,7 @@ def _read_paths(settings: Path) -> Iterator[tuple[str, str]]:
     for line in read_small(settings, _LARGEST).splitlines():
         rest = line
         if head := _SECTION.match(line):
-            # `[includeIf "..."]` and `[core "x"]` do not count
+            # skips `[includeIf "..."]` and `[core "x"]`
             section = head[1].lower() if '"' not in head[0] else ""
             rest = head[2]
         if setting := _SETTING.match(rest):

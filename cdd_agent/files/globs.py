@@ -10,19 +10,20 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import confine
 from cdd_agent.files.spelling import compose
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _MAX_ALTERNATIVES = 100
-_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_WILDCARD = re.compile(r"[*?\[\\]")
+_ALTERNATIVES = Pattern(r"\{([^{}]*,[^{}]*)\}")
+_WILDCARD = Pattern(r"[*?\[\\]")
 _ITEM = r"\[:[^\]]*:\]|\\.|[^\\]"
 """A class such as `[:space:]`, or a character."""
-_SIGN = re.compile(
+_SIGN = Pattern(
     rf"\[(?P<negation>[!^]?+)(?P<members>(?>{_ITEM})(?:(?!\])(?>{_ITEM}))*)\]"
     r"|\\(?P<escaped>.)|(?P<plain>[^\\\[])",
     re.DOTALL,
 )
-_MEMBER = re.compile(
+_MEMBER = Pattern(
     r"\[:(?P<name>[^\]]*):\]|\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL
 )
 _CLASSES = {
@@ -42,7 +43,7 @@ _CLASSES = {
 
 
 class PatternRefused(BadInput):
-    """A pattern that matches nothing."""
+    """The pattern matches nothing."""
 
     refusal = Refusal.BAD_PATTERN
 
@@ -62,7 +63,7 @@ class Glob:
         is_plain = re.compile(r"[^*?\[]+").fullmatch
         folders = ["/".join(takewhile(is_plain, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(folders))
-        """All matches are in this folder."""
+        """The folder of all matches."""
 
     def matches(self, path: str) -> bool:
         composed = compose(path)
@@ -71,10 +72,10 @@ class Glob:
 
 @lru_cache(4096)
 def compile_glob(glob: str) -> Callable[[str], object]:
-    """Return a function that is true for matching paths. It takes no path long. Raises
-    `PatternRefused`.
+    """Return a function that is true for matching paths. It is fast for every path.
+    Raises `PatternRefused`.
 
-    The name `**` matches any number of names, at the end at least one.
+    `**` as a whole name matches any number of names; at the end, at least one.
     """
     if not _WILDCARD.search(glob):
         return glob.__eq__
@@ -89,15 +90,15 @@ def compile_glob(glob: str) -> Callable[[str], object]:
     regex = "/".join(names)
     if groups:
         first, *inner = ["".join(f"{name}/" for name in group) for group in groups]
-        # A group gets its first possible place: a later one leaves less.
-        # `(?>` tries no other place, so no path takes long.
+        # A group takes its first possible place: a later one leaves less. `(?>` tries
+        # no other place, so no path takes long.
         places = "".join(f"(?>(?:[^/]+/)*?{group})" for group in inner)
         regex = f"{first}{places}(?:[^/]+/)*{regex or '[^/]+'}"
     return re.compile(regex, re.DOTALL).fullmatch
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the pattern for each alternative. Raises `PatternRefused` for too many."""
+    """Return one pattern per alternative. Raises `PatternRefused` for too many."""
     unfinished, finished = [pattern], list[str]()
     while unfinished:
         text = unfinished.pop()
@@ -114,7 +115,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def escape_sets(pattern: str) -> str:
-    """Return the pattern with `[` as a letter, as in `app/[id]/*.tsx`."""
+    """Escape `[`, which is a literal in paths such as `app/[id]/*.tsx`."""
     return pattern.replace("[", "[[]")
 
 
@@ -165,6 +166,6 @@ def _translate_member(member: re.Match[str]) -> str:
             raise PatternRefused(f"{member[0]} is not a class of characters")
         return _CLASSES[member["name"]]
     first = member["first"]
-    # a reversed range is its first character to git
+    # git reads a reversed range as its first character
     last = max(first, member["last"] or first)
     return f"{re.escape(first)}-{re.escape(last)}"

@@ -1,7 +1,7 @@
-"""The only module that decides which files are hidden from models.
+"""Decide which files are hidden from models. No other module does.
 
-A file is hidden if its name or its content suggests secrets, or if an ignore file lists
-it. Its name may be shown.
+A file is hidden if its name or content suggests secrets, or if an ignore file lists it.
+Its name may be shown.
 """
 
 import re
@@ -14,26 +14,27 @@ from msgspec import Struct
 
 from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_above
 from cdd_agent.files.regular_files import read_beginning
+from cdd_agent.pattern import Pattern
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CDD.md")
-"""Files for models. The user's lists of git do not hide them."""
+"""Files for models. The user's private git excludes do not hide them."""
 BY_NAME = "its name suggests secrets"
 _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
 _ACCESS = "it holds a password or a token"
 _STEP_RECORD = "it holds former contents of files"
-_STEP_RECORDS = re.compile(
+_STEP_RECORDS = Pattern(
     r"\.cdd/runs/(?:\.changes/)?[^/]+/(?:earlier-[^/]+/)?"
     r"(?:step-.*|(?:versions|contents|kept)/.*)"
 )
-"""Files of runs that may hold a hidden file."""
+"""Files of runs that may contain a hidden file."""
 LARGEST_SEARCHED = 1_000_000
 """Bytes of a file."""
 
 _ENDINGS = "json|ya?ml|toml|ini|cfg|conf|properties|xml|txt|csv"
 _WORDS = r"(?:[._-][\w.-]*)?"
 """Text before an ending, such as `.production`."""
-_STORES = re.compile(
+_STORES = Pattern(
     # environment files
     r"[.#]?\.env(?:rc)?(?:[._~#-].*|\d*)|.*\.env"
     r"|\.dev\.vars(?:\..*)?|\.secrets?(?!\.baseline$)(?:\..*)?"
@@ -49,14 +50,14 @@ _STORES = re.compile(
     r"|.*\.tfvars(?:\.json)?|.*\.tfstate(?:\..*)?"
 )
 """Names of secret files."""
-_PROGRAMS = re.compile(
+_PROGRAMS = Pattern(
     r"(?:^|/)\.(?:aws/(?:credentials|config|(?:sso|cli)/cache/.*)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"
     r"|gradle/gradle\.properties|(?:gem|cargo)/credentials(?:\.toml)?"
     r"|git/config|vscode/sftp\.json|kaggle/kaggle\.json|gnupg/.*"
     r"|ssh/(?!config$|known_hosts|authorized_keys)[^/]+(?<!\.pub))$"
 )
-_USUAL = re.compile(
+_USUAL = Pattern(
     # keys
     r".*\.(?:pem|key|p8|p12|pkcs12|pfx|ppk|jks|bks|keystore|kdbx?|agekey|ovpn)"
     r"|(?:[\w-]*[_-])?id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[_-][\w-]+)?"
@@ -73,7 +74,7 @@ _USUAL = re.compile(
     r"|.*\.publishsettings|settings-security\.xml"
     r"|(?:sitemanager|recentservers|filezilla)\.xml"
 )
-"""Names of files that are secret, but not in tests."""
+"""Names of secret files, except in tests."""
 _CODE = frozenset(
     (
         *("py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "vue", "svelte"),
@@ -82,26 +83,26 @@ _CODE = frozenset(
         *("html", "md", "rst", "svg", "png"),
     )
 )
-"""Endings of files that are not secret by name."""
-_TEMPLATE = re.compile(
+"""Endings of files whose name never makes them secret."""
+_TEMPLATE = Pattern(
     r"(?:^|[._-])(?:examples?|samples?|templates?|tmpl|tpl|dist|dummy|fake|schema)"
     r"(?:[._-]|$)"
 )
-"""Parts of names of made-up files."""
-_FIXTURES = re.compile(
+"""Parts of names of example files."""
+_FIXTURES = Pattern(
     r"(?:^|/)(?:tests?|testing|test[_-]?data|testsuite|e2e|specs?|fixtures?|mocks?"
     r"|__(?:fixtures|tests|mocks)__)/"
 )
-"""Folders with made-up keys."""
-_TRANSLATIONS = re.compile(
+"""Folders with invented keys."""
+_TRANSLATIONS = Pattern(
     r"(?:^|/)(?:locales?|i18n|l10n|intl|lang|languages|translations|messages)/"
 )
 """Folders of texts about passwords."""
-_PUBLIC = re.compile(
+_PUBLIC = Pattern(
     r"(?:.*[._-])?(?:public|pub|certs?|certificates?|ca|cacerts?|(?:full)?chain)"
     r"(?:[._-].*)?\.pem"
 )
-_COPY = re.compile(
+_COPY = Pattern(
     r"#(?P<locked>.+)#|(?P<copied>.+?)(?:~|\.(?:bak|backup|old|orig|save|rej))"
     r"|\.(?P<edited>.+)\.sw[opx]"
 )
@@ -111,11 +112,10 @@ _COPY_ENDINGS = (
     *(".swo", ".swp", ".swx"),
 )
 """Testing these first is faster."""
-_PROCESS_VARIABLES = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
-"""Environment variables."""
-_ENCRYPTED = re.compile(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
+_PROCESS_VARIABLES = Pattern(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
+_ENCRYPTED = Pattern(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
 
-_KEY_TEXT = re.compile(
+_KEY_TEXT = Pattern(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
     # the end of the line in texts, JSON, YAML and code
     rb"(?:\\[nr]|[\s\"'+,>|#*-])*"
@@ -125,13 +125,13 @@ _KEY_TEXT = re.compile(
     rb"|^PrivateKey[ \t]*=[ \t]*[A-Za-z0-9+/]{43}=",
     re.MULTILINE,
 )
-_SERVICE_TEXT = re.compile(rb'"type"\s*:\s*"service_account"')
+_SERVICE_TEXT = Pattern(rb'"type"\s*:\s*"service_account"')
 _KEY_WORDS = (b"PRIVATE KEY", b"private_key", b"Private", b"SECRET-KEY")
 """Searching for these first is faster."""
 _ACCESS_TEXTS = {
-    ".yarnrc.yml": re.compile(rb"npmAuth(?:Token|Ident):[ \t]*[\"']?[^\s\"'$]"),
-    "nuget.config": re.compile(rb"cleartextpassword", re.IGNORECASE),
-    ".cdd/config.yaml": re.compile(rb"\bheaders[\"']?[ \t]*:"),
+    ".yarnrc.yml": Pattern(rb"npmAuth(?:Token|Ident):[ \t]*[\"']?[^\s\"'$]"),
+    "nuget.config": Pattern(rb"cleartextpassword", re.IGNORECASE),
+    ".cdd/config.yaml": Pattern(rb"\bheaders[\"']?[ \t]*:"),
 }
 """By the end of a file's path."""
 
@@ -152,8 +152,8 @@ class HiddenFiles:
         self._lists: dict[PurePosixPath, FolderLists] = {}
 
     def why(self, path: str, data: bytes | None = None) -> str:
-        """Return the reason why a file is hidden; empty if it is not. `data` is the
-        content. The path is relative to the root and need not exist.
+        """Return why a file is hidden, or an empty text. The path is relative to the
+        root and need not exist. `data` is its content, if the caller has it.
         """
         if path in self._allowed:
             return ""
@@ -167,7 +167,7 @@ class HiddenFiles:
         return secret_in(path, data or b"")
 
     def why_by_name(self, path: str) -> str:
-        """Return the reason without reading the file. Links are followed."""
+        """Like `why`, without reading the file. Links are followed."""
         if path in self._allowed:
             return ""
         for place in dict.fromkeys((path, self._without_links(path))):
@@ -181,7 +181,7 @@ class HiddenFiles:
         return ""
 
     def _without_links(self, path: str) -> str:
-        """Return a path relative to the root, or absolute outside."""
+        """Return a path relative to the root, or absolute if it is outside."""
         try:
             place = (self._root / path).resolve()
         except (OSError, RuntimeError, ValueError):
@@ -191,7 +191,7 @@ class HiddenFiles:
         return place.as_posix()
 
     def _find_list(self, path: PurePosixPath) -> str:
-        """Return the name of the list that hides a path or a folder above it."""
+        """Return the name of the list that hides a path or a parent folder."""
         if path.is_absolute() or ".." in path.parts or not path.parts:
             return ""
         if path.parts[:2] == (".cdd", "prompts"):
@@ -219,7 +219,6 @@ class HiddenFiles:
 
 
 def explain_list(name: str) -> str:
-    """Return the reason for a file in the list of this name."""
     return f"it is listed in {name}"
 
 
@@ -261,9 +260,9 @@ def _suggests_secret(path: str, name: str) -> bool:
 
 
 def secret_in(path: str, data: bytes) -> str:
-    """Return the reason why a content is secret; empty if it is not."""
+    """Return why a content is secret, or an empty text."""
     if b"\0" in data:
-        # UTF-16 and UTF-32 become plain
+        # turns UTF-16 and UTF-32 into plain text
         data = data.replace(b"\0", b"")
     folded = path.casefold()
     last = folded.split("/")[-2:]

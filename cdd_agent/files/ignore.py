@@ -1,7 +1,7 @@
-"""The rules of one `.gitignore`, read like git.
+"""The rules of one `.gitignore`, with git's meaning.
 
-A rule is about an entry, not about what is below it: the walk asks for each folder.
-pathspec has rules for whole paths, and some of its patterns take very long.
+A rule is about an entry, not what is below it: the walk asks for each folder. The
+library pathspec judges whole paths, and some patterns take it very long.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cdd_agent.files.globs import PatternRefused, compile_glob
 
 _MAX_LINE = 4096
-"""A longer line is not read."""
+"""Longer lines are skipped."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("ascii", "surrogateescape")
 
 
@@ -18,8 +18,8 @@ class IgnoreRules:
     """The last rule that matches an entry decides."""
 
     def __init__(self, text: str, offset: int = 0, name: str = "") -> None:
-        """`text` has one character for each byte. `offset` is the length of the path to
-        the file's folder. `name` is for messages.
+        """`text` has one character per byte. `offset` is the length of the path to the
+        file's folder. `name` is for messages.
         """
         self.name = name
         self._offset = offset
@@ -29,7 +29,7 @@ class IgnoreRules:
         return bool(self._rules)
 
     def decide(self, path: str, name: str, *, is_folder: bool) -> bool | None:
-        """Return true for an ignored entry; None if no rule matches. `path` ends in
+        """Return true for an ignored entry, None if no rule matches. `path` ends in
         `name`.
         """
         path_in_folder = path[self._offset :]
@@ -45,7 +45,9 @@ class _Rule(NamedTuple):
     ignores: bool
     folders_only: bool
     is_path: bool
-    """For the path from the file's folder, not for a name."""
+    """True if the rule matches the path relative to the file's folder, false for the
+    name alone.
+    """
     matches: Callable[[str], object]
 
 
@@ -62,7 +64,7 @@ def _read_rules(text: str) -> Iterator[_Rule]:
         try:
             matches = compile_glob(pattern.removeprefix("/"))
         except PatternRefused:
-            # git passes such a line over, too
+            # git skips such a line, too
             continue
         yield _Rule(ignores, folders_only, is_path, matches)
 

@@ -1,7 +1,7 @@
 """The ignore files that apply in a folder: git's, and those that hide files from
 models.
 
-Git's are each `.gitignore`, the deeper one first, then the user's lists:
+Git's are each `.gitignore`, deeper ones first, then the user's lists:
 `.git/info/exclude` and `core.excludesFile`. The index is not read, so a tracked file
 may count as ignored.
 """
@@ -26,12 +26,12 @@ MODEL_LISTS = (
     ".geminiignore",
     ".aiexclude",
 )
-"""Files that hide others from models. The first one decides first."""
+"""Files that hide others from models, in order of precedence."""
 _EMPTY_MEANS_ALL = ".aiexclude"
-"""An empty one hides its folder, as its tools define it."""
+"""An empty one hides its folder, as its tools define."""
 _GITIGNORE = ".gitignore"
 _MAX_BYTES = 1_000_000
-"""Bytes of an ignore file."""
+"""Bytes of an ignore file to read."""
 READ_NAMES = frozenset((".git", _GITIGNORE, *MODEL_LISTS))
 """Names that `FolderLists.read_folder` needs."""
 
@@ -41,18 +41,18 @@ class FolderLists(Struct, frozen=True):
 
     place: str
     path: str = ""
-    """The path from the repository's top, one character for each byte: empty, or ending
-    in `/`.
+    """The path from the repository's top, one character per byte: empty, or ending in
+    `/`.
     """
     path_for_models: str = ""
-    """The path with composed letters."""
+    """The path in Unicode NFC."""
     git: tuple[IgnoreRules, ...] = ()
     users: tuple[IgnoreRules, ...] = ()
     """The user's own lists, the last ones of `git`."""
     models: tuple[IgnoreRules, ...] = ()
 
     def enter(self, name: str) -> "FolderLists":
-        """Return the lists for a folder in this one, without its files."""
+        """Return the lists for a subfolder, without its own ignore files."""
         return replace(
             self,
             place=f"{self.place}/{name}",
@@ -61,8 +61,8 @@ class FolderLists(Struct, frozen=True):
         )
 
     def read_folder(self, names: Collection[str]) -> "FolderLists":
-        """Return the lists with the folder's own. `names` are those of `READ_NAMES` in
-        the folder. Git's rules start again in a repository.
+        """Add the folder's own lists. `names` are those of `READ_NAMES` in the folder.
+        Git's rules start again in a nested repository.
         """
         lists = self
         if ".git" in names:
@@ -100,7 +100,7 @@ class FolderLists(Struct, frozen=True):
         return replace(self, git=users, users=users)
 
     def find_model_list(self, name: str, *, is_folder: bool) -> IgnoreRules | None:
-        """Return the list that hides an entry from models only."""
+        """Return the list that hides an entry from models alone."""
         # most folders have none
         if not self.models:
             return None
@@ -117,12 +117,11 @@ class FolderLists(Struct, frozen=True):
         return rules if rules in self.users else None
 
     def is_for_models(self, rules: IgnoreRules) -> bool:
-        """True for rules that hide files from models."""
         return rules in self.models or rules in self.users
 
 
 def read_lists_above(root: Path) -> FolderLists:
-    """Return the lists for the project's folder, without its files."""
+    """Return the lists for the project's folder, without its own ignore files."""
     root = root.resolve()
     top = root
     for folder in (root, *root.parents):
@@ -184,7 +183,7 @@ def _read_rules(
 
 
 def _as_bytes(name: str) -> str:
-    """Return a character for each byte: `?` is one byte to git."""
+    """Return one character per byte, because git's `?` is one byte."""
     if name.isascii():
         return name
     return os.fsencode(name).decode("ascii", "surrogateescape")

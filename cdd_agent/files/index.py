@@ -1,4 +1,4 @@
-"""The names of a project in memory, found by a few letters."""
+"""Find a project's files by a few letters of their names, in memory."""
 
 import asyncio
 import re
@@ -15,9 +15,9 @@ from cdd_agent.threads import in_thread
 _BATCH = 4_000
 """Paths between two looks at the clock."""
 _MAX_RANKED = 2_000
-"""With more matches the letters say too little."""
+"""Maximum number of matches to rank. With more, the letters say too little."""
 _MAX_PATHS = 300_000
-"""The largest index."""
+"""Maximum number of paths."""
 _FRESH = 5.0
 """Seconds."""
 
@@ -30,7 +30,7 @@ class _IndexedPath(NamedTuple):
 
 
 class FileIndex:
-    """Is built in a thread, and again when it is old. Until then the old one is
+    """An index that a thread builds and renews. During a rebuild, the old one is
     searched.
     """
 
@@ -51,7 +51,7 @@ class FileIndex:
         return self._building is not None and not self._building.done()
 
     def freshen(self, on_built: Callable[[], None]) -> None:
-        """Build a new index if this one is old. `on_built` runs in the event loop."""
+        """Rebuild an old index. `on_built` runs in the event loop."""
         if self.is_building:
             return
         if self._built_at is None or time.monotonic() - self._built_at > _FRESH:
@@ -76,8 +76,8 @@ class FileIndex:
 
     def find(self, typed: str, limit: int, seconds: float) -> list[str]:
         """Return the best matches within the time: names that begin with the text, then
-        names that contain it. Without any: names, or else paths, with these letters in
-        order.
+        names that contain it. If there are none: names, or else paths, that have these
+        letters in order.
         """
         deadline = time.monotonic() + seconds
         typed = compose(typed).casefold()

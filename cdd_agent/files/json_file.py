@@ -1,4 +1,4 @@
-"""Values in JSON files, and files that must not be used again."""
+"""Values in JSON files, and renaming files that must not be used again."""
 
 import json
 from datetime import UTC, datetime
@@ -13,11 +13,11 @@ from cdd_agent.refusals.kinds import Refusal
 
 Kind = TypeVar("Kind")
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-"""The same moment on every machine."""
+"""A moment with a time zone."""
 
 
 class Damaged(BadInput):
-    """A file of a run has the wrong content."""
+    """A file of a run has invalid content."""
 
     refusal = Refusal.STATE_UNREADABLE
 
@@ -35,7 +35,7 @@ class JsonFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """Return None if there is no file. Raises `Damaged`."""
+        """None if there is no file. Raises `Damaged`."""
         text = read_text(path)
         if text is None:
             return None
@@ -45,7 +45,7 @@ class JsonFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise Damaged(path, str(error)) from error
 
     def save(self, path: Path) -> None:
-        """For texts with half of a character, write `as_json`."""
+        """Fails for lone surrogates; use `as_json` for such texts."""
         write_atomic(path, msgspec.json.format(msgspec.json.encode(self), indent=1))
 
 
@@ -58,12 +58,12 @@ def from_json(data: bytes | str, kind: type[Kind]) -> Kind:
 
 
 def as_json(saved: object, indent: int = 1) -> bytes:
-    """Encode texts of models and tools. Half of a character becomes `?`."""
+    """Encode texts of models and tools. Lone surrogates become `?`."""
     return msgspec.json.format(as_short_json(saved), indent=indent)
 
 
 def as_short_json(saved: object) -> bytes:
-    """Encode a value like `as_json`, without white space."""
+    """Encode like `as_json`, without white space."""
     try:
         return msgspec.json.encode(saved)
     except UnicodeEncodeError:
@@ -99,9 +99,9 @@ def set_aside(path: Path) -> Path:
 
 
 STAMP = "%Y%m%dT%H%M%S%f"
-"""The form of a time that sorts as text, for `strftime`. The time is in UTC."""
+"""A `strftime` format for UTC that sorts as text."""
 
 
 def stamp() -> str:
-    """Return a name that sorts by time."""
+    """Return the current time as a name that sorts by time."""
     return datetime.now(UTC).strftime(STAMP)

@@ -1,4 +1,4 @@
-"""The formats of files that a parser can check, by name, first line or content."""
+"""File formats that a parser can check, recognised by name, first line or content."""
 
 import re
 from enum import Enum, auto
@@ -6,10 +6,10 @@ from fnmatch import translate
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from cdd_agent.pattern import Pattern
+
 
 class FileKind(Enum):
-    """A format that a parser can check."""
-
     JSON = auto()
     COMMENTED_JSON = auto()
     """JSON with comments and trailing commas, up to JSON5."""
@@ -20,7 +20,7 @@ class FileKind(Enum):
     PYTHON = auto()
     TOML = auto()
     YAML = auto()
-    """Also files that may be JSON instead, which is almost always YAML too."""
+    """Includes files that may be JSON, which is almost always valid YAML."""
 
 
 NAMES: tuple[tuple[FileKind | None, str], ...] = (
@@ -88,31 +88,31 @@ NAMES: tuple[tuple[FileKind | None, str], ...] = (
         *.gradle *.dart *.star *.bzl *.gyp *.gypi *.pyx""",
     ),
 )
-"""Patterns of names in lower case. One with a slash matches the end of a path. A name
-may have several formats, the most likely first. `None` is any other format: then the
-content does not count.
+"""Patterns of lower-case names. A pattern with a slash matches the end of a path. A
+name may have several formats, most likely first. `None` is any other format, whatever
+the content.
 """
 _FIRST_LINES = tuple(
-    (kind, re.compile(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?" + program))
+    (kind, Pattern(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?" + program))
     for kind, program in (
         (FileKind.PYTHON, rb"(?:python(?:3(?:\.\d+)?)?|pypy3?)(?:\s|$)"),
         (FileKind.PYTHON, rb"uv\s+run\b.*--script"),
         (FileKind.YAML, rb"ansible-playbook(?:\s|$)"),
     )
 )
-"""First lines that name the program of a file without a known name."""
-_OBJECT = re.compile(rb'\s*(?:\[\s*)*\{\s*"')
+"""First lines that name a file's program, for files without a known name."""
+_OBJECT = Pattern(rb'\s*(?:\[\s*)*\{\s*"')
 """The beginning of JSON that has an object with a key."""
 
 
 def kinds_of(
     path: PurePosixPath, before: bytes | None, after: bytes
 ) -> tuple[FileKind, ...]:
-    """Return the formats that a file may have after a change, the most likely first.
+    """Return the formats that a file may have after a change, most likely first.
     `before` is None for a new file.
 
-    A file without a known name has the format that its first line names. If it was
-    JSON, it is JSON as long as it begins with a bracket.
+    Without a known name, the first line decides. A file that was JSON stays JSON as
+    long as it begins with a bracket.
     """
     by_name = _find_by_name(str(path).lower())
     kinds = list(kinds_by_name(path))
@@ -128,7 +128,7 @@ def kinds_of(
 
 
 def kinds_by_name(path: PurePosixPath) -> tuple[FileKind, ...]:
-    """Return the formats that a file may have by its name, the most likely first."""
+    """Return the formats that a file may have by its name, most likely first."""
     by_name = _find_by_name(str(path).lower())
     return tuple(kind for kind in by_name if kind is not None)
 

@@ -1,5 +1,3 @@
-"""Lines for models, such as names of files."""
-
 from msgspec import Struct
 
 

@@ -1,15 +1,11 @@
-"""Ranges of the lines of a file."""
-
 from collections.abc import Iterable
 
 Ranges = tuple[tuple[int, int], ...]
-"""The first and the last line of each range, from 1. They are in order and do not
-touch each other.
-"""
+"""The first and last line of each range, from 1. Sorted, without overlap or contact."""
 
 
 def join_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the same lines in order, with ranges that overlap or touch as one."""
+    """Sort ranges, and merge those that overlap or touch."""
     whole: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if last < first:
@@ -22,7 +18,6 @@ def join_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def subtract_ranges(ranges: Ranges, removed: Ranges) -> Ranges:
-    """Return the lines of `ranges` that are not in `removed`."""
     remaining: list[tuple[int, int]] = []
     for first, last in ranges:
         start = first

@@ -54,7 +54,7 @@ class Manifests(Struct, frozen=True):
             raise ManifestUnreadable(name, "it is not UTF-8 text") from error
 
     def content(self, name: str) -> Mapping[str, Any]:
-        """Parse a file of TOML or JSON. Raises `ManifestUnreadable`."""
+        """Parse TOML or JSON. Raises `ManifestUnreadable`."""
         return parse_manifest(name, self.text(name))
 
     @property
@@ -92,7 +92,7 @@ def parse_manifest(name: str, text: str) -> Mapping[str, Any]:
 
 
 def section(content: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """Return the mapping at a path of keys; empty if there is none."""
+    """Return the mapping at a path of keys; empty if missing."""
     for name in names:
         inner = content.get(name)
         content = inner if isinstance(inner, dict) else {}

@@ -1,10 +1,9 @@
-"""Finds the files that a line mentions with an at sign: `@src/app.py`, `@docs/`,
-`@"my notes.md"`, `@src/app.py:3-5`.
+"""Find the files that a line mentions with an at sign: `@src/app.py`, `@docs/`, `@"my
+notes.md"`, `@src/app.py:3-5`.
 
-One rule holds for all of them. A mention means the longest name that exists in the
-project and that ends where a name can end. If no such name exists, the text that looks
-like a file is reported, and no shorter name takes its place: `@src/(auth)/page.tsx`
-never means `src/`.
+A mention means the longest name that exists in the project and ends where a name can
+end. If no such name exists, text that looks like a file is reported, and no shorter
+name replaces it: `@src/(auth)/page.tsx` never means `src/`.
 """
 
 import re
@@ -19,16 +18,17 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.paths import PathRefused, parse_path
 from cdd_agent.files.read import locate
 from cdd_agent.files.spelling import compose
+from cdd_agent.pattern import Pattern
 
 _LONGEST = 1_000
-"""Maximum number of characters of a mention."""
+"""Maximum characters of a mention."""
 _LONGEST_PART = 255
-"""Maximum number of characters of a file's name on all disks."""
+"""Maximum characters of a file name on common disks."""
 _MOST_BLANKS = 6
-"""Maximum number of blanks in a name without quotes."""
+"""Maximum blanks in a name without quotes."""
 _MOST_CLOSERS = 6
-"""Maximum number of places where a name in quotes may end."""
-_SIGN = re.compile("[@＠]")
+"""Maximum number of places where a quoted name may end."""
+_SIGN = Pattern("[@＠]")
 _QUOTES = {
     '"': '"',
     "'": "'",
@@ -48,31 +48,29 @@ _QUOTES = {
     "《": "》",
     "＂": "＂",
 }
-"""The marks that can end a quoted name, by the mark that begins it."""
+"""The closing quotes for each opening quote."""
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
 _WIDE = (
     "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f"
     "\uff01-\uff60\uffe0-\uffe6"
 )
-"""Letters and marks of scripts that are written without blanks between words."""
+"""Letters and marks of scripts without blanks between words."""
 _WIDE_OPENERS = "（［｛「『【〈《〔"
 _WIDE_MARKS = "、。，．：；！？）］｝」』】〉》〕…＂＇"
-_BEFORE = re.compile(rf"[\s(\[{{<>,;:|*\"'`“„”‘‚’«»‹›{_WIDE}]")
-"""A sign that may be directly before the at sign. A letter may not: that is an e-mail
-address.
-"""
+_BEFORE = Pattern(rf"[\s(\[{{<>,;:|*\"'`“„”‘‚’«»‹›{_WIDE}]")
+"""Signs that may precede the at sign. After a letter it is an e-mail address."""
 _MARKS = rf".,:;!?)\]}}>*|\"'`“”‘’«»‹›–{_WIDE_MARKS}"
 _NAME_SIGN = rf"(?![{_WIDE}])[\w/\\$#~+%&=-]"
-_END = re.compile(rf"\Z|[\s<|—]|[{_WIDE_MARKS}]|['’]s\b|[{_MARKS}]++(?!{_NAME_SIGN})")
-"""The text that may follow a name: marks, but no sign of a longer name behind them."""
-_WIDE_LETTER = re.compile(rf"(?![{_WIDE_OPENERS}])[{_WIDE}]")
-_LINES = re.compile(
+_END = Pattern(rf"\Z|[\s<|—]|[{_WIDE_MARKS}]|['’]s\b|[{_MARKS}]++(?!{_NAME_SIGN})")
+"""Text that may follow a name: marks that no sign of a longer name follows."""
+_WIDE_LETTER = Pattern(rf"(?![{_WIDE_OPENERS}])[{_WIDE}]")
+_LINES = Pattern(
     r"(?:[:：]L?|#L?)(?P<first>[0-9]{1,9})(?:[:C][0-9]{1,9})?"
     r"(?:[-–—]L?(?P<last>[0-9]{1,9})(?:[:C][0-9]{1,9})?)?"
 )
-"""Lines behind a name, as editors, compilers and web sites write them."""
-_NAME_WITH_LINES = re.compile(rf"(?P<name>.+?){_LINES.pattern}")
-_LOOKS_LIKE_A_FILE = re.compile(
+"""Line numbers after a name, as editors, compilers and web sites write them."""
+_NAME_WITH_LINES = Pattern(rf"(?P<name>.+?){_LINES.pattern}")
+_LOOKS_LIKE_A_FILE = Pattern(
     r".*[/\\].*|\.[A-Za-z][\w.-]*|.*[^\s.]\.(?:[A-Za-z]\w{0,3}|astro|cshtml|dockerfile"
     r"|gradle|graphql|ipynb|jinja2?|jsonc|jsonl|markdown|parquet|plist|proto|razor|scala"
     r"|sqlite|svelte|swift|tfvars|xhtml)(?:\W.*)?"
@@ -80,33 +78,33 @@ _LOOKS_LIKE_A_FILE = re.compile(
 """A path, a hidden file, or a short or well-known ending. Decorators such as
 `@app.route` have longer ones.
 """
-_CALL = re.compile(r"[\w.]+\([^()]*\)?")
+_CALL = Pattern(r"[\w.]+\([^()]*\)?")
 """A decorator with arguments."""
-_ASIDE = re.compile(r"\([^()]*(?:\)(?![\w/]|\.\w)|\Z)")
-"""Words in brackets directly behind a name."""
-_BARE_WORD = re.compile(r"[\w-]+")
-_DOTTED_NAME = re.compile(r"[\w-]+(?:\.\w+)*")
-_END_OF_KEY = re.compile(r'"\s*:')
-_AT_RULE = re.compile(
+_ASIDE = Pattern(r"\([^()]*(?:\)(?![\w/]|\.\w)|\Z)")
+"""Words in brackets directly after a name."""
+_BARE_WORD = Pattern(r"[\w-]+")
+_DOTTED_NAME = Pattern(r"[\w-]+(?:\.\w+)*")
+_END_OF_KEY = Pattern(r'"\s*:')
+_AT_RULE = Pattern(
     r"\s*@(?:charset|container|counter-style|font-face|font-feature-values|import"
     r"|keyframes|layer|media|namespace|page|property|scope|starting-style|supports"
     r"|apply|config|custom-variant|plugin|screen|tailwind|theme|utility|variant"
     r"|at-root|each|else|extend|for|forward|function|if|include|mixin|return|use|while"
     r"|-\w+-\w+)\b.*[{;]\s*"
 )
-"""A line of a style sheet: CSS, Tailwind, Sass, and names of one browser."""
-_DECORATED = re.compile(
+"""A line of a style sheet: CSS, Tailwind, Sass, and browser-specific names."""
+_DECORATED = Pattern(
     r"\s*(?:(?:async|export|default|public|private|protected|static|final|abstract|"
     r"internal|override|open)\s+)*"
     r"(?:(?:def|class|function|func|fun|fn|interface|enum|struct|record)\s+\w+\s*[(<:{]"
     r"|(?:public|private|protected|static|final|internal|override)\s[^.]*[({=;])"
 )
 """The definition below decorators or annotations."""
-_PLAIN_NAME = re.compile(rf"(?![{''.join(_QUOTES)}])\S+")
+_PLAIN_NAME = Pattern(rf"(?![{''.join(_QUOTES)}])\S+")
 
 
 class LineRange(Struct, frozen=True):
-    """Some lines of a file, counted from 1, both included."""
+    """Lines of a file, from 1, both included."""
 
     first: int
     last: int
@@ -116,9 +114,9 @@ class Mention(Struct, frozen=True):
     """A name that a line mentions."""
 
     name: str
-    """As typed, without quotes and lines."""
+    """As typed, without quotes and line numbers."""
     path: PurePosixPath | None
-    """The file or folder, relative to the root; None if the name does not exist."""
+    """Relative to the root; None if the name does not exist."""
     lines: LineRange | None = None
 
     @property
@@ -133,13 +131,13 @@ class OpenMention(Struct, frozen=True):
     """A mention at the end of a line that is still being typed."""
 
     start: int
-    """The place of the at sign in the line."""
+    """Index of the at sign in the line."""
     name: str
 
 
 def find_mentions(root: Path, text: str) -> list[Mention]:
-    """Return the mentions in a text, each once, in their order: names that exist, and
-    names that do not and look like files.
+    """Return the mentions in a text, each once, in order: names that exist, and other
+    names that look like files.
     """
     project = _ProjectNames(root)
     mentions: dict[tuple[str, LineRange | None], Mention] = {}
@@ -156,8 +154,8 @@ def find_mentions(root: Path, text: str) -> list[Mention]:
 
 
 def mentioned_name(root: Path, word: str) -> str:
-    """Return the name that a word mentions, or else the word itself: `@src` means `src`
-    where a command expects a path.
+    """Return the name that a word mentions, or the word itself. Where a command expects
+    a path, `@src` means `src`.
     """
     if not _SIGN.match(word):
         return word
@@ -166,7 +164,6 @@ def mentioned_name(root: Path, word: str) -> str:
 
 
 def find_open_mention(text: str) -> OpenMention | None:
-    """Return the mention at the end of a text that is still being typed."""
     line_start = max(text.rfind("\n") + 1, len(text) - _LONGEST)
     for sign in _SIGN.finditer(text, line_start):
         if not _may_begin(text, sign.start()):
@@ -184,8 +181,8 @@ def find_open_mention(text: str) -> OpenMention | None:
 
 
 def write_mention(path: str) -> str | None:
-    """Return the mention of an existing path; None for a path that no mention can name.
-    A folder's mention ends in `/`, so that a name in the folder can follow.
+    """Return the mention of an existing path; None if no mention can name it. A
+    folder's mention ends in `/`, so that the user can continue with a name.
     """
     if not _is_usable(path):
         path = f"./{path}"
@@ -208,9 +205,8 @@ def _is_usable(path: str) -> bool:
 
 
 class _ProjectNames:
-    """The names of files and folders in a project. A pasted text may have thousands of
-    at signs; one listing of each folder shows that no file has the names behind most of
-    them.
+    """The file and folder names of a project. A pasted text may have thousands of at
+    signs; one listing per folder rules out most of them.
     """
 
     def __init__(self, root: Path) -> None:
@@ -219,7 +215,7 @@ class _ProjectNames:
         self._paths: dict[str, PurePosixPath | None] = {}
 
     def find(self, name: str, *, is_file: bool) -> PurePosixPath | None:
-        """Return the path of an existing file or folder, or only of a file."""
+        """Return the path of an existing file, or also of a folder."""
         if not self._may_exist(name):
             return None
         if name not in self._paths:
@@ -237,14 +233,14 @@ class _ProjectNames:
             return None
 
     def _may_exist(self, name: str) -> bool:
-        """False if a folder in the name does not have the next name."""
+        """False if a part of the name is missing in its folder."""
         folder = self._root
         for part in _parts(name):
             if len(part) > _LONGEST_PART:
                 return False
             names = self._list(folder)
             if part == ".." or (part not in names and _fold(part) in names):
-                # the disk knows its name
+                # the disk decides about this spelling
                 return True
             if part not in names:
                 return False
@@ -252,7 +248,7 @@ class _ProjectNames:
         return True
 
     def _list(self, folder: Path) -> set[str]:
-        """Return the names in a folder, and the same names without their case."""
+        """Return the names in a folder, as written and case-folded."""
         if folder not in self._listings:
             names = set()
             with suppress(OSError, ValueError):
@@ -275,7 +271,7 @@ def _fold(name: str) -> str:
 class _Candidate(Struct, frozen=True):
     text: str
     end: int
-    """Its end in the text behind the at sign."""
+    """Index of its end in the text after the at sign."""
     is_file: bool = False
     """True if it cannot be a folder: `src/(a)` may name another folder."""
 
@@ -283,7 +279,7 @@ class _Candidate(Struct, frozen=True):
         text = self.text
         yield text, None
         if "\\ " in text:
-            # A blank that is escaped as in a shell.
+            # a blank escaped as in a shell
             text = text.replace("\\ ", " ")
             yield text, None
         # the pattern is slow for a long text
@@ -295,7 +291,7 @@ class _Candidate(Struct, frozen=True):
 
 class _Typed(Struct, frozen=True):
     candidates: list[_Candidate]
-    """The shortest one first."""
+    """Shortest first."""
     is_quoted: bool
     is_call: bool = False
 
@@ -308,11 +304,11 @@ class _Typed(Struct, frozen=True):
             return cls(_read_plain(line, 0), is_quoted=False, is_call=is_call)
         if quoted := _read_quoted(line, closers):
             return cls(quoted, is_quoted=True)
-        # The user forgot the closing quote.
+        # the user forgot the closing quote
         return cls(_read_plain(line, 1), is_quoted=False)
 
     def find(self, project: _ProjectNames) -> tuple[Mention | None, int]:
-        """Return the mention, and its length; None if the text is no mention."""
+        """Return the mention and its length, or None if the text is no mention."""
         for candidate in reversed(self.candidates):
             for name, lines in candidate.readings():
                 path = project.find(name, is_file=candidate.is_file)
@@ -363,7 +359,7 @@ def _may_end(line: str, place: int) -> bool:
     if last.isspace():
         return False
     if last == "/" and line.startswith("*", place):
-        # A pattern, not the folder.
+        # a pattern, not the folder
         return False
     if _END.match(line, place):
         return True
@@ -379,9 +375,9 @@ def _may_begin(text: str, place: int) -> bool:
 
 
 def _is_code(text: str, place: int, mention: Mention) -> bool:
-    """True if the name behind an at sign is code: a key of JSON, a rule of a style
-    sheet, or a decorator above a definition. An existing file whose name has a dot or a
-    slash is none.
+    """True if the text after an at sign is code: a key of JSON, a rule of a style
+    sheet, or a decorator above a definition. An existing file whose name has a dot or
+    slash is not.
     """
     name = _DOTTED_NAME if mention.path is None else _BARE_WORD
     is_bare = name.fullmatch(mention.name) is not None

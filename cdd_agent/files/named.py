@@ -1,26 +1,25 @@
-"""Finds the files of a project that a text names.
-
-Any name of a file of the project counts, because no list of suffixes is complete.
+"""Find the files of a project that a text names. Any file's name counts, because no
+list of suffixes is complete.
 """
 
-import re
 from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
 from cdd_agent.files.spelling import compose
+from cdd_agent.pattern import Pattern
 
-_TICKED = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<text>[^\n]{1,300}?)(?<!`)\1(?!`)")
-_WORD = re.compile(r"[^\s`'\"“”‘’()\[\]{}<>,;:!?*|=]+")
-_SIGN_OF_NAME = re.compile(r"[./\\A-Z]")
-"""A sign by which a plain word is a name: `src/app`, `app.py`, `Makefile`. `run` is an
-English word, even if a file has this name.
+_TICKED = Pattern(r"(?<!`)(`{1,2})(?!`)(?P<text>[^\n]{1,300}?)(?<!`)\1(?!`)")
+_WORD = Pattern(r"[^\s`'\"“”‘’()\[\]{}<>,;:!?*|=]+")
+_SIGN_OF_NAME = Pattern(r"[./\\A-Z]")
+"""Signs that make a plain word a name: `src/app`, `app.py`, `Makefile`. Without one it
+is an English word, such as `run`, even if a file is called so.
 """
 
 
 class NamedFile(Struct, frozen=True):
-    """A name in a text, and the files that it may mean: one file, unless several have
-    this name.
+    """A name in a text and the files that it may mean; several if they share the
+    name.
     """
 
     name: str
@@ -28,9 +27,9 @@ class NamedFile(Struct, frozen=True):
 
 
 def names_in(text: str) -> Iterator[str]:
-    """Yield possible names of files, in the order of the text: everything in
-    back-ticks, and words with a dot, a slash or a capital. A name after an `@` comes
-    with and without it.
+    """Yield possible file names in the text's order: everything in back-ticks, and
+    words with a dot, a slash or a capital. A name after an `@` comes with and without
+    it.
     """
     start = 0
     for ticked in _TICKED.finditer(text):
@@ -42,9 +41,8 @@ def names_in(text: str) -> Iterator[str]:
 
 
 def named_files(text: str, paths: Collection[str]) -> list[NamedFile]:
-    """Return the `paths` that a text names, in its order: by the whole path, by its
-    end, or by the file's name alone. Normal forms of Unicode matter only if two files
-    differ in them.
+    """Return the `paths` that a text names, in its order: by the whole path, its end,
+    or the file name. Unicode normal forms matter only if two files differ in them.
     """
     by_name: dict[str, list[str]] = {}
     for path in paths:

@@ -1,7 +1,6 @@
 """Jupyter notebooks as models see them: without outputs, attachments and long lines."""
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -10,13 +9,14 @@ from pathlib import PurePosixPath
 from cdd_agent.files.kinds import FileKind, kinds_by_name
 from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.files.text import lines_of
+from cdd_agent.pattern import Pattern
 
 LARGEST_NOTEBOOK = 20_000_000
-"""Bytes of a notebook that is shown without its outputs."""
+"""Maximum bytes of a notebook to show without its outputs."""
 _LONGEST_LINE = 4_000
-"""Characters. A longer line is a picture in a text, or a notebook without line ends."""
+"""Characters. A longer line is an embedded picture or a notebook without line ends."""
 _ITEM = ""
-"""Each item of a list, in a path."""
+"""In a path: each item of a list."""
 _HIDDEN_VALUES = (
     ("cells", _ITEM, "outputs"),
     ("cells", _ITEM, "attachments"),
@@ -24,19 +24,18 @@ _HIDDEN_VALUES = (
     ("worksheets", _ITEM, "cells", _ITEM, "outputs"),
     ("metadata", "widgets"),
 )
-"""Keys that lead to values that models do not see."""
+"""Key paths of values that models do not see."""
 _DECODER = json.JSONDecoder()
-_BLANKS = re.compile(r"[ \t\r\n]*")
+_BLANKS = Pattern(r"[ \t\r\n]*")
 
 
 def is_notebook(path: PurePosixPath | str) -> bool:
-    """True for a file that is a notebook by its name."""
     return FileKind.NOTEBOOK in kinds_by_name(PurePosixPath(path))
 
 
 def find_hidden_lines(path: PurePosixPath | str, text: str) -> Ranges:
-    """Return the lines of a notebook that models do not see: those of outputs,
-    attachments and states of widgets, and too long ones. Empty for other files.
+    """Return the lines of a notebook that models do not see: outputs, attachments,
+    widget states, and lines that are too long. Empty for other files.
     """
     if not is_notebook(path):
         return ()
@@ -47,15 +46,15 @@ def find_hidden_lines(path: PurePosixPath | str, text: str) -> Ranges:
             hidden.add(number)
         line_starts.append(line_starts[-1] + len(line))
     for start, end in _find_hidden_values(text):
-        # The first line has the key, and the last one the closing bracket.
+        # the first line has the key, the last one the closing bracket
         first = bisect_right(line_starts, start) + 1
         hidden.update(range(first, bisect_right(line_starts, end - 1)))
     return _as_ranges(sorted(hidden))
 
 
 def replace_hidden_lines(text: str, first: int, hidden: Ranges) -> str:
-    """Return some lines of a notebook, of which `first` is the number of the first one,
-    with a remark in the place of those that are hidden.
+    """Return the lines of a notebook from number `first` on. Remarks replace the hidden
+    ones.
     """
     lines = lines_of(text)
     last = first + len(lines) - 1
@@ -75,8 +74,8 @@ def replace_hidden_lines(text: str, first: int, hidden: Ranges) -> str:
 def find_shown_lines(
     path: PurePosixPath | str, text: str, shown: str, first: int
 ) -> Ranges:
-    """Return the lines of a notebook that a shown text has. It begins at the line
-    `first`, and has the remarks of `replace_hidden_lines`.
+    """Return the lines of a notebook that are in the text `shown`. It begins at line
+    `first` and has the remarks of `replace_hidden_lines`.
     """
     lines = lines_of(text)
     ends = dict(_each_line(find_hidden_lines(path, text)))
@@ -100,7 +99,7 @@ def _each_line(ranges: Ranges) -> Iterator[tuple[int, int]]:
 
 
 def _find_hidden_values(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each hidden value; none in a text that is not JSON."""
+    """Yield the start and end of each hidden value; none if the text is not JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -111,9 +110,7 @@ def _find_hidden_values(text: str) -> Iterator[tuple[int, int]]:
 def _find_values(
     text: str, start: int, paths: Iterable[Sequence[str]]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each value that one of these paths leads to from the
-    object or list at `start`.
-    """
+    """Yield the start and end of each value at one of these paths below `start`."""
     for key, value, end in _members(text, start):
         inner = [path[1:] for path in paths if path[0] == key]
         if any(not path for path in inner):
@@ -123,9 +120,7 @@ def _find_values(
 
 
 def _members(text: str, start: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the key, start and end of each value in an object or list of valid JSON.
-    Other values have no members.
-    """
+    """Yield the key, start and end of each value in an object or list of valid JSON."""
     if text[start] not in "{[":
         return
     position = _skip_blanks(text, start + 1)

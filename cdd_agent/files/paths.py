@@ -1,4 +1,4 @@
-"""The bounds of a project: its root, and the check that paths stay inside it."""
+"""The bounds of a project: find its root, and check that paths stay inside it."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -7,25 +7,26 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.spelling import find_names, has_entry
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
-_ABSOLUTE = re.compile(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
-"""The beginning of an absolute path for a shell, for Windows, and as an address."""
+_ABSOLUTE = Pattern(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
+"""The beginning of an absolute path in a shell, on Windows or in an address."""
 _MAX_LENGTH = 1000
 _MAX_NAME = 255
-"""Bytes of a name, which most disks limit."""
+"""Maximum bytes of a name on most disks."""
 _MARKERS = (".cdd", ".git")
 
 
 class PathRefused(BadInput):
-    """A path text that does not name a file inside the project."""
+    """A text does not name a file inside the project."""
 
     refusal = Refusal.OUTSIDE_PROJECT
 
 
 def find_root(start: Path) -> Path:
-    """Return the root of the project that `start` is in: the nearest folder with `.cdd`
-    or `.git`, else `start` itself.
+    """Return the project root: the nearest folder with `.cdd` or `.git`, else
+    `start`.
     """
     try:
         start = start.resolve()
@@ -33,7 +34,7 @@ def find_root(start: Path) -> Path:
             if any((folder / name).exists() for name in _MARKERS):
                 return folder
     except OSError as error:
-        # a working folder that was removed, or that cannot be entered
+        # the working folder was removed, or cannot be entered
         raise BadInput(
             f"{start} cannot be read: {error.strerror or error}", refusal=Refusal.DISK
         ) from error
@@ -41,16 +42,15 @@ def find_root(start: Path) -> Path:
 
 
 def confine(root: Path, text: str, given_up: Collection[str] = ()) -> PurePosixPath:
-    """Return the path, relative to `root`, of the file that a text from a reply, a plan
-    or the user names. Raises `PathRefused` if it is outside the project.
+    """Return the path, relative to `root`, of a file named by a reply, a plan or the
+    user. Raises `PathRefused` if it is outside the project.
 
-    Links are resolved to judge that, so a link or a sibling such as `../app-evil` does
-    not lead outside. Windows drive and UNC forms are absolute on every platform.
+    Links are resolved first, so neither a link nor a sibling such as `../app-evil`
+    leads outside. Windows drive and UNC forms are absolute on every platform.
 
-    The path is spelled as the entries on the disk are. A name that no entry has means
-    the one entry whose name is equal after Unicode normalisation, but none of the paths
-    that are `given_up`: a new file may have another spelling of an old name. The file
-    need not exist.
+    The result is spelled as on disk. A name without an entry means the one entry whose
+    name is equal after Unicode normalisation, except paths in `given_up`: a new file
+    may have another spelling of an old name. The file need not exist.
     """
     path = parse_path(text)
     if ".." in path.parts:
@@ -94,7 +94,7 @@ def _spell(
 
 
 def is_spelled(root: Path, text: str) -> bool:
-    """True if the disk has an entry that is spelled exactly as in the text."""
+    """True if the disk has an entry with exactly this spelling."""
     try:
         return has_entry(root, parse_path(text))
     except (PathRefused, OSError, ValueError):
@@ -105,7 +105,7 @@ def expect_no_link_out(root: Path, places: Iterable[Path]) -> None:
     """Raise `PathRefused` if one of these places is a link out of the project."""
     top = root.resolve()
     for place in places:
-        # most places are no links, and resolving one is slow
+        # most places are no links, and resolving is slow
         if place.is_symlink() and not _leads_inside(top, place):
             raise PathRefused(
                 f"{place} leads outside the project through a link",
@@ -117,12 +117,12 @@ def expect_no_link_out(root: Path, places: Iterable[Path]) -> None:
 def _leads_inside(top: Path, place: Path) -> bool:
     try:
         return place.resolve().is_relative_to(top)
-    except (OSError, RuntimeError):  # also a link in a circle
+    except (OSError, RuntimeError):  # also a circle of links
         return False
 
 
 def path_inside(root: Path, text: str) -> str | None:
-    """Return a path as the project writes it; None if `confine` refuses it."""
+    """Like `confine`, but return None instead of raising."""
     try:
         return str(confine(root, text))
     except PathRefused:
@@ -130,12 +130,10 @@ def path_inside(root: Path, text: str) -> str | None:
 
 
 def without_links(root: Path, path: str) -> str:
-    """Return the path of a file with links to folders resolved, because git follows no
-    links.
-    """
+    """Resolve links in a file's folders, because git follows no links."""
     try:
         folder, top = (root / path).parent.resolve(), root.resolve()
-    except (OSError, RuntimeError):  # also a link in a circle
+    except (OSError, RuntimeError):  # also a circle of links
         return path
     if not folder.is_relative_to(top):
         return path
@@ -146,15 +144,15 @@ def confine_folder(root: Path, text: str) -> PurePosixPath:
     """Return the path, relative to `root` and with links resolved, of the folder that a
     text names. Raises `PathRefused` if it is outside the project or no folder.
 
-    The project itself is a folder too (`.`, or an empty text), and `..` is fine if it
-    stays inside. The folder need not exist.
+    `.` and an empty text mean the project. `..` may stay inside. The folder need not
+    exist.
     """
     top = root.resolve()
     path = PurePosixPath()
     if text:
         path = parse_path(text)
     folder = _resolve_folder(top, path, text)
-    # the entries on the disk may be spelled in another way, and be links
+    # entries on disk may have another spelling and be links
     path = _spell(top, PurePosixPath(folder.relative_to(top).as_posix()))
     folder = _resolve_folder(top, path, text)
     try:
@@ -176,7 +174,6 @@ def _resolve_folder(top: Path, path: PurePosixPath, text: str) -> Path:
 
 
 def _up_to(top: Path, folder: Path) -> Iterator[Path]:
-    """Yield a folder and the folders that it is in, up to the top."""
     for place in (folder, *folder.parents):
         if place.is_relative_to(top):
             yield place
@@ -187,8 +184,8 @@ def _may_be_folder(place: Path) -> bool:
 
 
 def parse_path(text: str) -> PurePosixPath:
-    """Return the path that a text gives, relative to the project. Raises `PathRefused`
-    if it is absolute on any platform, or not usable on most.
+    """Parse a path relative to the project. Raises `PathRefused` if it is absolute on
+    any platform, or unusable on most.
     """
     if not text.strip() or text != text.strip():
         raise PathRefused(f"{text!r} is not a usable path")
@@ -211,8 +208,8 @@ def _resolved(root: Path, path: PurePosixPath) -> Path:
     try:
         place = (root / path).resolve()
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            place.stat()  # since Python 3.13 links in a circle are an error only here
+            place.stat()  # since Python 3.13, a circle of links fails only here
         return place
     except (OSError, RuntimeError, ValueError) as error:
-        # too long for the disk, a loop of links, not a text
+        # too long for the disk, a circle of links, not a text
         raise PathRefused(f"{str(path)!r} cannot be used: {error}") from error

@@ -1,8 +1,7 @@
-"""Read a file of a project, some lines of it, or the entries of a folder, for users and
-models.
+"""Read a file, some of its lines, or the entries of a folder, for users and models.
 
-Little of a large file is in memory at a time. Nothing outside the project is opened,
-and nothing that would make the reader wait.
+Large files are read in pieces. Nothing outside the project is opened, and nothing that
+could block, such as a pipe.
 """
 
 import stat
@@ -33,19 +32,19 @@ from cdd_agent.files.walk import TOP, walk
 from cdd_agent.refusals.kinds import Refusal
 
 _LIMIT = 100_000
-"""Characters of a file that are shown."""
+"""Characters of a file to show."""
 NO_ENTRIES = "(empty, or everything in it is ignored)"
-"""The list of a folder without files."""
+"""The listing of a folder without visible entries."""
 _ENTRIES = 1_000
-"""Entries of a folder that are shown."""
+"""Entries of a folder to show."""
 LARGEST_DECODED = 5_000_000
-"""Bytes by which the encoding of a file is judged, and that are in memory."""
+"""Bytes of a file to decode in memory. They decide the encoding."""
 _SCANNED = 100_000_000
-"""Characters before the first line of a range."""
+"""Characters to skip before the first line of a range."""
 _PIECE = 65_536
-"""Characters of a long line that are read at once."""
+"""Characters of a long line to read at once."""
 _CANDIDATES = 20_000
-"""Entries among which the likely names of a missing file are searched."""
+"""Entries to search for names similar to a missing file's."""
 
 _NO_FILE = {
     stat.S_IFIFO: "a pipe",
@@ -57,13 +56,13 @@ _NO_FILE = {
 
 
 class SourceUnreadable(CddError):
-    """Something in the project that cannot, or must not, be shown."""
+    """Something in the project cannot, or must not, be shown."""
 
     refusal = Refusal.UNREADABLE_FILE
 
 
 class SourceHidden(SourceUnreadable):
-    """A file or folder that models must not see."""
+    """Models must not see this file or folder."""
 
     refusal = Refusal.HIDDEN_FILE
 
@@ -76,7 +75,7 @@ class SourceMissing(SourceUnreadable):
 
 
 class SourceText(Struct, frozen=True):
-    """The shown text of a file, or the shown listing of a folder."""
+    """The shown text of a file, or listing of a folder."""
 
     path: PurePosixPath
     text: str
@@ -85,16 +84,16 @@ class SourceText(Struct, frozen=True):
     cut: bool = False
     """True if only a part is shown."""
     encoding_note: str = ""
-    """A sentence about an encoding other than UTF-8; mostly empty."""
+    """A sentence about an encoding other than UTF-8, or empty."""
     replaced: bool = False
-    """True if some bytes could not be decoded; `\ufffd` stands for each."""
+    """True if some bytes could not be decoded; `\ufffd` replaces each."""
     is_folder: bool = False
     is_without_outputs: bool = False
     """True for a notebook whose outputs are not shown."""
 
     @property
     def note(self) -> str:
-        """A note for the reader about the text; mostly empty."""
+        """A note for the reader about the text, or empty."""
         notes = []
         if self.cut and self.is_folder:
             notes.append(f"cut: only the first {_ENTRIES:,} entries are shown")
@@ -110,7 +109,7 @@ class SourceText(Struct, frozen=True):
         return "; ".join(notes)
 
     def as_text(self) -> str:
-        """Return the text, and the note below it if there is one."""
+        """Return the text, followed by the note if any."""
         if not self.note:
             return self.text
         line_end = "" if self.text.endswith("\n") else "\n"
@@ -118,7 +117,7 @@ class SourceText(Struct, frozen=True):
 
 
 class _Range(Struct, frozen=True):
-    """Lines from `start` to `end`, counted from 1; to the last one if `end` is None."""
+    """Lines from `start` to `end`, counted from 1; None means the last one."""
 
     start: int
     end: int | None
@@ -133,8 +132,8 @@ class _Range(Struct, frozen=True):
 
 
 def locate(root: Path, text: str) -> PurePosixPath:
-    """Like `confine`, for what is only read: the project itself (`.`) is allowed, git's
-    own files are not.
+    """Like `confine`, for reading: the project itself (`.`) is allowed, git's files are
+    not.
     """
     try:
         is_root = bool(text) and not PurePosixPath(text.replace("\\", "/")).parts
@@ -151,13 +150,13 @@ def locate(root: Path, text: str) -> PurePosixPath:
 
 
 def resolved(root: Path, path: PurePosixPath) -> PurePosixPath:
-    """Return the place in the project that a path leads to, links followed."""
+    """Return the path relative to the project with links resolved."""
     return PurePosixPath((root / path).resolve().relative_to(root.resolve()).as_posix())
 
 
 def file_mode(root: Path, path: PurePosixPath) -> int:
-    """Return the mode of the file or folder at a path, links followed. Raises
-    `SourceMissing`, with a hint, or `SourceUnreadable`.
+    """Return the mode of a path's target. Raises `SourceMissing` with a hint, or
+    `SourceUnreadable`.
     """
     try:
         return (root / path).resolve().lstat().st_mode
@@ -178,12 +177,12 @@ def read_source(
     limit: int = _LIMIT,
     charsets: Charsets | None = None,
 ) -> SourceText:
-    """Return the text of a file, its lines from `start` to `end` (counted from 1, both
-    included), or the entries of a folder. Pass `charsets` to read many files.
+    """Return a file's text, its lines from `start` to `end` (from 1, both included), or
+    a folder's entries. Pass `charsets` to read many files.
 
-    Raises `PathRefused` for a path outside the project, `SourceMissing` if nothing is
-    there, `SourceHidden` for a file that is kept from models, and `SourceUnreadable`
-    for what has no text (a binary file, a pipe, a device) and for git's own files.
+    Raises `PathRefused` outside the project, `SourceMissing`, `SourceHidden` for a file
+    that models must not see, and `SourceUnreadable` for git's files and for what has no
+    text (a binary file, a pipe, a device).
     """
     path = locate(root, text)
     place = _file(root, path)
@@ -198,8 +197,8 @@ def read_source(
 
 
 def read_bytes(root: Path, text: str, most: int) -> bytes | None:
-    """Return up to `most` bytes of a file of any kind; None for a folder. Raises the
-    errors of `read_source`.
+    """Return up to `most` bytes of any file; None for a folder. Raises the errors of
+    `read_source`.
     """
     path = locate(root, text)
     place = _file(root, path)
@@ -215,8 +214,8 @@ def read_bytes(root: Path, text: str, most: int) -> bytes | None:
 
 
 def _file(root: Path, path: PurePosixPath) -> Path | None:
-    """Return the place of a file that may be shown, links followed; None for a folder.
-    Raises `SourceHidden` for a file that models must not see.
+    """Return the resolved place of a file; None for a folder. Raises `SourceHidden` or
+    `SourceUnreadable`.
     """
     place = (root / path).resolve()
     mode = file_mode(root, path)
@@ -291,7 +290,6 @@ def _read_file(
 
 
 def _take_lines(path: PurePosixPath, text: str, lines: _Range) -> str:
-    """Return some lines of a text. Raises `SourceUnreadable`."""
     if lines.start == 1 and lines.end is None:
         return text
     all_lines = lines_of(text)
@@ -327,7 +325,6 @@ def _skip_lines(path: PurePosixPath, stream: TextIOBase, count: int) -> None:
 
 
 def _read_lines(stream: TextIOBase, lines: _Range, most: int) -> str:
-    """Return the lines up to `most` characters."""
     if lines.end is None:
         return stream.read(most)
     pieces: list[str] = []
@@ -340,14 +337,13 @@ def _read_lines(stream: TextIOBase, lines: _Range, most: int) -> str:
 
 
 def _ends_line(piece: str, most: int) -> bool:
-    """True if a piece of at most `most` characters ends its line. A carriage return at
-    its last place may have a line feed behind it.
+    """True if a piece of at most `most` characters ends its line. After a carriage
+    return in the last place, a line feed may follow.
     """
     return piece.endswith("\n") or (piece.endswith("\r") and len(piece) < most)
 
 
 def _expect_no_secret(path: PurePosixPath, data: bytes) -> None:
-    """Raises `SourceHidden`."""
     if why := secret_in(str(path), data):
         raise SourceHidden(path, why)
 

@@ -1,4 +1,4 @@
-"""Open regular files only. No link is followed."""
+"""Open regular files only. Links are not followed."""
 
 import os
 import stat
@@ -7,18 +7,18 @@ from io import BufferedReader
 from pathlib import Path
 
 _FLAGS = os.O_RDONLY
-# each system has some of these
+# no system has all of these
 for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
     _FLAGS |= getattr(os, _name, 0)
 
 
 def open_file(place: Path) -> BufferedReader:
-    """Raises `OSError`, also for anything else."""
+    """Raises `OSError`, also for anything but a regular file."""
     return os.fdopen(_open(place), "rb")
 
 
 def read_beginning(place: str, limit: int) -> bytes:
-    """Return at most `limit` bytes, for a small file by one call of the system. Raises
+    """Return at most `limit` bytes; a small file takes one system call. Raises
     `OSError`.
     """
     descriptor = _open(place)
@@ -37,23 +37,23 @@ def read_beginning(place: str, limit: int) -> bytes:
 
 
 def read_small(place: Path, limit: int) -> str:
-    """Return the beginning of a text of git; empty if it cannot be read. Links are
-    followed.
+    """Return the beginning of one of git's files; empty if unreadable. Follows
+    links.
     """
     try:
         with open_file(place.resolve()) as file:
             return file.read(limit).decode("utf-8", errors="replace")
-    # links in a circle are a `RuntimeError`
+    # a circle of links is a `RuntimeError`
     except (OSError, RuntimeError):
         return ""
 
 
 def git_folder(top: Path) -> Path | None:
-    """Return the git folder of the working tree with this top, which a worktree has
+    """Return the git folder of the working tree with this top. A linked worktree has it
     elsewhere.
     """
     git = top / ".git"
-    # a closed folder above it
+    # a parent folder may be closed
     with suppress(OSError):
         if git.is_dir():
             return git
@@ -67,7 +67,7 @@ def _open(place: Path | str) -> int:
     _expect_regular(os.lstat(place))
     descriptor = os.open(place, _FLAGS)
     try:
-        # it may be another file than before
+        # another file may have replaced it
         _expect_regular(os.fstat(descriptor))
     except OSError:
         os.close(descriptor)

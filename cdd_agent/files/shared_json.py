@@ -18,7 +18,7 @@ _PATIENCE = 30.0
 
 @contextmanager
 def change_json(path: Path) -> Iterator[dict[str, Any]]:
-    """Lock a file and write what the block makes of its value. Raises `BadInput` if the
+    """Lock a file and save the block's changes to its value. Raises `BadInput` if the
     disk refuses, or if another process keeps the lock.
     """
     lock = FileLock(path.with_suffix(".lock"), timeout=_PATIENCE)

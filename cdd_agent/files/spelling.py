@@ -1,8 +1,8 @@
-"""Finds the name of a file as the disk spells it.
+"""Find how the disk spells a file's name.
 
-`é` can be one character or two, and both look the same. Some disks also find a file if
-its name is given in another normal form or case. A name that may be spelled differently
-is therefore looked up in the listing of the folder.
+`é` can be one character or two, and both look the same. Some disks find a file under
+another normal form or case of its name. A name that may have several spellings is
+therefore looked up in the folder's listing.
 """
 
 import os
@@ -14,17 +14,17 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.files.atomic import NotRead, read_bytes
 
 SIGNS_OF_TWO_FORMS = frozenset("K;`")
-"""The signs of ASCII to which Unicode normalisation turns another sign, such as the one
-for Kelvin. No other ASCII name can be equal to the name of another entry.
+"""ASCII signs that are the normal form of other signs, such as the Kelvin sign. Other
+ASCII names can equal no other entry's name.
 """
 
 
 def find_names(folder: Path, name: str, ignored: Collection[str] = ()) -> list[str]:
     """Return the names of the entries that a name means in a folder.
 
-    An entry with exactly this name comes first. Next is the entry that the disk finds
-    under this name, then every entry whose name is equal after Unicode normalisation,
-    both without `ignored` names. Raises `OSError` if the folder cannot be entered.
+    The exact name comes first, then the entry that the disk finds under it, then
+    entries whose names are equal after Unicode normalisation, the last two without
+    `ignored` names. Raises `OSError` if the folder cannot be entered.
     """
     identity = _identify(folder / name)
     if identity and not _has_several_spellings(folder, name, identity):
@@ -47,19 +47,19 @@ def find_names(folder: Path, name: str, ignored: Collection[str] = ()) -> list[s
 def _find_spellings(
     folder: Path, name: str, names: list[str], identity: tuple[int, int]
 ) -> list[str]:
-    """Return the names of the entry that the disk finds under a name. Names of the same
-    letters come before others, which may be hard links of the entry.
+    """Return the names of the entry that the disk finds under a name. Names with the
+    same letters come first; others may be hard links.
     """
     folded = spell_for_any_disk(name)
     similar = [entry for entry in names if spell_for_any_disk(entry) == folded]
-    # Windows also finds an entry under a short name, such as `README~1.MD`
+    # Windows also finds an entry by its short name, such as `README~1.MD`
     candidates = similar or names
     return [entry for entry in candidates if _identify(folder / entry) == identity]
 
 
 def has_entry(root: Path, path: PurePosixPath | str) -> bool:
-    """True if the disk has an entry of exactly this name, in folders of exactly these
-    names, whatever else the disk finds under the path. Raises `OSError`.
+    """True if the disk has an entry of exactly this path, whatever else it finds under
+    the path. Raises `OSError`.
     """
     folder = root
     for name in PurePosixPath(path).parts:
@@ -74,8 +74,8 @@ def has_entry(root: Path, path: PurePosixPath | str) -> bool:
 
 
 def read_entry(root: Path, path: PurePosixPath) -> bytes | None:
-    """Return the content of the file of exactly this name; None if there is no such
-    file. Raises `BadInput` if it cannot be read.
+    """Return the content of the file of exactly this name, or None. Raises `BadInput`
+    if it cannot be read.
     """
     try:
         exists = has_entry(root, path)
@@ -91,9 +91,7 @@ def is_same_entry(first: Path, second: Path) -> bool:
 
 
 def ignores_spelling(folder: Path) -> bool:
-    """True if the disk finds an entry of the folder under another case or normal form
-    of its name. Raises `OSError`.
-    """
+    """True if the disk ignores case or normal form in this folder. Raises `OSError`."""
     for name in _list_names(folder):
         identity = _identify(folder / name)
         if identity and _has_several_spellings(folder, name, identity):
@@ -127,12 +125,12 @@ def find_misspelled(root: Path, paths: Iterable[str]) -> list[str]:
 
 
 def compose(name: str) -> str:
-    """Return the name in the normal form in which names are compared (NFC)."""
+    """Return the name in the normal form for comparisons (NFC)."""
     return unicodedata.normalize("NFC", name)
 
 
 def spell_for_any_disk(path: PurePosixPath | str) -> str:
-    """Return a text that is equal for paths that some disk takes for one file."""
+    """Return a key that is equal for paths that some disk treats as one file."""
     return compose(compose(str(path)).casefold())
 
 
@@ -142,8 +140,8 @@ def _list_names(folder: Path) -> list[str]:
 
 
 def _identify(place: Path) -> tuple[int, int] | None:
-    """Return the identity of an entry, no link followed; None if there is no entry.
-    Raises `OSError`.
+    """Return the identity of an entry, without following links, or None. Raises
+    `OSError`.
     """
     try:
         status = place.lstat()

@@ -1,4 +1,4 @@
-"""Checks whether a text can be read in its format."""
+"""Check that a text is valid in its format."""
 
 import json
 import re
@@ -11,13 +11,14 @@ import tomli
 import yaml
 
 from cdd_agent.files.kinds import FileKind
+from cdd_agent.pattern import Pattern
 from cdd_agent.values.guarded_yaml import GuardedLoader
 
 _LARGEST = 5_000_000
-"""Characters of a text that is checked."""
+"""Maximum characters to check."""
 _LARGEST_PYTHON = 1_000_000
 _DEEPEST_YAML = 200
-_COMMENTED_JSON = re.compile(
+_COMMENTED_JSON = Pattern(
     r"""
       (?P<comment> //[^\n]* | /\*.*?\*/ )
     | (?P<string> "(?:\\.|[^"\\\n])*+" | '(?:\\.|[^'\\\n])*+' )
@@ -31,15 +32,15 @@ _COMMENTED_JSON = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-"""Pieces that JSON has not, or writes otherwise. No text takes long: each piece is read
-once, also one that has no end.
+"""Pieces that JSON lacks or writes differently. Each is read once, even an unfinished
+one, so no text takes long.
 """
-_LAST_COMMA = re.compile(r",(?=\s*[\]}])")
+_LAST_COMMA = Pattern(r",(?=\s*[\]}])")
 
 
 def find_fault(kind: FileKind, text: str) -> str:
-    """Return the fault of a file with its line, as a clause. Empty for a file that can
-    be read, that is blank, or that is too large or too deep to check.
+    """Return the fault of a file with its line, as a clause. Empty for a valid or blank
+    file, or one that is too large or nested too deeply to check.
     """
     largest = _LARGEST_PYTHON if kind is FileKind.PYTHON else _LARGEST
     if len(text) > largest or not text.strip():
@@ -47,12 +48,11 @@ def find_fault(kind: FileKind, text: str) -> str:
     try:
         return _READERS[kind](text)
     except (RecursionError, MemoryError):
-        # Deep nesting is not a fault.
+        # deep nesting is not a fault
         return ""
 
 
 def is_toml_1_0(text: str) -> bool:
-    """True if a text can be read as TOML 1.0."""
     try:
         tomllib.loads(text)
     except ValueError:
@@ -88,8 +88,8 @@ def _find_commented_json_fault(text: str) -> str:
 
 
 def _replace_by_json(piece: re.Match[str]) -> str:
-    """Return plain JSON in the place of a comment, key, string or number. The line ends
-    remain, so that a fault has its line. What has no end stays, and is a fault.
+    """Replace a comment, key, string or number by plain JSON. Keeps line ends, so that
+    a fault has its line. An unfinished piece stays, and is a fault.
     """
     if piece.lastgroup == "unfinished":
         return piece[0]
@@ -116,7 +116,7 @@ def _find_notebook_fault(text: str) -> str:
     for number, cell in enumerate(_find_cells(notebook), start=1):
         if not isinstance(cell, dict) or not isinstance(cell.get("cell_type"), str):
             return f"cell {number} has no `cell_type`"
-        # `input` is the name in code cells of format 3.
+        # format 3 calls it `input` in code cells
         source = cell.get("source", cell.get("input"))
         if not isinstance(source, str | list):
             return f"cell {number} has no `source`"
@@ -126,7 +126,7 @@ def _find_notebook_fault(text: str) -> str:
 
 
 def _find_cells(notebook: dict[str, Any]) -> Iterator[Any]:
-    """Yield the cells of a notebook; those of format 3 are on worksheets."""
+    """Yield the cells of a notebook. In format 3 they are on worksheets."""
     for sheet in (notebook, *_as_list(notebook.get("worksheets"))):
         if isinstance(sheet, dict):
             yield from _as_list(sheet.get("cells"))

@@ -1,21 +1,20 @@
-"""The text of a project's file, and the bytes that a text has in that file.
+"""The text of a project's file, and the bytes of a text in that file.
 
 The encoding of a file is, in this order:
 
     1. that of its byte order mark;
     2. that of its coding line: PEP 263 (also Ruby), Emacs and Vim, XML, `@charset`,
-       `<meta>`, a catalogue of gettext;
+       `<meta>`, a gettext catalogue;
     3. the charset that `.editorconfig` or `.gitattributes` declares;
     4. UTF-8;
     5. a guess, by `encoding_guess`.
 
-An encoding that does not give the file's own bytes back is passed over. Where none
-fits, bytes that are not UTF-8 become lone surrogates, which stand for them: the file
-comes back byte for byte, and only ASCII can be added to it.
+An encoding is skipped unless it gives the file's own bytes back. If none fits, bytes
+that are not UTF-8 become lone surrogates: the file comes back byte for byte, and only
+ASCII can be added.
 
-New text is refused before anything is written if the encoding cannot hold it. Where the
-encoding is guessed, new characters are taken only if every encoding that fits has the
-same bytes for them.
+New text that the encoding cannot hold is refused before anything is written. With a
+guessed encoding, a new character must have the same bytes in every encoding that fits.
 """
 
 import codecs
@@ -34,10 +33,11 @@ from msgspec.structs import replace
 from cdd_agent.errors import CddError
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.encoding_guess import CANDIDATES, fitting_encodings
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _MARKS = (
-    # UTF-32 first: its mark begins with that of UTF-16
+    # UTF-32 first: its mark begins with UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -53,28 +53,28 @@ _WITH_MARK = {
 """Declared charsets in which a new file begins with a mark."""
 BYTES_ARE_SHOWN = "\ufffd stands for each byte that could not be decoded"
 HEAD = 8_000
-"""Characters in which a binary file shows a null, as for git."""
+"""Characters to search for a null, which makes a file binary. Git's value."""
 _DECLARATION = 4_096
-"""Bytes in which a coding line is looked for."""
-_EDITOR_LINE = re.compile(
+"""Bytes to search for a coding line."""
+_EDITOR_LINE = Pattern(
     rb"\A(?:[^\n]*\n)?[^\n]*?(?:-\*-|vim?:)[^\n]*?coding[:=][ \t]*([-\w.]+)"
 )
 """A line for Emacs or Vim."""
-_COMMENT = re.compile(
+_COMMENT = Pattern(
     rb"\A(?:[ \t\f\r]*(?:#[^\n]*)?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)"
 )
 """Any comment, as in PEP 263."""
 _WITH_COMMENT = {".py", ".pyi", ".pyw", ".pyx", ".pxd", ".rb", ".rake", ".gemspec"}
-_PROGRAM = re.compile(rb"\A#![^\n]*(?:python|pypy|ruby)")
-"""The first line of a file without such a name in which a comment counts, too."""
-_XML = re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)[\"']")
-_STYLE_SHEET = re.compile(rb"\A@charset\s+[\"']([-\w.]+)[\"']")
-_PAGE = re.compile(rb"<meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE)
+_PROGRAM = Pattern(rb"\A#![^\n]*(?:python|pypy|ruby)")
+"""First lines with which a comment counts in a file of another name."""
+_XML = Pattern(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)[\"']")
+_STYLE_SHEET = Pattern(rb"\A@charset\s+[\"']([-\w.]+)[\"']")
+_PAGE = Pattern(rb"<meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE)
 _PAGES = {".html", ".htm", ".xhtml"}
-_CATALOGUE = re.compile(rb"\"Content-Type:[^\"\n]*?charset=([-\w.]+)")
+_CATALOGUE = Pattern(rb"\"Content-Type:[^\"\n]*?charset=([-\w.]+)")
 _CATALOGUES = {".po", ".pot"}
-_JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")
-"""ISO-2022-JP, all of whose bytes are ASCII, shows itself so."""
+_JAPANESE_MAIL = Pattern(rb"\x1b\$[@B]")
+"""ISO-2022-JP is all ASCII bytes and recognised by this sequence."""
 
 _KNOWN = frozenset(
     (
@@ -89,12 +89,12 @@ _KNOWN = frozenset(
         *("mac-cyrillic", "mac-greek", "mac-latin2", "mac-turkish"),
     )
 )
-"""Encodings that a file or a project may name, by the names that Python gives them."""
+"""Encodings that a file or project may declare, by Python's names."""
 _NO_TEXT = "\ufffd"
-"""The character that is shown for a byte that is not text."""
+"""The character shown for a byte that is not text."""
 _ENDLESS = 200
 """Accents in a row."""
-_LINE = re.compile(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
+_LINE = Pattern(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
 
 _WIDE = ("utf-16", "utf-32")
 """Encodings in which ASCII has null bytes."""
@@ -103,7 +103,7 @@ NormalForm = Literal["NFC", "NFD"]
 
 
 class TextNotHeld(CddError):
-    """A text that cannot be written in the encoding of a file."""
+    """The encoding of a file cannot hold a text."""
 
     refusal = Refusal.WRONG_ENCODING
 
@@ -120,19 +120,17 @@ class Origin(Enum):
 
 
 class Encoding(Struct, frozen=True):
-    """The encoding of a file."""
-
     codec: str
     """Python's name."""
     origin: Origin
     mark: bytes = b""
-    """The byte order mark that the file begins with."""
+    """The byte order mark of the file."""
     others: tuple[str, ...] = ()
     """For a guess: the other encodings that fit."""
 
     @property
     def is_utf8(self) -> bool:
-        """True for UTF-8, also where bytes of the file are not."""
+        """True for UTF-8, even if some bytes of the file are not."""
         return self.codec in ("ascii", "utf-8")
 
     @property
@@ -142,7 +140,7 @@ class Encoding(Struct, frozen=True):
 
     @property
     def shown_name(self) -> str:
-        """For people and models; empty for UTF-8, with or without a mark."""
+        """For users and models; empty for UTF-8, with or without a mark."""
         if self.origin is Origin.NONE:
             return "unknown encoding"
         if self.is_utf8:
@@ -156,19 +154,19 @@ _UNKNOWN = Encoding("utf-8", Origin.NONE)
 
 
 class FileText(Struct, frozen=True):
-    """The text of a file, without its byte order mark, with its own line ends."""
+    """The text of a file, with its line ends, without its byte order mark."""
 
     text: str
     encoding: Encoding
 
     @property
     def shown(self) -> str:
-        """The text; `\ufffd` stands for each byte that is no text."""
+        """The text with `\ufffd` for each byte that is not text."""
         return as_shown(self.text)
 
     @property
     def note(self) -> str:
-        """Says how the text differs from UTF-8, for its reader; mostly empty."""
+        """A clause on how the text differs from UTF-8, or empty."""
         notes = []
         if self.encoding.shown_name:
             notes.append(f"in {self.encoding.shown_name}")
@@ -182,7 +180,7 @@ class FileText(Struct, frozen=True):
 
     @property
     def line_end(self) -> str:
-        """The line end that most lines have; `\\n` for a text of one line."""
+        """The most frequent line end; `\\n` for a text of one line."""
         windows = self.text.count("\r\n")
         counts = {
             "\n": self.text.count("\n") - windows,
@@ -193,9 +191,7 @@ class FileText(Struct, frozen=True):
 
     @property
     def normal_form(self) -> NormalForm | None:
-        """The Unicode normal form of most characters that have two; None if there is no
-        such form.
-        """
+        """The Unicode normal form of most characters that have two, if any."""
         if self.text.isascii() or _has_endless_accents(self.text):
             return None
         is_composed = unicodedata.is_normalized("NFC", self.text)
@@ -217,7 +213,7 @@ class FileText(Struct, frozen=True):
 def decode_file(
     path: PurePosixPath, data: bytes, charsets: Charsets, *, is_cut: bool = False
 ) -> FileText:
-    """The text of a file, or of its beginning (`is_cut`). Any bytes have one: see
+    """Decode a file, or its beginning (`is_cut`). Never fails: see
     `FileText.is_binary`.
     """
     if data.isascii() and b"\0" not in data and not _is_japanese_mail(data):
@@ -232,8 +228,8 @@ def decode_file(
 def decode_versions(
     path: PurePosixPath, before: bytes | None, after: bytes | None, charsets: Charsets
 ) -> tuple[FileText | None, FileText | None]:
-    """The texts of an older and a newer content of a file; None for no file. Where both
-    encodings would be guessed, the newer text has that of the older one if it fits.
+    """Decode an older and a newer content of a file; None for no file. If both
+    encodings are guesses, the newer text keeps the older one's encoding if it fits.
     """
     old = None if before is None else decode_file(path, before, charsets)
     if after is None:
@@ -248,8 +244,8 @@ def decode_versions(
 
 
 def as_utf8(path: PurePosixPath, data: bytes, charsets: Charsets) -> bytes:
-    """The text of a file in UTF-8 without a mark, for what reads nothing else. A binary
-    file is returned unchanged.
+    """Return a file's text as UTF-8 without a mark, for readers that expect UTF-8. A
+    binary file stays unchanged.
     """
     if data.isascii():
         return data
@@ -260,10 +256,10 @@ def as_utf8(path: PurePosixPath, data: bytes, charsets: Charsets) -> bytes:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends: a line feed, a carriage return, or both.
+    """Split a text into lines with their ends: a line feed, a carriage return, or both.
 
-    No other character ends a line. Two carriage returns and a line feed, which a text
-    that was converted twice has, are one end.
+    No other character ends a line. Two carriage returns and a line feed, the result of
+    a double conversion, are one end.
     """
     if "\r" in text:
         return _LINE.findall(text)
@@ -274,7 +270,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def as_shown(text: str) -> str:
-    """A text with `\\ufffd` for each byte that is no text."""
+    """Replace each byte that is not text by `\\ufffd`."""
     return text if text.isascii() else re.sub("[\ud800-\udfff]", _NO_TEXT, text)
 
 
@@ -287,17 +283,17 @@ def in_normal_form(new: str, form: NormalForm | None) -> str:
 
 
 def normalize(form: NormalForm, text: str) -> str:
-    """A text in a normal form; unchanged if that would take very long."""
+    """Normalise a text, unless that would take very long."""
     return text if _has_endless_accents(text) else unicodedata.normalize(form, text)
 
 
 def _has_endless_accents(text: str) -> bool:
-    """True if a character has so many accents that no language writes it: they are
-    sorted in a time that grows with the square of their count.
+    """True if a character has more accents than any language writes. Normalising takes
+    time quadratic in their number.
     """
     if len(text) < _ENDLESS:
         return False
-    # so many are at three of these places in a row, too, and those are quick to search
+    # a run of that length covers three of these places, which is quick to find
     if not _accents(3).search(text[:: _ENDLESS // 4]):
         return False
     return _accents(_ENDLESS).search(text) is not None
@@ -313,8 +309,8 @@ def _accents(count: int) -> re.Pattern[str]:
 def encode_file(
     path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
 ) -> bytes:
-    """The bytes of a new text in a file; `before` is its text so far, None for a new
-    file. Raises `TextNotHeld`.
+    """Return the bytes of a new text in a file. `before` is its current text, None for
+    a new file. Raises `TextNotHeld`.
     """
     encoding = _encoding_of(path, new, before, charsets)
     if before is not None and encoding.origin in (Origin.GUESS, Origin.NONE):
@@ -333,7 +329,7 @@ def encode_file(
 def _named_encodings(
     path: PurePosixPath, data: bytes, charsets: Charsets
 ) -> Iterator[Encoding]:
-    """Encodings that something names, the strongest first, and UTF-8."""
+    """Yield the declared encodings, strongest first, then UTF-8."""
     for mark, codec in _MARKS:
         if data.startswith(mark):
             yield Encoding(codec, Origin.MARK, mark)
@@ -341,7 +337,7 @@ def _named_encodings(
     if codec := _coding_line(path, data):
         yield Encoding(codec, Origin.CODING_LINE)
     declared = _declared(path, charsets)
-    # nearly any bytes are UTF-16, and nearly any text of it has nulls
+    # nearly any bytes are UTF-16, and nearly any text in it has nulls
     if declared and (declared.holds_ascii or b"\0" in data):
         yield replace(declared, mark=b"")
     if _is_japanese_mail(data):
@@ -354,7 +350,7 @@ def _is_japanese_mail(data: bytes) -> bool:
 
 
 def _coding_line(path: PurePosixPath, data: bytes) -> str:
-    """The codec that a file names itself; empty if it names none that is known."""
+    """Return the codec that the file declares, or an empty text."""
     head = data[:_DECLARATION]
     patterns = [_EDITOR_LINE, _XML, _STYLE_SHEET]
     suffix = path.suffix.lower()
@@ -367,7 +363,7 @@ def _coding_line(path: PurePosixPath, data: bytes) -> str:
     for pattern in patterns:
         named = pattern.search(head)
         codec = _known_codec(named[1].decode("ascii", "replace")) if named else ""
-        # a name that can be read as ASCII is not the name of these
+        # a name that is readable as ASCII cannot mean these
         if codec and not codec.startswith(_WIDE):
             return codec
     return ""
@@ -384,7 +380,7 @@ def _declared(path: PurePosixPath, charsets: Charsets) -> Encoding | None:
 
 
 def _known_codec(name: str) -> str:
-    """Python's name of an encoding of text; empty for others."""
+    """Return Python's name of a text encoding, or an empty text."""
     try:
         codec = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -393,10 +389,10 @@ def _known_codec(name: str) -> str:
 
 
 def _decode(data: bytes, encoding: Encoding, *, is_cut: bool) -> str | None:
-    """The text, if the encoding gives the same bytes back for it; else None."""
+    """Return the text if encoding it gives the same bytes, else None."""
     body = data.removeprefix(encoding.mark)
     try:
-        if encoding.codec == "utf-8" and not is_cut:  # has one form for each text
+        if encoding.codec == "utf-8" and not is_cut:  # UTF-8 has one form for each text
             return body.decode()
         decoder = codecs.getincrementaldecoder(encoding.codec)()
         text = decoder.decode(body, final=not is_cut)
@@ -408,9 +404,8 @@ def _decode(data: bytes, encoding: Encoding, *, is_cut: bool) -> str | None:
 
 
 def _guess(data: bytes, *, is_cut: bool) -> FileText:
-    """The text by the likeliest of the encodings that fit."""
     damaged = data.decode("utf-8", "surrogateescape")
-    # no encoding that is guessed at has a null in a text
+    # no text in a guessed encoding has a null
     if b"\0" in data[:HEAD] or _is_mostly_utf8(damaged):
         return FileText(damaged, _UNKNOWN)
     codecs_that_fit = fitting_encodings(data, is_cut=is_cut)
@@ -423,7 +418,7 @@ def _guess(data: bytes, *, is_cut: bool) -> FileText:
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """True if most of the characters beyond ASCII are UTF-8."""
+    """True if most of the non-ASCII characters are UTF-8."""
     bad = len(re.findall("[\ud800-\udfff]", text))
     good = len(re.findall("[^\x00-\x7f\ud800-\udfff]", text))
     return good > bad
@@ -444,7 +439,7 @@ def _encoding_of_new_text(
 def _encoding_of(
     path: PurePosixPath, new: str, before: FileText | None, charsets: Charsets
 ) -> Encoding:
-    """Raises `TextNotHeld` if its coding line names another than the file has."""
+    """Raises `TextNotHeld` if the new coding line names another encoding."""
     named = _named_in(path, new)
     if before is None or (not before.text and before.encoding == _ASCII):
         return _encoding_of_new_text(path, new, charsets)
@@ -466,7 +461,7 @@ def _encoding_of(
 
 
 def _without_change_of_ascii(encoding: Encoding, before: str) -> Encoding:
-    """The encoding of an ASCII file that is edited: the text keeps its bytes."""
+    """Return the encoding for an edited ASCII file. Its text keeps its bytes."""
     try:
         is_kept = before.encode(encoding.codec) == before.encode("ascii")
     except UnicodeEncodeError:
@@ -475,8 +470,8 @@ def _without_change_of_ascii(encoding: Encoding, before: str) -> Encoding:
 
 
 def _refuse_ambiguous(path: PurePosixPath, new: str, before: FileText) -> None:
-    """Raise `TextNotHeld` if a new character would have other bytes in another encoding
-    that fits the file.
+    """Raise `TextNotHeld` if a new character has other bytes in another encoding that
+    fits the file.
     """
     encoding = before.encoding
     has_no_encoding = encoding.origin is Origin.NONE

@@ -1,5 +1,5 @@
-"""A secret key of the user on this machine. With it cdd recognises its own files: those
-of a cloned repository do not have its signature.
+"""A secret key of the user on this machine. It signs cdd's own files, so that files in
+a cloned repository are not mistaken for them.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ _NAME = "cache-key"
 
 
 def sign(data: bytes) -> str:
-    """Return the signature of data. It is empty if there is no writable home folder."""
+    """Return the signature of data; empty if there is no writable home folder."""
     try:
         key = _load_key()
     except (OSError, BadInput):

@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 _PROGRAM_FOLDERS = (".cdd/runs", ".cdd/cache")
-"""Folders of this program."""
+"""cdd's own folders."""
 TOP = PurePosixPath()
 """The project itself."""
 _ENDINGS = {
@@ -41,10 +41,10 @@ OnHidden = Callable[[HiddenFile], None]
 
 
 class WalkEntry(NamedTuple):
-    """A file, folder or link. Pipes and devices are left out."""
+    """A file, folder or link. Pipes and devices are skipped."""
 
     text: str
-    """The path from the root. It may hold line ends, or bytes that are not Unicode."""
+    """The path from the root. May contain line ends, or bytes that are not Unicode."""
     kind: Kind
 
     @property
@@ -73,11 +73,11 @@ def walk(
     deep: bool = True,
     on_hidden: OnHidden | None = None,
 ) -> Iterator[WalkEntry]:
-    """Yield the entries in the folder `under`, sorted by name. The entries of a folder
-    follow it. They are read when they are due.
+    """Yield the entries below `under`, sorted by name. A folder's entries follow it and
+    are read on demand.
 
-    `under` is confined, and is walked even if git ignores it. `on_hidden` receives what
-    is hidden from models.
+    `under` must be confined, and is walked even if git ignores it. `on_hidden` receives
+    entries that are hidden from models.
     """
     if not _is_walkable(root, under):
         return
@@ -89,7 +89,7 @@ def walk(
     if top is None:
         yield WalkEntry(str(under), Kind.UNREADABLE)
         return
-    # a project may be deeper than Python's calls
+    # a project may be deeper than Python's call stack
     folders = [top]
     while folders:
         entry = next(folders[-1].entries, None)
@@ -127,8 +127,8 @@ class _OpenFolder(NamedTuple):
 def _open_folder(
     lists: FolderLists, prefix: str, on_hidden: OnHidden | None
 ) -> _OpenFolder | None:
-    """List a folder; None if that is not possible. `prefix` is its path: empty, or
-    ending in `/`.
+    """List a folder; None if unreadable. `prefix` is its path: empty, or ending in
+    `/`.
     """
     try:
         with os.scandir(lists.place) as directory:
@@ -179,5 +179,5 @@ def _find_kind(item: "os.DirEntry[str]") -> Kind | None:
             return Kind.LINK
         return Kind.FOLDER if item.is_dir(follow_symlinks=False) else None
     except OSError:
-        # it was removed since
+        # it was just removed
         return None

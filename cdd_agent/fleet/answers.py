@@ -1,5 +1,5 @@
-"""The lines on the standard input of a driven run: answers to its questions, or a
-request to stop. See docs/reference/events.md.
+"""The lines on a driven run's standard input: answers to its questions, or a request to
+stop. See docs/reference/events.md.
 """
 
 from __future__ import annotations
@@ -7,9 +7,7 @@ from __future__ import annotations
 from msgspec import DecodeError, Struct, ValidationError, json
 
 NOBODY = "nobody"
-"""The choice of a driver that has no user to ask. The run then stops, as it does
-without a driver.
-"""
+"""A driver's choice without a user to ask. The run then stops, as without a driver."""
 
 
 class AnswerLine(
@@ -21,11 +19,11 @@ class AnswerLine(
     choice: str = ""
     """One of the question's choices, or `nobody`."""
     text: str = ""
-    """The words that a `text` wants, or the reason of a no."""
+    """The text for a `text` question, or the reason for a no."""
     settings: tuple[str, ...] = ()
     """The digests of the settings to trust, with the choice `some`."""
     tokens_left: int | None = None
-    """The rest of the budget, with the answer to a `call`."""
+    """The remaining budget, with the answer to a `call`."""
     usd_left: float | None = None
 
     @property
@@ -40,9 +38,9 @@ class CancelLine(
 
 
 def read_input_line(line: bytes) -> AnswerLine | CancelLine:
-    """Raises `ValueError` with the reason why the line makes no sense."""
+    """Raises `ValueError` with the reason for a bad line."""
     try:
-        # one that is not UTF-8 is no JSON either
+        # a line that is not UTF-8 is not JSON either
         return json.decode(line, type=AnswerLine | CancelLine)
     except (ValidationError, DecodeError, UnicodeDecodeError) as error:
         raise ValueError(str(error)) from error

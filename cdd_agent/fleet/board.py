@@ -1,6 +1,4 @@
-"""The board: the progress and the cost of several runs. A value, made from the runs'
-events.
-"""
+"""The board: progress and cost of several runs, as a value made from their events."""
 
 from __future__ import annotations
 
@@ -31,15 +29,15 @@ class RunState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     COMPLETED = "completed"
-    """All steps are over, and some of them are unverified or skipped."""
+    """All steps are over, some of them unverified or skipped."""
     FAILED = "failed"
     REFUSED = "refused"
-    """It could not be begun or resumed."""
+    """It could not begin or resume."""
     NEEDS_YOU = "needs you"
-    """It stopped because no one approved what it was about to do."""
+    """It stopped because no one approved its next action."""
     NO_BUDGET = "no budget"
     LATER = "later"
-    """The provider wants to be asked again later."""
+    """The provider asks to come back later."""
     STOPPED = "stopped"
 
     @property
@@ -77,13 +75,13 @@ class Row(Struct, frozen=True):
     job: TicketJob
     state: RunState = RunState.WAITING
     tally: StepTally = NO_STEPS
-    """The steps of the plan by their outcomes; empty while they are not known."""
+    """The plan's steps by outcome; empty if unknown."""
     steps: Mapping[int, str] = field(default_factory=dict)
-    """Titles of the steps that are under way or failed."""
+    """Titles of the steps that are running or failed."""
     labels: Mapping[int, str] = field(default_factory=dict)
     """The steps' numbers, as the plan writes them."""
     wait: str = ""
-    """The reason why the run waits, if it does."""
+    """Why the run waits, or empty."""
     tests: tuple[int, int] | None = None
     """Passed and failed tests of the last check that reported them."""
     why: str = ""
@@ -91,9 +89,9 @@ class Row(Struct, frozen=True):
     question: str = ""
     """The question that the user must answer before the run continues."""
     costs: Mapping[int, Cost] = field(default_factory=dict)
-    """By step; 0 has those of steps that are no longer in the plan."""
+    """By step; 0 is for steps that the plan no longer has."""
     unsaved: Mapping[int, Cost] = field(default_factory=dict)
-    """Costs of calls in steps that are under way, by step."""
+    """Costs of calls in running steps, by step."""
     tries: Mapping[int, int] = field(default_factory=dict)
     """Attempts by step."""
     earlier: float = 0.0
@@ -101,7 +99,7 @@ class Row(Struct, frozen=True):
     worked: float = 0.0
     """Seconds of its steps so far, without waiting for the user."""
     began: float | None = None
-    """As a Unix time."""
+    """Unix time."""
     ended: float | None = None
 
     @property
@@ -259,7 +257,7 @@ _UPDATES: Mapping[str, Callable[[Row, EventFields], Row]] = {
     "run_finished": _finish_run,
     "notice": _note,
 }
-"""The changes of a row by events. Other events do not change it."""
+"""How events change a row. Other events do not change it."""
 
 
 class Board(Struct, frozen=True):

@@ -65,7 +65,7 @@ class TicketFinished(RunStatusLine, BoardLine, frozen=True):
 
 
 class BoardShown(BoardLine, frozen=True):
-    """All runs of the project, and their cost together."""
+    """All runs of the project, and their cost."""
 
     tokens: int
     usd: float | None
@@ -74,7 +74,7 @@ class BoardShown(BoardLine, frozen=True):
 
 
 class RunsFinished(BoardLine, frozen=True):
-    """The runs stopped. `exit_code` is that of the command."""
+    """All runs stopped. `exit_code` is that of the command."""
 
     exit_code: int
     tokens: int
@@ -91,7 +91,7 @@ class ComparedRun(RunStatusLine, frozen=True):
 
 
 class Compared(BoardLine, frozen=True):
-    """The comparison of several models on one ticket."""
+    """The comparison of models on one ticket."""
 
     runs: tuple[ComparedRun, ...]
 

@@ -1,7 +1,5 @@
-"""The conversation with the process of a run, `cdd exec SLUG --driven`: its questions
-are answered from the budget of all runs, and because there is no user to ask.
-
-The process may be on another machine.
+"""The conversation with a run's process, `cdd exec SLUG --driven`, perhaps on another
+machine. It answers the questions from the budget of all runs; there is no user to ask.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from cdd_agent.llm.purse import Purse
 from cdd_agent.process.child import BadChild, ChildEnd
 
 _PROGRESS = (" ...", " …")
-"""The ends of lines on standard error that say what takes long."""
+"""The ends of progress lines on standard error."""
 
 
 class RunConversation(Struct):
@@ -43,7 +41,7 @@ class RunConversation(Struct):
     is_budget_spent: bool = False
     """The last call was refused because of the budget."""
     _calls: dict[int, asyncio.Task[None]] = field(default_factory=dict)
-    """By the ids of their questions. Each holds a part of the budget until its end."""
+    """By question id. Each holds a part of the budget until its end."""
 
     @property
     def has_running_calls(self) -> bool:
@@ -51,8 +49,8 @@ class RunConversation(Struct):
         return bool(self._calls)
 
     def receive(self, line: bytes) -> None:
-        """Handle a line that the process printed. Raises `BadChild` for a line that is
-        no event.
+        """Handle a line that the process printed. Raises `BadChild` if it is no
+        event.
         """
         event = parse_event(line)
         try:
@@ -63,7 +61,7 @@ class RunConversation(Struct):
             self.on_event(event)
 
     def _handle(self, event: dict[str, Any]) -> bool:
-        """Handle an event that is for this process. False for any other event."""
+        """Handle an event for this process. False for any other event."""
         match event.get("event"):
             case "answer_needed":
                 self._answer_question(convert(event, AnswerNeeded))
@@ -110,7 +108,7 @@ class RunConversation(Struct):
         )
 
     async def release_budget(self) -> None:
-        """Release what calls of the run hold of the budget."""
+        """Release the budget that the run's calls hold."""
         calls = list(self._calls.values())
         self._calls.clear()
         for call in calls:
@@ -118,7 +116,7 @@ class RunConversation(Struct):
         await asyncio.gather(*calls, return_exceptions=True)
 
     def ending(self, exit_code: int, reason: str) -> Ending:
-        """Return the end of the run by that of its process."""
+        """Return the end of the run from that of its process."""
         code = ExitCode.FAILED
         if exit_code in set(ExitCode):
             code = ExitCode(exit_code)
@@ -127,7 +125,7 @@ class RunConversation(Struct):
 
 
 def parse_event(line: bytes) -> dict[str, Any]:
-    """Return the event of a line. Raises `BadChild`."""
+    """Parse an event. Raises `BadChild`."""
     try:
         event = json.decode(line)
     except (DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -144,7 +142,7 @@ def _bad_line(line: bytes) -> BadChild:
 
 def reason_of_end(end: ChildEnd) -> str:
     """Return why a process ended: the last error on its standard error, without the
-    program's name, or the end of a traceback. Empty if there is none.
+    program's name, or the end of a traceback, or an empty text.
     """
     if end.exit_code < 0:
         return "Its process was killed. Run the same command again to resume it."

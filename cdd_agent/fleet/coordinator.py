@@ -1,4 +1,6 @@
-"""Carries out several runs, a number of them at once. Their events become the board."""
+"""Carry out several runs, a number of them in parallel. Their events become the
+board.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,17 @@ from cdd_agent.fleet.order import Place, RunOrder
 from cdd_agent.refusals.kinds import Refusal
 
 _END_ALL = (RunState.NO_BUDGET, RunState.LATER)
-"""After one of these no other run is begun: it would stop for the same reason."""
+"""After one of these no other run begins: it would stop for the same reason."""
 
 
 class BadEvent(CddError):
-    """An event of a run has not the fields of its kind."""
+    """An event of a run lacks the fields of its kind."""
 
     refusal = Refusal.PROCESS_FAILED
 
 
 class Coordinator(Struct):
-    """Carries out the runs of a board that are not over."""
+    """Carries out the unfinished runs of a board."""
 
     board: Board
     orders: Mapping[str, RunOrder]
@@ -36,8 +38,8 @@ class Coordinator(Struct):
     place: Place
     at_once: int
     on_change: Callable[[Row, Mapping[str, Any] | None], None]
-    """Receives each row that may have changed, and the event of the run behind it, if
-    there is one. `board` has the row already. Returns at once.
+    """Receives each row that may have changed, with the run's event if that is the
+    cause. `board` already has the row. Returns at once.
     """
     stop_on_failure: bool = False
     clock: Callable[[], float] = time.time
@@ -45,8 +47,8 @@ class Coordinator(Struct):
     _workers: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def carry_out(self) -> ExitCode:
-        """Bring the runs to their ends, as far as possible. A caller that is cancelled
-        stops them in good order. Raises no error of a run.
+        """Carry the runs out as far as possible. Cancelling stops them cleanly. Raises
+        no error of a run.
         """
         for name, row in self.board.rows.items():
             if not row.state.is_over:

@@ -16,7 +16,7 @@ class TicketJob(Struct, frozen=True):
     model: str | None = None
     """The model of a variant, which replaces all models of the settings."""
     base: str | None = None
-    """The commit at which the tree begins; None for that of the user's branch."""
+    """The first commit of the tree; None for that of the user's branch."""
 
     @property
     def name(self) -> str:
@@ -29,13 +29,11 @@ class TicketJob(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True):
-    """The end of a run."""
-
     exit_code: ExitCode
     """The exit code of `cdd exec`."""
     words: str = ""
-    """The reason, for users, if no event had it."""
+    """The reason for the user, if no event had it."""
     budget_used_up: bool = False
-    """It stopped, with `NOT_APPROVED`, before a call that could pass the budget of all
-    runs.
+    """It stopped, with `NOT_APPROVED`, before a call that could exceed the budget of
+    all runs.
     """

@@ -1,4 +1,4 @@
-"""The runs of a project on this machine, as its files show them."""
+"""The runs of a project on this machine, read from its files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cdd_agent.tickets.status import RunStatus, StepStatus
 from cdd_agent.tickets.store import Ticket
 
 _END_OF_LOG = 64 * 1024
-"""Bytes of a log in which the reason of a stop is."""
+"""Bytes at a log's end that contain the reason for a stop."""
 _WAITS_FOR = {
     NoticeKind.NOT_APPROVED: RunState.NEEDS_YOU,
     NoticeKind.CHECK_UNUSABLE: RunState.NEEDS_YOU,
@@ -50,17 +50,17 @@ _STATES = {
 
 
 def folder_of(root: Path, name: str = TOGETHER) -> Path:
-    """Return the folder of a run, or of what runs share: no slug begins with a dot."""
+    """Return the folder of a run, or of runs together: no slug begins with a dot."""
     return root / ".cdd" / "runs" / name
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder that runs share, ignored by git. Raises `BadInput`."""
+    """Make the shared folder of runs, ignored by git. Raises `BadInput`."""
     RunRecord.of(folder.parents[2], folder.name, Redactor()).prepare()
 
 
 class RecordedRun(Struct, frozen=True):
-    """The record of a run, and the ticket as the run has it."""
+    """The record of a run, and its version of the ticket."""
 
     record: RunRecord
     ticket: Ticket
@@ -69,8 +69,8 @@ class RecordedRun(Struct, frozen=True):
 def find_run(
     root: Path, prefix: str, job: TicketJob, ticket: Ticket
 ) -> RecordedRun | None:
-    """Return a run in its own tree, or in the user's once it has landed. None if it was
-    not begun. `prefix` is the project's folder in its repository.
+    """Return a run in its own tree, or in the user's after landing. None if it never
+    began. `prefix` is the project's folder in its repository.
     """
     if job.variant:
         record = RunRecord.of(root, job.name, Redactor())
@@ -92,8 +92,8 @@ def load_row(
     ticket: Ticket,
     require: Require | None = None,
 ) -> Row:
-    """Return the row of a run. One that cannot be read waits: carrying it out will
-    report the reason.
+    """Return the row of a run. An unreadable run waits: carrying it out will report the
+    reason.
     """
     row = Row(job)
     try:
@@ -117,7 +117,7 @@ def load_row(
 
 
 def _with_steps(row: Row, opened: PlanOpened, status: RunStatus) -> Row:
-    """Return the row with the state of the run, and the steps behind it."""
+    """Add the state of the run, and the steps behind it."""
     shown = {
         RunStatus.FAILED: StepStatus.FAILED,
         RunStatus.IN_PROGRESS: StepStatus.IN_PROGRESS,
@@ -136,8 +136,8 @@ def _with_steps(row: Row, opened: PlanOpened, status: RunStatus) -> Row:
 
 
 def load_spent(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Cost:
-    """Return what a run took so far, by its log. Raises `BadInput` if the log cannot be
-    read.
+    """Return the cost of a run so far, from its log. Raises `BadInput` if the log is
+    unreadable.
     """
     run = find_run(root, prefix, job, ticket)
     if run is None or not run.ticket.state_path.exists():
@@ -148,9 +148,9 @@ def load_spent(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Cost:
 def find_planned(
     root: Path, tickets: Iterable[Ticket], folder: Path, prefix: str
 ) -> list[Ticket]:
-    """Return the tickets whose plan is not carried out, or is being carried out in a
-    separate worktree. If the same command was stopped before, also its tickets that are
-    done, until all are done.
+    """Return the tickets with a plan that is not carried out, or is being carried out
+    in a separate worktree. After a stop of the same command, also its done tickets,
+    until all are done.
     """
 
     def is_done(ticket: Ticket) -> bool:
@@ -174,20 +174,18 @@ def find_planned(
 
 
 def save_planned(folder: Path, tickets: Sequence[Ticket]) -> None:
-    """Keep the tickets for `find_planned`. Raises `BadInput` when the disk refuses."""
+    """Save the tickets for `find_planned`. Raises `BadInput` if the disk refuses."""
     slugs = [ticket.slug for ticket in tickets]
     write_atomic(folder / "planned.json", json.dumps({"slugs": slugs}).encode())
 
 
 def save_board(folder: Path, board: Board) -> None:
-    """Keep the board for the shell, which shows it. Raises `BadInput` when the disk
-    refuses.
-    """
+    """Save the board for the shell. Raises `BadInput` if the disk refuses."""
     write_atomic(folder / "board.json", as_short_json(board))
 
 
 def load_board(folder: Path) -> Board | None:
-    """Return the board that was saved last; None if it cannot be read."""
+    """Return the board that was saved last, if readable."""
     data = read_bytes(folder / "board.json")
     try:
         return None if data is None else from_json(data, Board)
@@ -196,9 +194,8 @@ def load_board(folder: Path) -> Board | None:
 
 
 def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
-    """Return the runs of this project on this machine: those that are carried out
-    together, by the board of their coordinator, and all others that are running or have
-    a worktree.
+    """Return the project's runs on this machine: those that run together, from their
+    coordinator's board, and all others that are running or have a worktree.
     """
     rows = dict[str, Row]()
     for folder in (folder_of(root), folder_of(root, COMPARING)):
@@ -210,7 +207,7 @@ def board_here(root: Path, tickets: Iterable[Ticket]) -> Board:
         slug, _, variant = folder.name.partition("--")
         if folder.name in rows or slug not in by_slug:
             continue
-        # one that cannot be read is not shown
+        # unreadable runs are not shown
         with suppress(CddError):
             job = TicketJob(slug, variant)
             row = _row_here(root, prefix, job, by_slug[slug])
@@ -228,9 +225,7 @@ def _prefix_of(root: Path) -> str:
 
 
 def _row_here(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Row | None:
-    """Return the row of a run that is running or has a worktree. Raises
-    `CddError`.
-    """
+    """Return the row of a run that is running or has a worktree. Raises `CddError`."""
     run = find_run(root, prefix, job, ticket)
     if run is not None and is_at_work(run.record.folder):
         row = load_row(root, prefix, job, ticket)
@@ -241,16 +236,14 @@ def _row_here(root: Path, prefix: str, job: TicketJob, ticket: Ticket) -> Row | 
     if run is None or row.state is not RunState.WAITING:
         return row
     row = replace(row, state=RunState.STOPPED)
-    # of a log that cannot be read
+    # the log may be unreadable
     with suppress(CddError):
         row = _with_reason(row, run.record)
     return row
 
 
 def _with_reason(row: Row, record: RunRecord) -> Row:
-    """Return the row of a run that has stopped, with the reason in its log. Raises
-    `BadInput`.
-    """
+    """Return the row of a stopped run with the reason in its log. Raises `BadInput`."""
     for entry in record.log.latest(_END_OF_LOG):
         match entry.event:
             case StepStarted():

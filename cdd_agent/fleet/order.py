@@ -1,5 +1,5 @@
-"""The order for a run: everything that one run of a ticket needs; and the port to
-wherever it is carried out.
+"""The order for a run: everything that one run of a ticket needs. Also the port to the
+place that carries it out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from cdd_agent.fleet.job import Ending, TicketJob
 
 
 class RunOrder(Struct, frozen=True):
-    """One run of a ticket, as `cdd exec` is given it. A setting that is None is that
-    of the project.
-    """
+    """One run of a ticket, as given to `cdd exec`. None means the project's setting."""
 
     project: Path
     ticket: str
@@ -25,18 +23,18 @@ class RunOrder(Struct, frozen=True):
     variant: str = ""
     """The name of a variant of the ticket's run; empty for the run itself."""
     base: str | None = None
-    """The commit at which the tree begins; None for that of the user's branch."""
+    """The first commit of the tree; None for that of the user's branch."""
     model: str | None = None
     api_base: str | None = None
     record: str | None = None
     max_attempts: int | None = None
     require: Literal["verified", "checked", "off"] | None = None
     jobs: int | None = None
-    """The number of steps that may run at once."""
+    """Maximum number of steps that run at once."""
     approves_all: bool = False
     starts_over: bool = False
     trusts_all: bool = False
-    """The settings that need the user's trust take effect in this run."""
+    """Settings that need the user's trust take effect in this run."""
     as_json: bool = False
     is_driven: bool = False
     """Another program answers the run's questions on its standard input."""
@@ -49,7 +47,7 @@ class RunOrder(Struct, frozen=True):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the project that the order replaces."""
+        """The project settings that the order overrides."""
         settings: dict[str, Any] = {
             "model": self.model,
             "api_base": self.api_base,
@@ -67,7 +65,7 @@ class RunOrder(Struct, frozen=True):
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments of `cdd` that give this order."""
+        """The arguments of `cdd` for this order."""
         flags = {
             "--worktree": self.own_tree,
             "--yes": self.approves_all,
@@ -95,20 +93,20 @@ class RunOrder(Struct, frozen=True):
 
 
 OnRunEvent = Callable[[Mapping[str, Any]], None]
-"""Receives a run's events as they happen, each as `cdd exec --json` prints it. Returns
-at once.
+"""Receives a run's events as they happen, in the form that `cdd exec --json` prints.
+Returns at once.
 """
 
 
 class Place(Protocol):
-    """Carries out runs of tickets, several at once: on this machine, or on others."""
+    """Carries out runs of tickets in parallel, on this machine or on others."""
 
     async def carry_out(self, order: RunOrder, on_event: OnRunEvent) -> Ending:
         """Begin or resume the run, and return how it ended. Its work is then on the
-        job's branch in the user's repository, and its record next to it.
+        job's branch in the user's repository, with its record next to it.
 
-        A run that fails or cannot be begun is an `Ending`, too, or raises `CddError`. A
-        caller that is cancelled stops the run in good order: the step is restored,
-        replies that were paid for are kept, and the run can be resumed anywhere.
+        A run that fails or cannot begin also gives an `Ending`, or raises `CddError`.
+        Cancelling stops the run cleanly: the step is restored, paid replies are kept,
+        and the run can be resumed anywhere.
         """
         ...

@@ -1,4 +1,4 @@
-"""The board as lines of text, fitted to the room that a face has."""
+"""The board as lines of text, fitted to a width and height."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SIGNS = {
     RunState.STOPPED: ("–", Tone.WARNING),
 }
 _LEAST_WORDS = 24
-"""Columns for the activity of a run; with less room it is on a second line."""
+"""Columns for the activity of a run; with fewer, it is on a second line."""
 _TOKENS_FROM = 60
-"""Columns of the whole table from which on there is room for tokens."""
+"""Columns of the whole table from which tokens are shown."""
 
 Line = tuple[str, Tone]
 
@@ -42,8 +42,8 @@ def table(
     height: int | None = None,
     limit: Limit | None = None,
 ) -> list[Line]:
-    """Return a line on all runs, then each run. With a `height`, runs that are done or
-    have not begun give way to others.
+    """Return a summary line, then each run. With a `height`, runs that are done or have
+    not begun make room for others.
     """
     lines = _wrapped(summary(board, unix_time, limit), width)
     name_width = _name_width(board, width)
@@ -64,7 +64,7 @@ def table(
 
 def _name_width(board: Board, width: int) -> int:
     longest = max((cell_len(name) for name in board.rows), default=0)
-    # what the other columns of a narrow table leave
+    # the room that the other columns of a narrow table leave
     room = width - 22 - 9 * _has_money(board)
     return min(longest, max(width // 3, room))
 
@@ -80,7 +80,7 @@ def in_lines(board: Board) -> str:
 
 
 def summary(board: Board, unix_time: float, limit: Limit | None = None) -> str:
-    """Return the number of runs in each state, and what they took together."""
+    """Return the number of runs in each state, and their total cost."""
     limit = limit or Limit()
     number = len(board.rows)
     parts = [f"{number} run{'s' * (number != 1)}"]
@@ -126,7 +126,7 @@ def duration(seconds: float) -> str:
 
 
 def doing(row: Row) -> str:
-    """Return what a run does, or why it does nothing, in a line."""
+    """Describe a run's activity, or why it has none, in a line."""
     words = ""
     match row.state:
         case RunState.RUNNING:
@@ -192,7 +192,7 @@ def _name(row: Row, width: int) -> str:
 
 
 def _chosen(board: Board, blocks: Mapping[str, Sequence[Line]], most: int) -> set[str]:
-    """Return the runs that fit into this number of lines, one of which counts the
+    """Return the runs that fit into this number of lines, including one that counts the
     others.
     """
     if sum(map(len, blocks.values())) <= most:
@@ -213,7 +213,7 @@ def _has_money(board: Board) -> bool:
 
 
 def _fitted(text: str, width: int) -> str:
-    """Return the text in that width: filled, or cut with a mark."""
+    """Pad or cut a text to a width."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     if width <= 0:
@@ -222,7 +222,7 @@ def _fitted(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[Line]:
-    """Return the text in lines, broken between its parts."""
+    """Wrap a text between its parts."""
     lines = [""]
     for part in text.split(" · "):
         longer = f"{lines[-1]} · {part}" if lines[-1] else part
@@ -234,8 +234,8 @@ def _wrapped(text: str, width: int) -> list[Line]:
 
 
 def comparison(board: Board, width: int) -> list[str]:
-    """Return the runs of each ticket as a table; if it is too wide, each run as a list
-    of its results.
+    """Return the runs of each ticket as a table; if it is too wide, as lists of
+    results.
     """
     heads = ("model", "steps", "attempts", "tests", "tokens", "money", "time")
     cells_of = {

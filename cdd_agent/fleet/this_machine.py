@@ -1,5 +1,5 @@
 """Runs on this machine: each is a process, `cdd exec SLUG --worktree --driven`, so that
-the crash of one does not affect the others.
+a crash does not affect the others.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from cdd_agent.tickets.store import Ticket
 
 
 async def check_work(root: Path, prefix: str, row: Row, ticket: Ticket) -> Row:
-    """Return the row of a completed run, as failed if its tree lacks work of
-    the run. A run that cannot be read stays completed.
+    """Return the row of a completed run, as failed if its tree lacks work of the run.
+    An unreadable run stays completed.
     """
     with suppress(CddError):
         missing = await _find_missing_work(root, prefix, row.job, ticket)

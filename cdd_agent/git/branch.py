@@ -8,10 +8,10 @@ _REF = "ref: refs/heads/"
 
 
 def current_branch(root: Path) -> str | None:
-    """The branch checked out at `root`, a short commit when HEAD is detached, or None
-    outside a repository.
+    """Return the branch checked out at `root`, a short commit for a detached HEAD, or
+    None outside a repository.
 
-    Read from git's files: starting git for a header line costs too much.
+    Reads git's files, because starting git for a header line costs too much.
     """
     git = next(filter(None, map(git_folder, (root, *root.parents))), None)
     head = read_small(git / "HEAD", 4096).strip() if git else ""

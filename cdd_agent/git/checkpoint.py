@@ -1,11 +1,9 @@
-"""Checkpoints: what a project's files were at a moment, to look at differences and to
-restore files.
+"""Checkpoints: a project's files at a moment, to compare and to restore.
 
-A checkpoint holds tracked and untracked files that are not ignored: contents, links,
-permissions. It also holds ignored files that were asked for. It covers the project's
-repository, or the folder if there is none, and every repository below: submodules and
-clones that are not ignored, and ignored ones in which a file was asked for. It does not
-hold empty folders, or anything outside the project.
+A checkpoint holds files that are not ignored, tracked or not: contents, links,
+permissions. It also holds ignored files that the caller asked for. It covers the
+project's repository (or folder), and every repository below that is not ignored or
+contains such a file. It holds no empty folders and nothing outside the project.
 """
 
 from __future__ import annotations
@@ -42,52 +40,52 @@ from cdd_agent.git.restore import (
     restore,
 )
 from cdd_agent.git.snapshot import Snapshot, Snapshots
+from cdd_agent.pattern import Pattern
 from cdd_agent.threads import in_thread, to_its_end
 
 CONTENTS = "contents"
-"""The folder of the contents that never enter git, next to the one of `open`."""
+"""The folder for contents that never enter git, next to the folder of `open`."""
 _BATCH = "batch"
 _NOTES = "notes"
 _OLD = 1
 FORM = 2
-"""The form of checkpoints that are taken now; 1 is that of version 0.1."""
-_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+"""The current format of checkpoints. Version 0.1 wrote format 1."""
+_ID = Pattern("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LONGEST_DIFF = 2_000_000
-"""Bytes of a difference that are read; more is for other tools."""
+"""Bytes of a diff to read."""
 _LONGEST_READ = 500_000
-"""Bytes of a file that are read to be looked at."""
+"""Bytes of a file to read for display."""
 _TOO_LARGE = "it is ignored and larger than 1 MiB"
 _NOT_HERE = "its saved content is not on this computer"
 _CAME_OR_WENT = "its repository was made or removed, so its files are left unchanged"
 
 
 class Checkpoint(Struct, frozen=True, omit_defaults=True):
-    """The files of a project at a moment, by paths relative to the project. Its owner
+    """The files of a project at a moment, by paths relative to the project. The caller
     saves it as JSON.
     """
 
     name: str
-    """Its last part sorts by time."""
+    """The last part sorts by time."""
     id: str
-    """The tree of the files of the project's own repository. In the form of version 0.1
-    a tree with the entry `files` and lists.
+    """The tree of the project's own repository. In version 0.1, a tree with the entry
+    `files` and lists.
     """
     form: int = _OLD
     modes: dict[str, int] = field(default_factory=dict)
     """Unusual permissions, by path."""
     unseen: tuple[str, ...] = ()
-    """Files that could not be read; of a folder, all that is in it."""
+    """Unreadable files. A folder stands for everything in it."""
     also: tuple[str, ...] = ()
-    """Ignored files that were asked for, whether or not they existed."""
+    """Ignored files that the caller asked for, whether or not they existed."""
     saved: dict[str, TreeEntry] = field(default_factory=dict)
-    """The paths that existed. Their contents never enter git."""
+    """The asked files that existed. Their contents never enter git."""
     inner: dict[str, str] = field(default_factory=dict)
     """The trees of the repositories below, by folder."""
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for a path that leads out of the project, or to git's own
-        files, and for an id that git would take for an option: a record may come from
-        another computer.
+        """Raises `ValueError` for a path outside the project or in git's files, and for
+        an id that git would read as an option. A record may come from another computer.
         """
         paths = (*self.modes, *self.also, *self.saved, *self.inner)
         for path in paths:
@@ -106,7 +104,7 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
     @property
     def files(self) -> str:
-        """The tree of the files of the project's own repository, as git names it."""
+        """The tree of the project's own repository, as git names it."""
         return self.id if self.form == FORM else f"{self.id}:files"
 
     @property
@@ -115,11 +113,11 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
         return tuple(map(path_of_name, self.inner))
 
     def is_same(self, other: Checkpoint) -> bool:
-        """True if the files are the same, whatever the names of the two."""
+        """True if both hold the same files. The names may differ."""
         return replace(self, name="") == replace(other, name="")
 
     def part(self, folder: str) -> Snapshot:
-        """Return what it holds of one repository, with paths relative to that."""
+        """Return the part in one repository, with paths relative to it."""
         folders = self.folders
 
         def own(names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -138,8 +136,8 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
 
 def name_in_json(path: str) -> str:
-    """Return a path as JSON can hold it: bytes that are not UTF-8 become a NUL and two
-    digits.
+    """Return a path as JSON can hold it. Each byte that is not UTF-8 becomes a NUL and
+    two hex digits.
     """
     return re.sub(
         "[\udc80-\udcff]", lambda found: f"\0{ord(found[0]) - 0xDC00:02x}", path
@@ -152,12 +150,12 @@ def _is_inside(path: str) -> bool:
 
 
 def path_of_name(name: str) -> str:
-    """Return the path that `name_in_json` wrote. Raises `ValueError`."""
+    """Reverse `name_in_json`. Raises `ValueError`."""
     return re.sub("\0(..)", lambda found: chr(0xDC00 + int(found[1], 16)), name)
 
 
 def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
-    """Make a checkpoint of the snapshots of all repositories, by folder."""
+    """Make a checkpoint from the snapshots of all repositories, by folder."""
 
     def name(folder: str, path: str) -> str:
         return name_in_json(_whole(folder, path))
@@ -174,7 +172,7 @@ def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
         id=parts[""].tree,
         form=FORM,
         modes=modes,
-        # a repository without a commit is not seen from the one around it
+        # the outer repository cannot read one without a commit
         unseen=tuple(sorted(unseen - {name("", folder) for folder in parts})),
         also=tuple(sorted(also)),
         saved=saved,
@@ -187,16 +185,14 @@ def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
 
 
 class Checkpoints(Struct, frozen=True):
-    """The checkpoints of one ticket."""
-
     snapshots: Snapshots
-    """The snapshot of the project's own repository."""
+    """The snapshots of the project's own repository."""
     prefix: str
     inner: InnerRepositories
     _in_between: set[str] = field(default_factory=set)
-    """Repositories below that came or went between two checkpoints."""
+    """Repositories below that exist in only one of two compared checkpoints."""
     _old: dict[str, Snapshot] = field(default_factory=dict)
-    """Snapshots of version 0.1 that were read."""
+    """Snapshots that version 0.1 wrote, as read."""
 
     @classmethod
     async def open(
@@ -207,14 +203,15 @@ class Checkpoints(Struct, frozen=True):
         leave_out: Sequence[str] = (),
         repository: Repository | None = None,
     ) -> Checkpoints:
-        """`folder` is for what they need, `prefix` keeps their names apart from those
-        of other tickets. No other process may use them at the same time. `repository`
-        is that of the project, if the caller knows it. Repositories below
-        are found now, so that `uncovered` can be reported before the first checkpoint.
-        Raises `GitUnusable`, or `BadInput` if the folder cannot be written. For
-        `leave_out` see `Snapshots.open`.
+        """Open the checkpoints of a ticket. No other process may use them meanwhile.
+
+        `folder` stores their data. `prefix` separates their names from those of other
+        tickets. `repository` is the project's, if the caller has it. For `leave_out`
+        see `Snapshots.open`. Repositories below are found now, so that `uncovered` can
+        be reported before the first checkpoint. Raises `GitUnusable`, or `BadInput` if
+        the folder cannot be written.
         """
-        # a project that became a repository since
+        # the project may have become a repository later
         began_without = (folder / "refs" / "cdd").exists()
         repository = None if began_without else repository or await repository_of(root)
         object_format = repository.object_format if repository else "sha1"
@@ -231,18 +228,15 @@ class Checkpoints(Struct, frozen=True):
     def beside(
         self, top: Path, folder: Path, name: str, leave_out: Iterable[str] = ()
     ) -> Checkpoints:
-        """Return the checkpoints of another tree of the same repository, kept among
-        these under a name until that is forgotten. For the others see
-        `Snapshots.beside`.
+        """Return checkpoints of another tree of the same repository, stored under
+        `name` until `forget`. For the other arguments see `Snapshots.beside`.
         """
         snapshots = self.snapshots.beside(top, folder, leave_out)
         inner = InnerRepositories(snapshots, self.inner.allowed)
         return Checkpoints(snapshots, f"{self.prefix}/{name}", inner)
 
     async def check_out(self, checkpoint: Checkpoint) -> None:
-        """Write all that a checkpoint holds of the project's own repository into a tree
-        that has none of it.
-        """
+        """Write the project's own repository of a checkpoint into an empty tree."""
         await self.snapshots.check_out(await self.own_part(checkpoint))
 
     async def forget(self, name: str) -> None:
@@ -252,16 +246,16 @@ class Checkpoints(Struct, frozen=True):
         await to_its_end(partial(remove_folder, folder), name="notes")
 
     async def rename(self, prefix: str) -> None:
-        """Keep all of them under another prefix. These cannot be used any more. No
-        other process may use checkpoints under either prefix at the same time.
+        """Rename all checkpoints to another prefix. This object must not be used
+        afterwards. No other process may use either prefix meanwhile.
         """
         for part in self.inner.all_parts.values():
             await part.remove_locks(prefix)
             await part.move_references(self.prefix, part, prefix)
 
     async def move(self, target: Checkpoints) -> None:
-        """Move all checkpoints to another tree of the same repository. Checkpoints of
-        repositories below stay.
+        """Move all checkpoints to another tree of the same repository, except those of
+        repositories below.
         """
         for name in await self.snapshots.names(self.prefix):
             if (checkpoint := self._load(name)) is not None:
@@ -272,7 +266,7 @@ class Checkpoints(Struct, frozen=True):
 
     @property
     def unseen(self) -> frozenset[str]:
-        """Files that could not be read, and so are in none."""
+        """Files that no checkpoint has because they could not be read."""
         paths = set[str]()
         for folder, part in self.inner.all_parts.items():
             paths |= {_whole(folder, path) for path in part.unseen}
@@ -280,9 +274,9 @@ class Checkpoints(Struct, frozen=True):
 
     @property
     def uncovered(self) -> dict[str, str]:
-        """Why files or repositories are in no checkpoint, by path: repositories that
-        git cannot read, and large ignored files that were asked for. Also repositories
-        that came or went between two checkpoints that were compared.
+        """The reasons why files or repositories are in no checkpoint, by path:
+        repositories that git cannot read, large ignored files, and repositories that
+        exist in only one of two compared checkpoints.
         """
         reasons = dict.fromkeys(self._in_between, _CAME_OR_WENT) | self.inner.uncovered
         for folder, part in self.inner.all_parts.items():
@@ -296,12 +290,12 @@ class Checkpoints(Struct, frozen=True):
         return bool(self.inner.parts or self.inner.uncovered)
 
     async def take(self, name: str, also: Iterable[str] = ()) -> Checkpoint:
-        """Take one, in place of an older one of that name. `also` are files that it
-        holds though they are ignored.
+        """Take a checkpoint; replace an existing one of that name.
 
-        They stay part of later ones. Ask before such a file is changed, even if it does
-        not exist yet, and whenever its change counts. No name may be a folder of
-        another. Raises `GitUnusable` or `BadInput`, such as for a full disk.
+        `also` are ignored files to include, in later checkpoints too. Ask for such a
+        file before it is changed (even if it does not exist yet), and whenever its
+        change matters. A name must not be a folder of another name. Raises
+        `GitUnusable`, or `BadInput` for instance on a full disk.
         """
         parts = await self.inner.take(f"{self.prefix}/{name}", also)
         checkpoint = _join(name, parts)
@@ -309,7 +303,6 @@ class Checkpoints(Struct, frozen=True):
         return checkpoint
 
     async def find(self, name: str) -> Checkpoint | None:
-        """Return the one that was taken under a name, if it is still there."""
         commit = await self.snapshots.find(f"{self.prefix}/{name}")
         if commit is None:
             return None
@@ -319,7 +312,6 @@ class Checkpoints(Struct, frozen=True):
         return saved if saved.id == commit else None
 
     async def all(self) -> list[Checkpoint]:
-        """Return all that are still there."""
         checkpoints = []
         for name, tree in (await self.snapshots.names(self.prefix)).items():
             saved = self._load(name)
@@ -328,7 +320,7 @@ class Checkpoints(Struct, frozen=True):
         return checkpoints
 
     def save_notes(self, checkpoint: Checkpoint) -> None:
-        """Save what git does not know of a checkpoint, for `find`."""
+        """Save the parts of a checkpoint that git does not store."""
         write_atomic(self._place_of_notes(checkpoint.name), as_json(checkpoint))
 
     def _load(self, name: str) -> Checkpoint | None:
@@ -348,11 +340,11 @@ class Checkpoints(Struct, frozen=True):
     async def changes(
         self, before: Checkpoint, after: Checkpoint
     ) -> tuple[Change, ...]:
-        """Return the files that differ, by path; permissions included.
+        """Return the files that differ, permissions included, sorted by path.
 
-        A file that only one of the two could see is no change: it may not have been
-        readable, or in a repository that only one of them covers. A file that was
-        ignored before is not new. Raises `CheckpointGone`.
+        Files that only one of the two could see do not count: unreadable files, or
+        those in a repository that only one covers. Nor does a file that was ignored
+        before count as new. Raises `CheckpointGone`.
         """
         if before.is_same(after):
             return ()
@@ -368,7 +360,7 @@ class Checkpoints(Struct, frozen=True):
                 raise CheckpointGone
             for change in await _PartOfChanges(part, old[folder], new[folder]).find():
                 path = _whole(folder, change.path)
-                # one of the two may have taken a repository below for a plain folder
+                # one checkpoint may have seen a nested repository as a plain folder
                 if find_owner(path, folders) == folder:
                     changes.append(replace(change, path=path))
         return tuple(sorted(changes, key=lambda change: change.path))
@@ -376,9 +368,7 @@ class Checkpoints(Struct, frozen=True):
     async def diff(
         self, before: Checkpoint, after: Checkpoint, paths: Sequence[str] = ()
     ) -> str:
-        """Return the difference as a unified diff; of a very long one, the beginning.
-        Raises `CheckpointGone`.
-        """
+        """Return a unified diff. A very long one is cut. Raises `CheckpointGone`."""
         old, new = await self._parts_of(before), await self._parts_of(after)
         texts = list[str]()
         for folder in sorted(old.keys() & new.keys()):
@@ -439,8 +429,8 @@ class Checkpoints(Struct, frozen=True):
     async def read(
         self, changes: Sequence[Change]
     ) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """Return the contents of files before and after these changes; of very long
-        ones, the beginning. Raises `CheckpointGone`.
+        """Return the contents of files before and after these changes. Very long ones
+        are cut. Raises `CheckpointGone`.
         """
 
         def beginning(contents: Contents, entry: TreeEntry | None) -> bytes | None:
@@ -477,7 +467,7 @@ class Checkpoints(Struct, frozen=True):
 
     @asynccontextmanager
     async def contents(self, changes: Iterable[Change]) -> AsyncIterator[Contents]:
-        """Give the contents that these changes led to, as long as this lasts. Raises
+        """Provide the contents after these changes while the block runs. Raises
         `CheckpointGone`.
         """
         wanted = [(change.path, change.after) for change in changes]
@@ -490,11 +480,11 @@ class Checkpoints(Struct, frozen=True):
         """Restore the files to their content before these changes. With before and
         after exchanged, redo the changes.
 
-        A file that was changed since is merged if git can, otherwise kept and named.
-        The content that a file loses is saved in the folder `kept`, see `restore` in
+        A file that changed since is merged if git can, otherwise left unchanged and
+        reported. The replaced content is saved in the folder `kept`, see `restore` in
         `restore.py`. Each file is restored completely or not at all, and repeating this
         is harmless. Raises `BadInput` if the disk refuses, `CheckpointGone` if a
-        content is gone.
+        content is missing.
         """
         root = self.snapshots.root
         edited = await in_thread(partial(find_edited, root, changes), name="edited")
@@ -509,10 +499,10 @@ class Checkpoints(Struct, frozen=True):
     async def find_files(
         self, checkpoint: Checkpoint, paths: Collection[str]
     ) -> dict[str, TreeEntry | None]:
-        """Return the entry of each of these files in a checkpoint; None if the project
-        did not have the file.
+        """Return the entries of these files in a checkpoint, None for a file that did
+        not exist.
 
-        Files that the checkpoint could not see are left out: unreadable ones, and those
+        Leaves out files that the checkpoint could not see: unreadable ones, and those
         in a repository that it does not cover. Raises `CheckpointGone`.
         """
         parts = await self._parts_of(checkpoint)
@@ -533,8 +523,8 @@ class Checkpoints(Struct, frozen=True):
     async def ignored(
         self, checkpoint: Checkpoint, missing: Collection[str]
     ) -> set[str]:
-        """Return those of these files that a checkpoint may miss though they existed:
-        they are ignored, or in a repository that it does not cover.
+        """Return the missing files that may have existed all the same: ignored ones,
+        and those in a repository that the checkpoint does not cover.
         """
         if not missing:
             return set()
@@ -553,15 +543,10 @@ class Checkpoints(Struct, frozen=True):
         return ignored_paths
 
     async def own_part(self, checkpoint: Checkpoint) -> Snapshot:
-        """Return what it holds of the project's own repository. Raises
-        `CheckpointGone`.
-        """
         return (await self._parts_of(checkpoint))[""]
 
     async def _parts_of(self, checkpoint: Checkpoint) -> dict[str, Snapshot]:
-        """Return what a checkpoint holds of each repository, by folder. Raises
-        `CheckpointGone`.
-        """
+        """Return the parts by repository folder. Raises `CheckpointGone`."""
         if checkpoint.form == FORM:
             return {
                 folder: checkpoint.part(folder) for folder in ("", *checkpoint.folders)
@@ -577,13 +562,13 @@ class Checkpoints(Struct, frozen=True):
     async def _contents(
         self, wanted: Iterable[tuple[str, TreeEntry | None]]
     ) -> AsyncIterator[Contents]:
-        """Give the contents of these files, as long as this lasts. Raises
+        """Provide the contents of these files while the block runs. Raises
         `CheckpointGone`.
         """
         remaining = {entry.content: path for path, entry in wanted if entry}
         places = dict[str, ContentPiece | bytes]()
         owners = {find_owner(path, self.inner.all_parts) for path in remaining.values()}
-        # A file may have been in another repository at the time of the checkpoint.
+        # a file may have belonged to another repository at the time
         others = sorted(self.inner.all_parts.keys() - owners)
         batches = list[Path]()
         try:
@@ -622,9 +607,6 @@ class _PartOfChanges(Struct, frozen=True):
     new: Snapshot
 
     async def find(self) -> list[Change]:
-        """Return the changes, with paths relative to the repository. Raises
-        `CheckpointGone`.
-        """
         listed = await self.part.changes(self.old.tree, self.new.tree)
         if listed is None:
             raise CheckpointGone
@@ -655,7 +637,6 @@ class _PartOfChanges(Struct, frozen=True):
         )
 
     async def _changed_permissions(self, others: Collection[str]) -> dict[str, Change]:
-        """Return the files of which nothing but unusual permissions changed."""
         old, new = self.old.modes, self.new.modes
         paths = {path for path, _ in old.items() ^ new.items()}.difference(others)
         if not paths:
@@ -669,8 +650,8 @@ class _PartOfChanges(Struct, frozen=True):
         }
 
     def _add_saved(self, changes: dict[str, Change]) -> None:
-        """Add the changes of ignored files that are saved. A file that only one of the
-        two was asked for is no change, unless git had it at the time of the other.
+        """Add the changes of saved ignored files. A file that only one checkpoint was
+        asked for does not count, unless git had it at the time of the other.
         """
         for path in self.old.saved.keys() | self.new.saved.keys():
             in_git = changes.get(path, Change(path, None, None))
@@ -709,7 +690,6 @@ def _is_same(before: TreeEntry | None, after: TreeEntry | None) -> bool:
 
 
 def _by_owner(paths: Iterable[str], folders: Collection[str]) -> dict[str, list[str]]:
-    """Return paths relative to the repository that they are in, by its folder."""
     paths_by_owner = dict[str, list[str]]()
     for path in paths:
         owner = find_owner(path, folders)
@@ -723,7 +703,7 @@ def _whole(folder: str, path: str) -> str:
 
 
 def _is_in(path: str, places: Collection[str]) -> bool:
-    """True if it is one of these files, or in one of these folders."""
+    """True if the path is in `places` or below one of them."""
     return bool(places) and any(
         place in places for place in (path, *map(str, PurePosixPath(path).parents))
     )

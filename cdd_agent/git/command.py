@@ -1,8 +1,7 @@
-"""The one module that starts git for this program, with safe settings.
+"""The one module that starts git, with safe settings.
 
-A downloaded project brings its own `.git/config`, so nothing that a repository
-configures is run: no pager, no hooks, no file-system monitor, no fetching of missing
-objects.
+A downloaded project brings its own `.git/config`, so nothing that it configures may
+run: no pager, no hooks, no file-system monitor, no fetching of missing objects.
 """
 
 from __future__ import annotations
@@ -32,20 +31,16 @@ ENVIRONMENT = {
     "LC_ALL": "C",
 }
 HIDDEN = ("GIT_*",)
-"""Hidden variables. If this program was started by a git hook or a rebase, they point
-to that git's repository.
+"""Variables to hide. A git hook or rebase that started this program sets them to its
+own repository.
 """
 
 
 class GitUnusable(CddError):
-    """There is no git, no repository, or git failed."""
-
     refusal = Refusal.GIT_UNUSABLE
 
 
 class NoGit(GitUnusable):
-    """git is not installed, or not on the PATH."""
-
     def __init__(self) -> None:
         super().__init__(
             "git was not found.", hint="Install git, or add it to the PATH."
@@ -53,8 +48,6 @@ class NoGit(GitUnusable):
 
 
 class NoRepository(GitUnusable):
-    """The folder is in no git repository."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(
             f"{folder} is not in a git repository.", hint="Create one with `git init`."
@@ -70,11 +63,9 @@ class Git(Struct, frozen=True):
     config: tuple[str, ...] = CONFIG
     hide: tuple[str, ...] = HIDDEN
     seconds: float = 600.0
-    """The time limit of one command. The first checkpoint of a large project reads all
-    of it.
-    """
+    """Time limit of one command. The first checkpoint reads the whole project."""
     noted_in: Path | None = None
-    """As for `run_command`, if git writes into files that another process may use."""
+    """As for `run_command`, if git writes files that another process may use."""
 
     async def __call__(
         self,
@@ -99,8 +90,8 @@ class Git(Struct, frozen=True):
         stdout: Path | None = None,
         most: int | None = None,
     ) -> CommandResult:
-        """Run one git command, whatever its exit code. The result has its whole output.
-        With `most`, longer output is `cut`, and git is stopped.
+        """Run one git command, with any exit code. Returns the whole output, or up to
+        `most` characters; then git is stopped and the result is `cut`.
         """
         result = await run_command(
             ["git", *self._settings, *words],
@@ -124,7 +115,6 @@ class Git(Struct, frozen=True):
 
 
 def refusal(command: str, result: CommandResult) -> GitUnusable:
-    """Return the error for a git command that failed."""
     if result.return_code == 127:
         return NoGit()
     if result.timed_out:

@@ -1,18 +1,18 @@
-"""Commits of the files of a step on the user's own branch, and of nothing else.
+"""Commit the files of a step, and nothing else, on the user's own branch.
 
-Files in a submodule are committed there first, on the branch of the submodule. Then the
-repository around it commits the pointer together with its own files. All commits are
-made before the first branch moves.
+Files in a submodule are committed there first, on its branch. Then the repository
+around it commits the pointer with its own files. All commits are made before the first
+branch moves.
 
 Content that the user has staged is never lost. Before a step, `expect_ready` refuses
-declared files that are staged. At the end, `commit_files` leaves out a file that has
-other staged content, unless the step declares it: then the content was staged during
-the step. After a commit the entries of its paths in the index match it. So the user's
-next commit neither deletes nor reverts the step.
+declared files that are staged. At the end, `commit_files` leaves out a file with other
+staged content, unless the step declares it: then it was staged during the step. After a
+commit the index matches it, so that the user's next commit neither deletes nor reverts
+the step.
 
-No hook runs: the commit has what was verified, and a hook might change it, or refuse it
-in the middle of a run. Otherwise it is like a `git commit` of the user's: their name,
-filters, attributes and signature.
+No hook runs: it might change what was verified, or refuse it in the middle of a run.
+Otherwise it is a `git commit` of the user's, with their name, filters, attributes and
+signature.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Declares = Callable[[str], bool]
 """True for a path of the project that the step declares."""
 
 _SEARCHED_COMMITS = 50
-"""The last commits, among which one is searched by its trailer."""
+"""Number of recent commits in which a trailer is searched."""
 _FLAGGED = "git does not compare it"
 
 
@@ -44,14 +44,12 @@ def _declares_none(path: str) -> bool:
 
 
 class CommittedFiles(Struct, frozen=True):
-    """The commits of a step."""
-
     name: str | None = None
-    """The commit in the project's repository; None if there was nothing to commit."""
+    """The commit in the project's repository, if there was anything to commit."""
     inside: Mapping[str, str] = field(default_factory=dict)
-    """The commits in submodules, by the path of the submodule in the project."""
+    """The commits in submodules, by the submodule's path in the project."""
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """The files that were not committed, each with the reason."""
+    """The files that were not committed, with the reasons."""
 
 
 async def commit_files(
@@ -61,12 +59,11 @@ async def commit_files(
     declares: Declares = _declares_none,
 ) -> CommittedFiles:
     """Commit the current version of these files (created, changed, deleted) on the
-    branch
-    that is checked out, or on a detached HEAD.
+    branch that is checked out, or on a detached HEAD.
 
     `paths` are relative to `root`, which may be a folder inside the repository, and are
-    taken literally. A file that git ignores and does not track is left out without a
-    reason. Raises `CommitRefused`.
+    taken literally. An ignored, untracked file is left out without a reason. Raises
+    `CommitRefused`.
     """
     files = [_check_path(path) for path in paths]
     with scratch_folder() as scratch:
@@ -82,12 +79,12 @@ async def expect_ready(
     declares: Declares = _declares_none,
     trailers: Collection[str] = (),
 ) -> None:
-    """Raise `CommitRefused` if no commit of these files could be made now: no
-    repository, no name, a merge, staged changes, a submodule on no branch.
+    """Raise `CommitRefused` if these files could not be committed now: no repository,
+    no name, a merge, staged changes, a submodule on no branch.
 
-    `paths` are the existing files that the step declares and those that it names.
-    `trailers` are the beginnings of the trailers of its commits: a submodule that is
-    one such commit ahead is accepted, because a kill can leave it so.
+    `paths` are the existing files that the step declares or names. `trailers` are the
+    beginnings of its commits' trailers: a submodule may be one such commit ahead,
+    because a kill can leave it so.
     """
     files = [path for path in paths if _is_committable(path)]
     with scratch_folder() as scratch:
@@ -96,8 +93,8 @@ async def expect_ready(
 
 
 async def settle_commits(root: Path) -> None:
-    """Unstage the files of a commit that a kill interrupted, in the project's
-    repository and its submodules.
+    """Unstage the files of an interrupted commit, in all repositories of the
+    project.
     """
     with scratch_folder() as scratch:
         try:
@@ -109,10 +106,10 @@ async def settle_commits(root: Path) -> None:
 
 async def already_committed(root: Path, trailer: str) -> str | None:
     """Return the latest commit with this trailer among the last 50 of HEAD's
-    first-parent line; None if there is none.
+    first-parent line, or None.
 
-    Ask after `commit_files` found nothing to commit. A step that was undone and carried
-    out again has something to commit, although a former commit has the same trailer.
+    Call this after `commit_files` found nothing to commit. A step that was undone and
+    repeated does have something to commit, although an older commit has its trailer.
     """
     with scratch_folder() as scratch:
         return await _find_by_trailer(await CommitGit.open(root, scratch), trailer)
@@ -143,18 +140,13 @@ class _StepRepository(Struct, frozen=True):
         return f"{self.git.prefix}{path}"
 
     def to_project(self, path: str) -> str:
-        """Return a path of this repository as a path of the project; empty if it is
-        outside the project.
-        """
         if not path.startswith(self.git.prefix):
             return ""
         path = path.removeprefix(self.git.prefix)
         return f"{self.folder}/{path}" if self.folder else path
 
     def split(self, paths: Collection[str]) -> tuple[list[str], dict[str, list[str]]]:
-        """Return the paths of this repository, and by folder those of the repositories
-        inside it.
-        """
+        """Return the paths in this repository, and by folder those in nested ones."""
         paths_here: list[str] = []
         nested: dict[str, list[str]] = {}
         for path in paths:
@@ -199,14 +191,11 @@ class _StepCommit(Struct, frozen=True):
     left_out: dict[str, str] = field(default_factory=dict)
     inside: dict[str, str] = field(default_factory=dict)
     prepared: list[_PreparedCommit] = field(default_factory=list)
-    """In the order in which they are published."""
+    """In publishing order."""
 
     async def prepare(
         self, repository: _StepRepository, paths: Collection[str]
     ) -> str | None:
-        """Make the commits of a repository and of the submodules in it. Return the
-        commit that the repository's HEAD will be at.
-        """
         repository.git.expect_at_rest()
         paths_here, nested = repository.split(paths)
         pointers = {}
@@ -268,8 +257,8 @@ class _StepCommit(Struct, frozen=True):
     async def _prepare_nested(
         self, outer: _StepRepository, folder: str, paths: Collection[str]
     ) -> str | None:
-        """Prepare the commit in a repository inside another one. Return the commit that
-        the outer one must point to; None if it must not change.
+        """Prepare the commit in a nested repository. Returns the commit that the outer
+        one must point to, or None if its pointer must not change.
         """
         if not outer.is_submodule(folder):
             reason = f"{folder} is a repository but not a submodule"
@@ -302,7 +291,7 @@ class _StepCommit(Struct, frozen=True):
         entries: Sequence[Change],
         staged: Mapping[str, Change],
     ) -> dict[str, str]:
-        """Return the files that must not be committed, each with the reason."""
+        """Return the files that must not be committed, with the reasons."""
         held = {}
         for change in entries:
             path = repository.to_project(change.path)
@@ -358,8 +347,8 @@ def _expect_not_staged(
     staged: Mapping[str, Change],
     declares: Declares,
 ) -> None:
-    """Raise `CommitRefused` if a declared file has staged changes, or another file that
-    is staged is in its place.
+    """Raise `CommitRefused` if a declared file has staged changes, or if another staged
+    file blocks its path.
     """
     staged_paths = []
     for name in staged:
@@ -381,8 +370,8 @@ def _expect_not_staged(
 
 
 def _expect_no_flag(repository: _StepRepository, paths: Collection[str]) -> None:
-    """Raise `CommitRefused` if git is set not to compare one of the files: it may have
-    changes that the user wants to keep out of commits.
+    """Raise `CommitRefused` if git is set not to compare one of the files. It may have
+    changes that the user keeps out of commits.
     """
     for path in paths:
         if repository.has_flag(path) and repository.is_on_disk(path):
@@ -397,8 +386,8 @@ def _expect_no_flag(repository: _StepRepository, paths: Collection[str]) -> None
 async def _expect_submodule_ready(
     outer: _StepRepository, inner: _StepRepository, trailers: Collection[str]
 ) -> None:
-    """Raise `CommitRefused` if no commit in the submodule could be recorded in the
-    repository around it.
+    """Raise `CommitRefused` if the outer repository could not record a commit of the
+    submodule.
     """
     folder = quote_path(inner.folder)
     branch = await inner.git.run("symbolic-ref", "--quiet", "HEAD")
@@ -473,8 +462,8 @@ def _add_staged(
 
 
 def _find_blocker(path: str, staged: Mapping[str, Change]) -> str:
-    """Return a staged file in whose place the path needs a folder, or the reverse;
-    empty if there is none.
+    """Return a staged file that needs a folder at the path, or vice versa, or an empty
+    text.
     """
     for folder in _parents(path):
         if folder in staged and staged[folder].after is not None:
@@ -495,7 +484,7 @@ def _in_submodule(error: CommitRefused, folder: str) -> CommitRefused:
 
 
 def _check_path(text: str) -> str:
-    """Raises `CommitRefused` for one that git must not take."""
+    """Raises `CommitRefused` for a path that git must not receive."""
     if not _is_committable(text):
         raise CommitRefused(f"{text!r} is not a file of the project.")
     return str(PurePosixPath(text))

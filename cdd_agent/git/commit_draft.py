@@ -1,16 +1,16 @@
-"""One commit in one repository, from the files on the disk to the user's branch.
+"""One commit in one repository, from the files on disk to the user's branch.
 
-The commit is made with an index in a private folder. Only `publish` changes something
-of the user's, in this order:
+The commit is made with a private index. Only `publish` changes anything of the user's,
+in this order:
 
-1. a reference, `refs/worktree/cdd/commit`, names the new commit;
-2. the entries of its paths in the user's index are set to what the commit has;
-3. the branch moves, if it is still where it was, and the reference is deleted.
+1. a reference, `refs/worktree/cdd/commit`, names the new commit; 2. the entries of its
+paths in the user's index are set to the commit's content; 3. the branch moves, if no
+one moved it, and the reference is deleted.
 
-A kill between 2 and 3 leaves the commit's files staged: a `git commit` of the user's
-then includes them, and nothing is lost. `settle` finds the reference and unstages them.
-In the reverse order the index would keep the old content, and the user's next commit
-would revert the step.
+A kill between 2 and 3 leaves the files staged: a `git commit` of the user's then
+includes them, and nothing is lost. `settle` finds the reference and unstages them. In
+the reverse order the index would keep the old content, and the user's next commit would
+revert the step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cdd_agent.git.commit_message import CommitMessage
 from cdd_agent.git.diff import Change, TreeEntry
 
 _PENDING = "refs/worktree/cdd/commit"
-"""The commit that is being published. Each linked worktree has a private one."""
+"""The commit that is being published, separate for each linked worktree."""
 _SUBMODULE = "160000"
 _SIGNING = (
     "Unlock the key in another terminal and try again, or set `commit.gpgsign` to"
@@ -44,12 +44,12 @@ _SIGNING = (
 
 
 class CommitDraft(Struct, frozen=True):
-    """A commit on top of the last one, or the first one."""
+    """A commit on top of the last one, if any."""
 
     git: CommitGit
     base: str | None
     tree: str
-    """The tree of the last commit; an empty tree if there is none."""
+    """The tree of the last commit, or an empty tree."""
 
     @classmethod
     async def begin(cls, git: CommitGit) -> Self:
@@ -71,13 +71,13 @@ class CommitDraft(Struct, frozen=True):
         staged: Mapping[str, Change],
     ) -> list[Change]:
         """Put the current files and the commits of submodules into the private index.
-        Return the differences from the last commit. Files that git
-        ignores and does not track are left out.
+        Returns the differences from the last commit, without files that are ignored and
+        untracked.
         """
         await self._ask("read-tree", self.tree)
         present = [file for file in files if _is_file(self.git.top, file)]
-        # Deletions come first, because a folder may have become a file. Other files are
-        # not removed: they keep the mode and line ends that the disk does not know.
+        # Deletions first, because a folder may have become a file. Other entries stay:
+        # they keep the mode and line ends that the disk does not store.
         await self._update("--force-remove", sorted({*files} - {*present}))
         await self._update("--add", present)
         links = [
@@ -91,8 +91,8 @@ class CommitDraft(Struct, frozen=True):
         return [change for change in changes if change.path not in ignored]
 
     async def commit(self, message: CommitMessage) -> str:
-        """Write the commit object, to which no branch points yet. Return its id."""
-        # a partial clone lacks the content that did not change
+        """Write the commit object, not yet on any branch. Returns its id."""
+        # a partial clone lacks unchanged content
         tree = (await self._ask("write-tree", "--missing-ok")).strip()
         text = self.git.scratch / "message"
         text.write_text(message.text, encoding="utf-8", newline="\n")
@@ -121,7 +121,7 @@ class CommitDraft(Struct, frozen=True):
         subject: str,
     ) -> None:
         """Set these entries in the user's index, which has `staged` changes, and move
-        the branch to the commit: both or neither. Cannot be cancelled half-way.
+        the branch to the commit: both or neither. Cancelling waits for the end.
         """
         back = _reversed(entries, staged)
         publishing = asyncio.ensure_future(self._publish(entries, back, name, subject))
@@ -164,8 +164,8 @@ class CommitDraft(Struct, frozen=True):
         await self.git.ask("update-ref", "-m", reason, "--stdin", "-z", given=given)
 
     async def settle(self) -> None:
-        """Finish what a kill during `publish` left: delete the reference, and unstage
-        the files if the branch has not moved.
+        """Finish an interrupted `publish`: delete the reference, and unstage the files
+        if the branch has not moved.
         """
         git = self.git
         name = await git.find_commit(_PENDING)
@@ -191,7 +191,7 @@ class CommitDraft(Struct, frozen=True):
                 untracked.append(change.path)
         if not untracked:
             return set()
-        # `check-ignore` knows no literal paths. A leading dot disables the special
+        # `check-ignore` has no literal paths. A leading dot disables the special
         # characters, and without the index no path matches as a pattern.
         given = [f"./{path}" for path in untracked]
         result = await self.git.run(
@@ -224,9 +224,7 @@ def _reversed(changes: Sequence[Change], staged: Mapping[str, Change]) -> list[C
 
 
 def _is_file(top: Path, path: str) -> bool:
-    """True for a file or a link of exactly this name, wherever the link leads; false
-    for a folder.
-    """
+    """True for a file or link of exactly this name, wherever the link leads."""
     place = top / path
     try:
         is_there = has_entry(top, path)

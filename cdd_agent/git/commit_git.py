@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
 from cdd_agent.git.diff import Change, read_raw
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.run import CommandResult
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
@@ -24,7 +24,7 @@ SECONDS = 120.0
 passphrase.
 """
 _MOST_QUOTED = 600
-"""Characters of git's own message that are shown."""
+"""Characters of git's message to show."""
 _IDENTITY = (
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
@@ -34,9 +34,9 @@ _IDENTITY = (
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
 )
-"""The variables of git that are passed on: who commits, and where the settings are."""
+"""Git variables to pass on: the identity and the places of the settings."""
 _HIDDEN = (*HIDDEN, "GPG_TTY")
-"""No program may ask for a passphrase in the terminal: the shell uses it."""
+"""The shell uses the terminal, so no program may ask for a passphrase there."""
 _IN_PROGRESS = {
     "MERGE_HEAD": "A merge",
     "rebase-merge": "A rebase",
@@ -53,8 +53,8 @@ _NAME_HINT = (
     'In the project: `git config user.name "Your Name"` and `git config user.email'
     " you@example.org`. With --global they are set for all projects."
 )
-_LOCKED = re.compile(r"Unable to create '(.+\.lock)': File exists")
-_NO_NAME = re.compile(
+_LOCKED = Pattern(r"Unable to create '(.+\.lock)': File exists")
+_NO_NAME = Pattern(
     r"Please tell me who you are|empty ident|unable to auto-detect|no (email|name) was"
     r" given"
 )
@@ -67,27 +67,25 @@ class CommitRefused(CddError):
 
 
 class CommitFailed(CommitRefused):
-    """Git or the disk failed. A later try may succeed."""
+    """Git or the disk failed. A later attempt may succeed."""
 
     refusal = Refusal.COMMIT_FAILED
 
 
 class CommitGit(Struct, frozen=True):
-    """Git at the top of a working tree. Its paths are relative to there."""
+    """Git at the top of a working tree. Paths are relative to it."""
 
     top: Path
     prefix: str
-    """The project's folder below `top`, with a slash at the end; empty if they are the
-    same.
-    """
+    """The project's folder relative to `top`, ending with a slash, or empty."""
     folder: Path
-    """The repository's `.git` folder; of a linked worktree, its private one."""
+    """The repository's `.git` folder; in a linked worktree, the private one."""
     scratch: Path
-    """A private folder for git's input, and for another index than the user's."""
+    """A private folder for git's input and for a private index."""
 
     @classmethod
     async def open(cls, root: Path, scratch: Path) -> Self:
-        """Open the repository that a folder is in. Raises `CommitRefused`."""
+        """Open the repository around a folder. Raises `CommitRefused`."""
         repository = cls(root, "", root, scratch)
         what = ("--is-bare-repository", "--is-inside-work-tree", "--show-prefix")
         result = await repository.run("rev-parse", *what)
@@ -118,8 +116,8 @@ class CommitGit(Struct, frozen=True):
         return cls(Path(top), prefix, Path(folder), scratch)
 
     def expect_at_rest(self) -> None:
-        """Raise `CommitRefused` during a merge or the like, which a commit would become
-        a part of.
+        """Raise `CommitRefused` during a merge or a similar operation, which would
+        absorb the commit.
         """
         for name, what in _IN_PROGRESS.items():
             if os.path.lexists(self.folder / name):
@@ -129,7 +127,6 @@ class CommitGit(Struct, frozen=True):
                 )
 
     async def expect_identity(self) -> None:
-        """Raise `CommitRefused` if git does not know who commits."""
         for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
             await self.ask("var", who)
 
@@ -138,7 +135,6 @@ class CommitGit(Struct, frozen=True):
         return await self.find_commit("HEAD")
 
     async def find_commit(self, name: str) -> str | None:
-        """Return the commit that a name means; None if there is none."""
         commit_name = f"{name}^{{commit}}"
         result = await self.run("rev-parse", "--verify", "--quiet", commit_name)
         return result.stdout.strip() if result.return_code == 0 else None
@@ -146,7 +142,7 @@ class CommitGit(Struct, frozen=True):
     async def ask(
         self, *words: str, given: Iterable[str] = (), index: Path | None = None
     ) -> str:
-        """Return git's output. Raises `CommitFailed` if git fails."""
+        """Return git's output. Raises `CommitFailed`."""
         result = await self.run(*words, given=given, index=index)
         check_result(words[0], result)
         return result.stdout
@@ -154,8 +150,8 @@ class CommitGit(Struct, frozen=True):
     async def run(
         self, *words: str, given: Iterable[str] = (), index: Path | None = None
     ) -> CommandResult:
-        """Run git, however it ends. It reads what is `given`, each item ended by a NUL.
-        It uses `index` instead of the user's.
+        """Run git, with any exit code. Its input is the items of `given`, each ended by
+        a NUL. `index` replaces the user's.
         """
         config = [*CONFIG, "i18n.commitEncoding=UTF-8"]
         env = {name: os.environ[name] for name in _IDENTITY if name in os.environ}
@@ -168,21 +164,20 @@ class CommitGit(Struct, frozen=True):
         return await git.run(*words, stdin=stdin)
 
     async def differences(self, tree: str, index: Path | None = None) -> list[Change]:
-        """Return the differences between a tree and an index. An entry that was added
-        with `--intent-to-add` is an empty file.
+        """Return the differences between a tree and an index. An entry added with
+        `--intent-to-add` is an empty file.
         """
         words = ("diff-index", "--cached", "--ita-visible-in-index", *_RAW, tree, "--")
         return list(read_raw(await self.ask(*words, index=index)))
 
     async def tree_differences(self, before: str, after: str) -> list[Change]:
-        """Return the differences between two trees."""
         return list(read_raw(await self.ask("diff-tree", "-r", *_RAW, before, after)))
 
     async def write_index(
         self, changes: Sequence[Change], index: Path | None = None
     ) -> None:
-        """Set the entries of these paths to the content after the changes. Deletions
-        come first. Git's own lock ensures that all or none are written.
+        """Set the entries of these paths to the content after the changes, deletions
+        first. Git's lock ensures that all or none are written.
         """
         entries = []
         for change in sorted(changes, key=lambda change: change.after is not None):
@@ -199,7 +194,6 @@ class CommitGit(Struct, frozen=True):
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a private folder, and remove it at the end. Raises `CommitFailed`."""
     try:
         with tempfile.TemporaryDirectory(
             prefix="cdd-commit-", ignore_cleanup_errors=True
@@ -212,7 +206,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def check_result(command: str, result: CommandResult) -> None:
-    """Raise `CommitFailed` if git failed, with what the user can do about it."""
+    """Raise `CommitFailed` with a hint if git failed."""
     if result.return_code == 0:
         return
     if result.return_code == 127:
@@ -239,6 +233,5 @@ def lacks_name(result: CommandResult) -> bool:
 
 
 def quote_error(result: CommandResult) -> str:
-    """Return git's own message in one line."""
     lines = (line.strip() for line in result.stderr.splitlines())
     return sanitize_for_display("; ".join(filter(None, lines)))[:_MOST_QUOTED]

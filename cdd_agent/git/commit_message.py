@@ -1,30 +1,30 @@
-"""A commit's message, written so that no part of it can be mistaken for another.
+"""A commit message in which no part can be mistaken for another.
 
-Subject and body may hold a model's words. The trailer is ours: by it a commit is found
-again.
+Subject and body may come from a model. The trailer is cdd's: it identifies the commit.
 """
 
 import re
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
 _SUBJECT = 72
-"""Characters of a subject that every tool shows whole."""
-_UNSEEN = re.compile(f"[{CONTROL_CHARACTERS}]")
-_TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: \S.*")
-_MEANT_FOR_GIT = re.compile(
+"""Characters of a subject that every tool shows in full."""
+_UNSEEN = Pattern(f"[{CONTROL_CHARACTERS}]")
+_TRAILER = Pattern(r"[A-Za-z][A-Za-z-]*: \S.*")
+_MEANT_FOR_GIT = Pattern(
     r"[\w-]+-by[ \t]*:|---|#|>*From |diff -|Index: ", re.IGNORECASE
 )
-"""Beginnings of a line in which git, or who hosts it, reads a signature, a comment, or
+"""Beginnings of a line that git or a git host would read as a signature, a comment, or
 the start of a patch.
 """
 
 
 class CommitMessage(Struct, frozen=True):
-    """A subject, a body of any length, and a trailer such as
-    `Cdd-Step: feature-user-auth/2`.
+    """A subject, a body of any length, and a trailer such as `Cdd-Step:
+    feature-user-auth/2`.
     """
 
     subject: str
@@ -39,9 +39,7 @@ class CommitMessage(Struct, frozen=True):
 
     @property
     def first_line(self) -> str:
-        """Return the subject in the form of a message: one line, never empty, only
-        words.
-        """
+        """The subject as one line that is never empty and never special to git."""
         line = _one_line(self.subject) or "(no title)"
         if self._is_more_than_text(line):
             line = f"“{line}”"
@@ -49,8 +47,8 @@ class CommitMessage(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The whole message. Its last paragraph is the trailer's line, and no other
-        line looks like that one.
+        """The whole message. The trailer is its last paragraph, and no other line looks
+        like it.
         """
         lines = [_UNSEEN.sub("", line).rstrip() for line in self.body.splitlines()]
         lines = [
@@ -70,15 +68,13 @@ class CommitMessage(Struct, frozen=True):
 
 
 def carries(text: str, trailer: str) -> bool:
-    """True if the last paragraph of a commit's message has this trailer, also among
-    others.
-    """
+    """True if a trailer in the last paragraph is this one."""
     _, gap, last = text.strip("\n").rpartition("\n\n")
     return bool(gap) and _one_line(trailer) in last.split("\n")
 
 
 def carries_prefix(text: str, prefix: str) -> bool:
-    """True if the last paragraph of a commit's message has a trailer that begins so."""
+    """True if a trailer in the last paragraph begins with `prefix`."""
     _, gap, last = text.strip("\n").rpartition("\n\n")
     return bool(gap) and any(line.startswith(prefix) for line in last.split("\n"))
 

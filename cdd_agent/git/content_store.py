@@ -1,5 +1,5 @@
-"""Contents of files that must not enter git: ignored files that a step asks for, and
-what a reply overwrites. They stay in a private folder of this machine.
+"""Contents that must not enter git, in a private folder of this machine: ignored files
+that a step asks for, and files that a reply overwrites.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from cdd_agent.refusals.kinds import Refusal
 _CHUNK = 1 << 20
 _LARGEST_IN_MEMORY = 8 << 20
 _ID_LENGTHS = {"sha1": 40, "sha256": 64}
-"""Hexadecimal digits of an id, by git's object format."""
+"""Hex digits of an id, by git's object format."""
 
 
 class ContentGone(CddError):
-    """A saved content of a file is missing."""
-
     refusal = Refusal.CANNOT_UNDO
 
     def __init__(self, content_id: str) -> None:
@@ -39,7 +37,7 @@ class ContentGone(CddError):
 
 
 def hash_content(chunks: Iterable[bytes], size: int, object_format: str) -> str:
-    """Return the id that git gives to the content of a file."""
+    """Return git's id of a file's content."""
     digest = hashlib.new(object_format, usedforsecurity=False)
     digest.update(b"blob %d\0" % size)
     for chunk in chunks:
@@ -48,20 +46,18 @@ def hash_content(chunks: Iterable[bytes], size: int, object_format: str) -> str:
 
 
 class ContentStore(Struct, frozen=True):
-    """A folder with one file for each content, named by the id that git would give.
-
-    Only the user can read it. Each content is written completely or not at all, and
-    survives a power cut once `put` has returned. Several processes can use it.
+    """A folder with one file for each content, named by git's id. Only the user can
+    read it. A content is written completely or not at all, and survives a power cut
+    once `put` has returned. Several processes can use it.
     """
 
     folder: Path
     object_format: str = "sha1"
-    """`sha1` or `sha256`, as in the repository of the project."""
+    """`sha1` or `sha256`, as in the project's repository."""
 
     def put(self, source: bytes | Path) -> str:
-        """Save a content, or the content of a regular file, and return its id.
-
-        Raises `NotWritten` or `NotRead`, which are both `BadInput`.
+        """Save a content, or that of a regular file, and return its id. Raises
+        `NotWritten` or `NotRead` (both `BadInput`).
         """
         self._make_folder()
         if isinstance(source, bytes):
@@ -69,7 +65,7 @@ class ContentStore(Struct, frozen=True):
         with tempfile.SpooledTemporaryFile(
             _LARGEST_IN_MEMORY, dir=str(self.folder)
         ) as copy:
-            # The file may change while it is read. The copy cannot.
+            # the file may change during reading; the copy cannot
             for chunk in _read_chunks(source):
                 try:
                     copy.write(chunk)
@@ -78,11 +74,9 @@ class ContentStore(Struct, frozen=True):
             return self._save(copy, copy.tell())
 
     def has(self, content_id: str) -> bool:
-        """True if this content is saved."""
         return self._is_id(content_id) and (self.folder / content_id).is_file()
 
     def find(self, content_id: str) -> Path:
-        """Return the file with this content. Raises `ContentGone`."""
         if not self.has(content_id):
             raise ContentGone(content_id)
         return self.folder / content_id
@@ -110,7 +104,7 @@ class ContentStore(Struct, frozen=True):
             raise NotWritten(self.folder, error) from error
 
     def _is_id(self, text: str) -> bool:
-        """True if the text cannot name a file outside the folder."""
+        """True if the text is an id, and so cannot name a file outside the folder."""
         length = _ID_LENGTHS[self.object_format]
         return re.fullmatch(f"[0-9a-f]{{{length}}}", text) is not None
 

@@ -1,4 +1,4 @@
-"""Files that differ between two trees, or a tree and an index, with both versions."""
+"""Files that differ between two trees, or a tree and an index, in both versions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from msgspec import Struct
 
 _ABSENT = "000000"
 PLAIN, EXECUTABLE, LINK, REPOSITORY = "100644", "100755", "120000", "160000"
-"""Git's modes of files, links, and repositories below."""
+"""Git's modes of files, links and nested repositories."""
 
 
 class TreeEntry(Struct, frozen=True):
-    """A file in a tree: git's mode, the id of its content, and, in a checkpoint,
-    permissions where they are unusual.
-
-    Two are equal when git would say so.
+    """A file in a tree: git's mode, the id of its content, and unusual permissions in a
+    checkpoint. Equality is git's.
     """
 
     mode: str
@@ -34,7 +32,7 @@ class TreeEntry(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One path before and after; None where nothing is there."""
+    """One path before and after; None where it does not exist."""
 
     path: str
     before: TreeEntry | None
@@ -42,7 +40,7 @@ class Change(Struct, frozen=True):
 
 
 def read_raw(text: str) -> Iterator[Change]:
-    """Git's raw format, as `-z` ends it: `:mode mode id id letter`, NUL, path, NUL."""
+    """Parse git's raw format with `-z`: `:mode mode id id letter`, NUL, path, NUL."""
     fields = text.split("\0")
     for head, path in zip(fields[0::2], fields[1::2], strict=False):
         was, now, was_id, now_id, _ = head.removeprefix(":").split(" ")
@@ -51,7 +49,7 @@ def read_raw(text: str) -> Iterator[Change]:
 
 
 def diff_contents(change: Change, before: bytes | None, after: bytes | None) -> str:
-    """Return a unified diff of one file, as `git diff` writes it. None: no file."""
+    """Return a unified diff of one file like `git diff`. None: no file."""
     path = change.path
     head = f"diff --git a/{path} b/{path}\n"
     if change.before is None and change.after is not None:

@@ -1,6 +1,5 @@
-"""The files that git ignores, to detect what a command changed in them. No checkpoint
-has
-their contents.
+"""Ignored files, to detect what a command changed in them. No checkpoint has their
+contents.
 """
 
 from __future__ import annotations
@@ -17,20 +16,21 @@ from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.threads import in_thread
 
 _MOST = 2_000_000
-"""Characters of the list that are read."""
+"""Characters of the list to read."""
 _SECONDS = 20.0
 IgnoredStates = Mapping[str, tuple[int, int]]
-"""By path, when a file was changed (in nanoseconds) and its size. A folder of which
-everything is ignored ends with a slash. It has the last time of what is in it, and the
-sum of the sizes.
+"""Modification time (in nanoseconds) and size, by path. A fully ignored folder ends
+with a slash and has the latest time and the total size of its entries.
 """
 _MOST_ENTRIES = 1_000
-"""Entries of an ignored folder that are looked at. Some have hundreds of thousands."""
+"""Maximum number of entries of an ignored folder to examine. Some have hundreds of
+thousands.
+"""
 
 
 async def read_ignored(root: Path) -> IgnoredStates:
-    """Return the ignored files and folders of a project. Empty where there is no
-    repository, or git cannot be asked.
+    """Return the ignored files and folders of a project, or nothing if git cannot list
+    them.
     """
     git = Git(root, seconds=_SECONDS)
     words = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
@@ -43,7 +43,6 @@ async def read_ignored(root: Path) -> IgnoredStates:
 
 
 def changed(before: IgnoredStates, after: IgnoredStates) -> tuple[str, ...]:
-    """Return the paths that are new, other ones, or gone."""
     return tuple(
         path
         for path in sorted(before.keys() | after.keys())
@@ -64,7 +63,6 @@ def _read_states(root: Path, names: list[str]) -> dict[str, tuple[int, int]]:
 
 
 def _read_state(place: Path) -> tuple[int, int]:
-    """Raises `OSError` for a place that is gone."""
     status = os.lstat(place)
     last, size = status.st_mtime_ns, status.st_size
     if stat.S_ISDIR(status.st_mode):
@@ -74,7 +72,7 @@ def _read_state(place: Path) -> tuple[int, int]:
 
 
 def _stats_below(folder: Path) -> Iterator[os.stat_result]:
-    """Yield what is in a folder, at any depth, without following links."""
+    """Yield the entries below a folder, without following links."""
     folders = deque([str(folder)])
     while folders:
         with suppress(OSError), os.scandir(folders.popleft()) as items:

@@ -1,11 +1,10 @@
-"""The index of a repository: which tracked files are not checked out, which ones git
-does not compare, and which folders are submodules.
+"""The index of a repository: tracked files that are not checked out, files that git
+does not compare, and submodules.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,37 +15,38 @@ from msgspec import Struct
 
 from cdd_agent.files.regular_files import git_folder
 from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import waited_for
 
 LIST_INDEX = ("ls-files", "--stage", "-v", "-z")
-"""The command whose output `IndexView` reads."""
+"""The command whose output `IndexView` parses."""
 _SECONDS = 30.0
-_ENTRY = re.compile(
+_ENTRY = Pattern(
     r"(?:\A|(?<=\0))"
     r"(?P<tag>[SMa-z](?= )|[A-Z](?= 160000 ))"
     r" (?P<mode>\d{6}) (?P<id>[0-9a-f]+) (?P<stage>\d)\t(?P<path>[^\0]+)"
 )
-"""An entry that is not an ordinary file: it has a flag, is unmerged or a submodule."""
+"""An entry with a flag, a conflict or a submodule."""
 _SUBMODULE = "160000"
 
 
 class IndexView(Struct, frozen=True):
-    """The unusual entries of an index. Paths are relative to the folder in which git
-    listed them.
+    """The unusual entries of an index, by paths relative to the folder that git
+    listed.
     """
 
     submodules: Mapping[str, str]
     skipped: frozenset[str]
-    """Files with the `skip-worktree` flag. In a sparse checkout most of them are not on
-    the disk.
+    """Files with the `skip-worktree` flag. In a sparse checkout most are not on
+    disk.
     """
     assumed_unchanged: frozenset[str]
     unmerged: frozenset[str]
 
     @classmethod
     def parse(cls, listing: str) -> Self:
-        """Read the output of `LIST_INDEX`."""
+        """Parse the output of `LIST_INDEX`."""
         submodules: dict[str, str] = {}
         skipped, assumed, unmerged = set[str](), set[str](), set[str]()
         for entry in _ENTRY.finditer(listing):
@@ -65,19 +65,19 @@ class IndexView(Struct, frozen=True):
 
 
 class TrackedFiles(Struct, frozen=True):
-    """The files of a project that git tracks, whether they are checked out or not."""
+    """The files that git tracks in a project, checked out or not."""
 
     root: Path
     index: IndexView
 
     @property
     def lacks_any(self) -> bool:
-        """True if some tracked file or submodule may not be checked out."""
+        """True if a tracked file or submodule may not be checked out."""
         return bool(self.index.skipped or self.index.submodules)
 
     def explain_absence(self, path: str) -> str:
-        """Return why a tracked file is not on the disk although no one deleted it;
-        empty if there is no such file.
+        """Return why a tracked file is not on disk although no one deleted it, or an
+        empty text.
         """
         if path in self.index.skipped and not os.path.lexists(self.root / path):
             return "it is tracked, not checked out here"
@@ -86,7 +86,7 @@ class TrackedFiles(Struct, frozen=True):
         return ""
 
     def describe_checkout(self, path: str) -> str:
-        """Return how the user checks the file out. Blocks while git runs."""
+        """Return how the user can check the file out. Blocks while git runs."""
         if submodule := self.absent_submodule(path):
             place = quote_path(submodule)
             return f"Check it out with `git submodule update --init {place}`."
@@ -103,7 +103,6 @@ class TrackedFiles(Struct, frozen=True):
         )
 
     def absent_submodule(self, path: str) -> str:
-        """Return the submodule that has this path and that is not checked out."""
         for folder in PurePosixPath(path).parents:
             name = str(folder)
             if name in self.index.submodules:
@@ -113,7 +112,7 @@ class TrackedFiles(Struct, frozen=True):
 
 
 def quote_path(path: str) -> str:
-    """Return a path as an argument of a command line that is shown to the user."""
+    """Return a path as an argument of a command line for the user."""
     return shlex.quote(sanitize_for_display(path))
 
 
@@ -121,8 +120,8 @@ _NO_INDEX = IndexView({}, frozenset(), frozenset(), frozenset())
 
 
 def read_tracked_files(root: Path) -> TrackedFiles:
-    """Read the index of the repository that a project is in. Blocks while git runs. Git
-    runs only if the index has changed since the last call.
+    """Read the index of the project's repository. Blocks while git runs, which happens
+    only if the index has changed since the last call.
     """
     for top in (root, *root.parents):
         folder = git_folder(top)

@@ -1,6 +1,6 @@
 """The repositories below a project: submodules, clones, linked worktrees.
 
-Each gets snapshots in its own store. They are found by git's listings: links to
+Each gets snapshots in its own store. They are found through git's listings: links to
 repositories in the index, folders that git does not enter, and the parents of files
 that were asked for.
 """
@@ -23,12 +23,12 @@ from cdd_agent.git.snapshot import Snapshot, Snapshots
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _AT_ONCE = 4
-"""Repositories that git looks at at the same time."""
+"""Maximum number of repositories that git reads at the same time."""
 
 
 def find_owner(path: str, folders: Collection[str]) -> str:
-    """Return the innermost of these folders that a path is in; empty for the project's
-    own repository.
+    """Return the innermost of these folders that contains a path; empty for the
+    project's own repository.
     """
     if len(folders) > 1 or "" not in folders:
         for parent in map(str, PurePosixPath(path).parents):
@@ -43,10 +43,10 @@ class InnerRepositories(Struct):
     outer: Snapshots
     """The project's own repository."""
     allowed: Sequence[Path]
-    """Folders that the data of a repository may be in."""
+    """Folders that may hold the data of a repository."""
     parts: dict[str, Snapshots] = field(default_factory=dict)
     uncovered: dict[str, str] = field(default_factory=dict)
-    """Why a repository is not covered, by folder."""
+    """The reason why a repository is not covered, by folder."""
     _few_at_once: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(_AT_ONCE)
     )
@@ -108,7 +108,7 @@ class InnerRepositories(Struct):
     async def _take_inner(
         self, folder: str, name: str, asked: Collection[str]
     ) -> Snapshot | None:
-        """Take a snapshot of a repository below; None if git cannot read it."""
+        """Take a snapshot of a nested repository; None if git cannot read it."""
         async with self._few_at_once:
             part = self.parts[folder]
             try:
@@ -122,14 +122,12 @@ class InnerRepositories(Struct):
             return await self._take_part(folder, name, asked)
 
     async def _refuse_damaged(self) -> None:
-        """Raises `GitUnusable`."""
         for folder in list(self.parts):
             if not await self._is_sound(folder):
                 self._refuse(folder, "it was damaged since the run began")
         await self.find_all()
 
     async def _is_sound(self, folder: str) -> bool:
-        """True if git can still read the repository in this folder."""
         try:
             place = self.outer.root / folder
             return await inner_repository(place, self.allowed) is not None
@@ -137,8 +135,8 @@ class InnerRepositories(Struct):
             return False
 
     async def _open(self, folder: str) -> bool:
-        """Open the snapshots of the repository in this folder. False if there is none,
-        or if it is open already.
+        """Open the snapshots of a repository. False if there is none, or if it is
+        open.
         """
         if folder in self.parts or folder in self.uncovered:
             return False
@@ -192,7 +190,6 @@ class InnerRepositories(Struct):
 
 
 def _folders_of(paths: Iterable[str]) -> set[str]:
-    """Return the folders that these paths are in, without the project itself."""
     folders = set[str]()
     for path in paths:
         if ".." not in PurePosixPath(path).parts and not path.startswith("/"):
@@ -201,7 +198,6 @@ def _folders_of(paths: Iterable[str]) -> set[str]:
 
 
 def _patterns_below(folder: str, patterns: Iterable[str]) -> Iterator[str]:
-    """Yield the patterns that can be about files in a folder, relative to it."""
     for pattern in patterns:
         if pattern.startswith("**/"):
             yield pattern

@@ -1,6 +1,6 @@
-"""GitPython's git commands, for the read-only views of a repository. Each is started
-like every other git (`command.py`). The page gitpython.md of the decisions in
-docs/contributing/ says why no other part of GitPython is used.
+"""GitPython's git commands for read-only views of a repository, started like every
+other git (`command.py`). docs/architecture.md explains why no other part of GitPython
+is used.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from cdd_agent.process.run import CommandResult
 
 _SECONDS = 20.0
 _MOST = 5_000_000
-"""Characters of an answer."""
+"""Maximum characters of an answer."""
 
 
 @contextmanager
 def _without_git() -> Iterator[None]:
-    """Hide git from GitPython, which otherwise runs `git version` when it is imported,
-    with all variables of this process.
+    """Hide git from GitPython. On import, it would run `git version` with all variables
+    of this process.
     """
     nowhere = {
         "GIT_PYTHON_GIT_EXECUTABLE": str(Path(__file__).with_name("none")),
@@ -45,12 +45,13 @@ with _without_git():
 
 class LookingGit(GitCommands):
     """A repository's git: `await git.log("--max-count=1")` returns a `CommandResult`.
-
-    Raises `GitUnusable` when git fails, unless it is called `with_exceptions=False`.
+    Raises `GitUnusable` if git fails, unless called `with_exceptions=False`.
     """
 
     def __init__(self, folder: Path, settings: Sequence[str]) -> None:
-        """`settings` apply to every command, whatever the repository configures."""
+        """`settings` apply to every command and override the repository's
+        configuration.
+        """
         super().__init__(folder)
         self._git = Git(folder, config=tuple(settings), seconds=_SECONDS)
 

@@ -1,5 +1,3 @@
-"""Three-way merges of single files, as `git merge-file` makes them."""
-
 from __future__ import annotations
 
 import tempfile
@@ -11,15 +9,15 @@ from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import waited_for
 
 LARGEST_MERGED = 8 << 20
-"""Bytes of a version. A larger file is left unchanged."""
+"""Maximum bytes of each version. A larger file is left unchanged."""
 
 
 def merge_texts(current: bytes, base: bytes, other: bytes) -> bytes | None:
-    """Return `current` with the changes from `base` to `other`.
+    """Return `current` with the changes from `base` to `other`. Keeps bytes and line
+    ends.
 
-    None if both changed the same lines, if one of the three is not text or is too long,
-    or if git cannot be started. Bytes and line ends are kept. Raises `BadInput` if the
-    temporary folder cannot be written.
+    None if both changed the same lines, if a version is not text or too long, or if git
+    cannot start. Raises `BadInput` if the temporary folder cannot be written.
     """
     if current in (base, other) or base == other:
         return other if current == base else current
@@ -39,10 +37,10 @@ def _merge_files(folder: Path, versions: tuple[bytes, bytes, bytes]) -> bytes | 
     names = ("current", "base", "other")
     for name, text in zip(names, versions, strict=True):
         (folder / name).write_bytes(text)
-    # There is no repository here, and none of the folders above is looked for.
+    # there is no repository here; do not search the folders above for one
     git = Git(folder, {"GIT_DIR": str(folder / "none")})
     result = waited_for(git.run("merge-file", "--quiet", *names))
-    # Git ends with the number of conflicts, or with 255 for a binary file.
+    # the exit code is the number of conflicts, or 255 for a binary file
     if result.return_code or result.timed_out:
         return None
     return (folder / "current").read_bytes()

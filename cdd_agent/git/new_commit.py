@@ -1,5 +1,5 @@
-"""A commit made of contents and of trees that git has already, in one go and without an
-index or files.
+"""A commit made in one go from contents and existing trees, without an index or
+files.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from cdd_agent.git.command import Git
 from cdd_agent.refusals.kinds import Refusal
 
 OUT = "refs/travel/out"
-"""The reference that is at the last one, in the private repository."""
+"""The reference to the last one, in the private repository."""
 
 
 class CommitEntry(Struct, frozen=True):
-    """A path in a commit: a file's content, the id of a tree, or None where it is not
-    to be.
-    """
+    """A path in a commit: a file's content, the id of a tree, or None to remove it."""
 
     path: str
     what: bytes | str | None
@@ -38,11 +36,11 @@ async def new_commit(
     *,
     afresh: bool,
 ) -> str:
-    """Make the commit. `afresh`: only with the entries; otherwise also with the files
-    of its first parent. Only a reference of the private repository of `git` leads to
-    it; `folder` is for git's input.
+    """Make the commit. Only a reference of `git`'s private repository leads to it.
 
-    Raises `BadInput` when the disk refuses, `GitUnusable` where a parent is not there.
+    `afresh`: with the entries alone, otherwise also with the files of the first parent.
+    `folder` is for git's input. Raises `BadInput` if the disk refuses, `GitUnusable` if
+    a parent is missing.
     """
     message_file, marks = folder / "commit", folder / "commit-id"
     try:

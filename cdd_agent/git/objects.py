@@ -1,8 +1,7 @@
-"""Objects of a repository, looked up by any name that git understands."""
+"""Look up objects of a repository by any name that git understands."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,8 +9,9 @@ from msgspec import Struct
 
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.git.command import Git
+from cdd_agent.pattern import Pattern
 
-_ANSWER = re.compile(r"([0-9a-f]{40,64}) (blob|tree|commit|tag) ([0-9]+)")
+_ANSWER = Pattern(r"([0-9a-f]{40,64}) (blob|tree|commit|tag) ([0-9]+)")
 
 
 class GitObject(Struct, frozen=True):
@@ -25,9 +25,9 @@ class GitObject(Struct, frozen=True):
 async def find_objects(
     git: Git, folder: Path, names: Iterable[str]
 ) -> list[GitObject | None]:
-    """Return the objects with these names, such as `COMMIT:PATH`; None for a name
-    without an object. No name may have a line break. `folder` is a private folder for
-    git's input and output. Raises `BadInput`, `GitUnusable`.
+    """Return the objects with these names, such as `COMMIT:PATH`, None for a missing
+    one. A name must not contain a line break. `folder` is a private folder for git's
+    files. Raises `BadInput`, `GitUnusable`.
     """
     asked, answers = folder / "asked", folder / "answers"
     try:

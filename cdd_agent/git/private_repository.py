@@ -1,6 +1,4 @@
-"""A repository for a copy of a project, which commands in the copy can use as the
-project's own.
-"""
+"""A repository for a copy of a project, for commands that run in the copy."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ _BRANCHES_AND_TAGS = ("refs/heads", "refs/tags")
 async def make_private_repository(
     place: Path, repository: Repository, scratch: Path
 ) -> None:
-    """Make a repository in a folder, with the commits, branches and tags of another one
-    at the commit that is checked out there. It reads the other one's objects and
-    changes nothing in it. Files in the folder are not touched.
+    """Make a repository with the commits, branches and tags of another one, at the
+    commit that is checked out there. It reads the other's objects and changes nothing
+    in it. Files in `place` stay unchanged.
 
-    `scratch` is a folder for input of git. Raises `GitUnusable` or `BadInput`.
+    `scratch` is a folder for git's input. Raises `GitUnusable` or `BadInput`.
     """
     git = Git(place)
     form = f"--object-format={repository.object_format}"

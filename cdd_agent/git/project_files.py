@@ -1,5 +1,5 @@
-"""The files that a project has now, as git lists them: to copy them, and to find what
-git ignores.
+"""The current files of a project as git lists them, to copy them and to find ignored
+ones.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ _IN_REPOSITORY = ("--exclude-standard", "-z")
 
 
 class ProjectFiles(Struct, frozen=True):
-    """The files of a folder and of the repositories below it. Paths are relative to the
-    folder.
-    """
+    """The files of a folder and its nested repositories, relative to the folder."""
 
     tracked: tuple[str, ...]
     untracked: tuple[str, ...]
@@ -44,12 +42,11 @@ async def list_project_files(
     repository: Repository | None,
     asked: Iterable[str] = (),
 ) -> ProjectFiles:
-    """List the files of `top` and of the repositories below. `top` is the top folder of
-    `repository`, or is in none: then the ignore files alone decide. `scratch` is a
-    folder for what git writes. An ignored repository is listed if it contains one
-    of the `asked` files.
+    """List the files of `top` and its nested repositories. Raises `GitUnusable`.
 
-    Raises `GitUnusable`.
+    `top` is the top folder of `repository`. Without one, the ignore files alone decide.
+    `scratch` is a folder for git's output. An ignored repository is listed if it
+    contains one of the `asked` files.
     """
     allowed = [top, *([repository.shared.resolve()] if repository else [])]
     listing = _Listing(top, scratch, allowed)
@@ -100,8 +97,8 @@ class _Listing:
                 self.submodules.append(inner_path)
 
     async def add_inner(self, folder: str) -> bool:
-        """Add a repository below. Its ignore files decide if git cannot read it. False
-        if it is not checked out.
+        """Add a nested repository. If git cannot read it, its ignore files decide.
+        False if it is not checked out.
         """
         place = self._top / folder
         if place.is_symlink() or not (place / ".git").exists():
@@ -115,7 +112,6 @@ class _Listing:
         return True
 
     async def _without_repository(self, folder: str) -> Git:
-        """Return a git that sees all files of a folder as new ones."""
         bare = self._scratch / "listing.git"
         if not bare.exists():
             words = ("init", "--quiet", "--bare", "--template=", str(bare))
@@ -125,7 +121,6 @@ class _Listing:
 
 
 def _repositories_with(top: Path, asked: Iterable[str]) -> set[str]:
-    """Return the folders of the repositories below that contain these files."""
     repositories = set()
     for path in asked:
         for parent in PurePosixPath(path).parents:

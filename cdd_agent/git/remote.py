@@ -1,17 +1,15 @@
-"""References in a remote repository. They are read, fetched, and changed by
-compare-and-swap.
+"""References in a remote repository: read, fetched, and changed by compare-and-swap.
 
 git runs in a private folder, so that only the user's global settings decide how to log
-in (`ssh`, credential helpers, proxies). From the repository's settings, which may come
-with a downloaded project, only the remote's address and what is sent with an HTTP
-request are used, and nothing that would be run.
+in (`ssh`, credential helpers, proxies). A downloaded project brings its own settings;
+from these only the remote's address and what an HTTP request sends are used, and
+nothing that would be run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -22,13 +20,14 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.run import CommandResult
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _PROTOCOLS = "file:git:http:https:ssh"
-"""Protocols that run no program named by the address."""
+"""Protocols whose addresses cannot name a program to run."""
 _USERS_VARIABLES = (
     "GIT_SSH_COMMAND",
     "GIT_SSH",
@@ -41,7 +40,7 @@ _OF_REMOTES = (
     r"^(remote\..*\.(url|pushurl)|url\..*\.(insteadof|pushinsteadof)"
     r"|http\.(.*\.)?(extraheader|proxy|sslcainfo))$"
 )
-_NO_LOGIN = re.compile(
+_NO_LOGIN = Pattern(
     r"Authentication failed|could not read (?:Username|Password)|Permission denied|Host"
     r" key verif"
 )
@@ -49,28 +48,26 @@ _LOG_IN = (
     "cdd cannot ask for a password. Set up a credential helper, an SSH key or a known"
     " host in your global git settings."
 )
-_NOT_SENT = re.compile("the receiving end does not support|unexpected capabilities")
+_NOT_SENT = Pattern("the receiving end does not support|unexpected capabilities")
 """Errors after which nothing was sent."""
 _LET_IN = (
     "Ask its administrator for access to refs/cdd/runs/*, or push to another remote:"
     " `cdd push SLUG ADDRESS`."
 )
 _WORDS = 5
-"""The number of lines of a remote's answer to a push that are shown."""
+"""Number of lines to show of a remote's answer to a push."""
 _LOOK = 0.2
 """Seconds between two checks of how much has arrived."""
 _SECONDS = 1800.0
 
 
 class PushRefused(GitUnusable):
-    """The remote refused the push. Nothing was changed there."""
+    """The remote refused the push. Nothing changed there."""
 
     refusal = Refusal.PUSH_REFUSED
 
 
 class Address(Struct, frozen=True):
-    """The address of a remote."""
-
     name: str
     fetch: str
     push: str
@@ -84,8 +81,8 @@ class Address(Struct, frozen=True):
 
 
 async def address_of(repository: Repository | None, name: str) -> Address:
-    """Return the address of a remote that the project's repository has, or of an
-    address. Raises `BadInput`.
+    """Resolve the name of a remote of the repository, or an address. Raises
+    `BadInput`.
     """
     remotes = _Remotes()
     top = Path.cwd()
@@ -131,7 +128,7 @@ class _Remotes(Struct):
     push_urls: dict[str, str] = field(default_factory=dict)
     settings: list[tuple[str, str]] = field(default_factory=list)
     shorthands: tuple[str, ...] = ()
-    """Beginnings of addresses that git replaces."""
+    """Prefixes of addresses that git replaces."""
 
 
 async def _read_remotes(repository: Repository) -> _Remotes:
@@ -162,12 +159,10 @@ async def _read_remotes(repository: Repository) -> _Remotes:
 
 
 class Remote(Struct, frozen=True):
-    """A remote, used from a private git folder."""
-
     address: Address
     git: Git
-    """Its GIT_DIR is the private folder. Its GIT_OBJECT_DIRECTORY is the store that
-    receives all objects.
+    """Uses the private folder as GIT_DIR, and the store for all objects as
+    GIT_OBJECT_DIRECTORY.
     """
 
     @classmethod
@@ -190,7 +185,6 @@ class Remote(Struct, frozen=True):
         return remote
 
     async def tip(self, reference: str) -> str | None:
-        """Return the commit of a reference at the remote. Raises `GitUnusable`."""
         listed = await self._speak(
             "ls-remote", "--quiet", "--", self.address.fetch, reference
         )
@@ -202,7 +196,7 @@ class Remote(Struct, frozen=True):
 
     @property
     def incoming(self) -> Path:
-        """The folder of objects that arrived and were not checked yet."""
+        """The folder of objects that arrived and are not checked yet."""
         return self._folder / "incoming"
 
     @property
@@ -218,10 +212,11 @@ class Remote(Struct, frozen=True):
     async def fetch(
         self, reference: str, have: tuple[str, ...], most: int
     ) -> str | None:
-        """Fetch a reference and all its objects into `incoming`. Returns its commit,
-        None if the remote does not have it. `have` are commits that are here already.
+        """Fetch a reference and all its objects into `incoming`. Returns its commit, or
+        None if the remote lacks it.
 
-        Raises `GitUnusable`, also if more than `most` bytes arrive, or damaged objects.
+        `have` are commits that are here already. Raises `GitUnusable`, also if more
+        than `most` bytes or damaged objects arrive.
         """
         await self.clear()
         (self.incoming / "pack").mkdir(parents=True, exist_ok=True)
@@ -261,13 +256,13 @@ class Remote(Struct, frozen=True):
         return (self._folder / "FETCH_HEAD").read_text().split()[0]
 
     def accept(self) -> None:
-        """Move the fetched objects to the store. Harmless when repeated. Raises
+        """Move the fetched objects to the store. Repeating is harmless. Raises
         `BadInput`.
         """
         store = self._store
         files = [path for path in self.incoming.rglob("*") if path.is_file()]
         try:
-            # git uses a pack as soon as its index exists
+            # git uses a pack as soon as its index exists, so move the index last
             for path in sorted(files, key=lambda path: path.suffix == ".idx"):
                 target = store / path.relative_to(self.incoming)
                 target.parent.mkdir(exist_ok=True)
@@ -288,7 +283,7 @@ class Remote(Struct, frozen=True):
         """Move a reference from one commit (None: it does not exist) to another. False
         if the reference has changed.
 
-        Raises `PushRefused` if the remote refuses, and `GitUnusable` if the result is
+        Raises `PushRefused` if the remote refuses, `GitUnusable` if the result is
         unknown.
         """
         lease = f"--force-with-lease={reference}:{expected or ''}"

@@ -1,6 +1,4 @@
-"""The user's repositories, as checkpoints need them: the project's, and those below the
-project.
-"""
+"""The user's repositories for checkpoints: the project's, and those below it."""
 
 from __future__ import annotations
 
@@ -22,12 +20,12 @@ class Repository(Struct, frozen=True):
     top: Path
     """The top folder of the working tree."""
     folder: Path
-    """Its `.git`, or the part of a linked worktree."""
+    """Its `.git`, or the private folder of a linked worktree."""
     git: Git
-    """Uses the user's index and settings, except settings that would run something."""
+    """Uses the user's index and settings, except settings that run something."""
     object_format: str
     settings: tuple[str, ...]
-    """The user's settings that matter here, as `name=value`."""
+    """The user's settings that affect checkpoints, as `name=value`."""
 
     @property
     def objects(self) -> Path:
@@ -35,14 +33,14 @@ class Repository(Struct, frozen=True):
 
     @property
     def exclude(self) -> bytes:
-        """The repository's list of ignored files in `info/exclude`."""
+        """The repository's ignore rules in `info/exclude`."""
         return read_bytes(self.shared / "info" / "exclude") or b""
 
     async def tracked_though_ignored(
         self, folder: Path, where: Sequence[str], target: Path
     ) -> None:
-        """List the tracked files below a folder that git would ignore, each ended by a
-        NUL. `where` are pathspecs from there.
+        """List tracked files that git would ignore, each ended by a NUL. `where` are
+        pathspecs relative to `folder`.
         """
         git = replace(self.git, folder=folder)
         await git(
@@ -50,7 +48,7 @@ class Repository(Struct, frozen=True):
         )
 
     async def head(self) -> str | None:
-        """Return the commit that is checked out; None before the first one."""
+        """Return the commit that is checked out, if any."""
         result = await self.git(
             "rev-parse", "--verify", "--quiet", "HEAD^{commit}", codes=(0, 1, 128)
         )
@@ -58,7 +56,7 @@ class Repository(Struct, frozen=True):
 
     @property
     def worktree(self) -> str:
-        """The name of a linked worktree; empty for the first one."""
+        """The name of a linked worktree; empty for the main one."""
         return self.folder.name if self.folder.parent.name == "worktrees" else ""
 
     @property
@@ -68,9 +66,7 @@ class Repository(Struct, frozen=True):
 
 
 async def repository_of(root: Path) -> Repository | None:
-    """Return the repository that contains a project. None if there is none, or if it
-    ignores the project.
-    """
+    """Return the repository that contains a project, unless it ignores the project."""
     for top in (root, *root.parents):
         folder = git_folder(top)
         if folder is not None:
@@ -87,16 +83,16 @@ async def repository_of(root: Path) -> Repository | None:
 
 
 class Unreadable(Exception):
-    """A repository below the project that checkpoints cannot cover. The text says why,
+    """Checkpoints cannot cover a repository below the project. The text is the reason,
     without its folder.
     """
 
 
 async def inner_repository(place: Path, allowed: Sequence[Path]) -> Repository | None:
-    """Return the repository whose working tree has its top here; None if there is none.
+    """Return the repository with its top here, or None.
 
-    Its data must be in one of the `allowed` folders: a `.git` file may point anywhere.
-    Raises `Unreadable`.
+    Its data must be in one of the `allowed` folders, because a `.git` file may point
+    anywhere. Raises `Unreadable`.
     """
     folder = git_folder(place)
     if folder is None:
@@ -122,7 +118,6 @@ async def inner_repository(place: Path, allowed: Sequence[Path]) -> Repository |
 
 
 def _shared(folder: Path) -> Path:
-    """Return the `.git` that all worktrees share."""
     return folder / read_small(folder / "commondir", 4096).strip()
 
 
@@ -133,9 +128,8 @@ def _reason(answer: CommandResult) -> str:
 
 
 async def _read(top: Path, folder: Path) -> Repository | None:
-    """Read the repository of a working tree; None if the folder is no repository."""
     git = Git(top, {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(top)})
-    # settings for ignored files, and for the permissions of stored objects
+    # settings for ignored files and for permissions of stored objects
     settings = (
         "--null",
         "--type=path",

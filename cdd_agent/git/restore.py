@@ -1,6 +1,5 @@
-"""Restoring files to their earlier content without losing later edits of the user.
-
-Checkpoints, the journal of a step and failed change sets restore files here.
+"""Restore files without losing the user's later edits. Checkpoints, the journal of a
+step and failed change sets use this module.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ FILE_MODES = (PLAIN, EXECUTABLE)
 """Git's modes of regular files."""
 _CHUNK = 1 << 20
 _LONGEST_NAME = 200
-"""Bytes of the name of a saved file, so that a number fits behind it."""
+"""Bytes of a saved file's name, which leave room for a number."""
 USUAL_PERMISSIONS = frozenset((0o644, 0o755, 0o664, 0o775))
-"""Permissions that need no note, because git distinguishes them."""
+"""Permissions that git distinguishes, so that a checkpoint need not record them."""
 
 
 class CheckpointGone(CddError):
-    """A content of a checkpoint is no longer in git's store."""
+    """A content of a checkpoint is missing in git's store."""
 
     refusal = Refusal.CANNOT_UNDO
 
@@ -57,18 +56,18 @@ class CheckpointGone(CddError):
 
 
 UNKNOWN = TreeEntry("", "")
-"""Something that no checkpoint holds: a pipe, or what may not be read."""
+"""Something that no checkpoint holds: a pipe, or an unreadable file."""
 
 
 class RestoreResult(Struct, frozen=True):
     """The results for the files of some changes, by path."""
 
     restored: tuple[str, ...] = ()
-    """Files that have their earlier content again."""
+    """Files with their earlier content again."""
     kept: tuple[str, ...] = ()
-    """Files that were changed since and are left unchanged."""
+    """Files that changed later, left unchanged."""
     merged: tuple[str, ...] = ()
-    """Files that were changed since: the changes are undone, the later edit stays."""
+    """Files that changed later: the changes are undone, the later edit stays."""
 
 
 class ContentPiece(Struct, frozen=True):
@@ -80,14 +79,14 @@ class ContentPiece(Struct, frozen=True):
 
 
 class Contents(Struct, frozen=True):
-    """The contents of files, or where they are kept, by their ids."""
+    """The contents of files, or their places, by id."""
 
     places: Mapping[str, ContentPiece | bytes] = field(default_factory=dict)
 
     @classmethod
     def read(cls, source: Path) -> Contents:
-        """Read what `git cat-file --batch` wrote: `id blob size`, newline, content,
-        newline. A content that git does not have is left out.
+        """Parse the output of `git cat-file --batch`: `id blob size`, newline, content,
+        newline. A content that git lacks is left out.
         """
         places: dict[str, ContentPiece | bytes] = {}
         with source.open("rb") as file:
@@ -113,8 +112,8 @@ class Contents(Struct, frozen=True):
 
 
 def held(content: bytes, permissions: int) -> TreeEntry:
-    """A file with this content, as a checkpoint would hold it; permissions of 0 are
-    those of any new file.
+    """Return the checkpoint entry of this content. Permissions of 0 mean those of any
+    new file.
     """
     return TreeEntry(
         EXECUTABLE if permissions & stat.S_IXUSR else PLAIN,
@@ -124,14 +123,13 @@ def held(content: bytes, permissions: int) -> TreeEntry:
 
 
 def has_content(entry: TreeEntry, content: bytes) -> bool:
-    """True if this is the content of the entry, whatever its permissions."""
+    """True if the entry has this content, whatever its permissions."""
     return _name(entry, [content], len(content)) == entry.content
 
 
 def entry_now(root: Path, path: str, like: TreeEntry | None = None) -> TreeEntry | None:
     """Return the current content of a path, with unusual permissions; None for nothing
-    or a folder, `UNKNOWN` for an unreadable file. `like` determines how contents are
-    named.
+    or a folder, `UNKNOWN` for an unreadable file. `like` determines the hash of ids.
     """
     entry = _look(root, path, like or TreeEntry(PLAIN, "0" * 40))
     if entry is None or entry.mode in ("", LINK):
@@ -144,7 +142,7 @@ def entry_now(root: Path, path: str, like: TreeEntry | None = None) -> TreeEntry
 
 
 def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
-    """True if a path holds exactly this content; None means no file."""
+    """True if a path holds exactly this content (None: no file)."""
     return _look(root, path, entry) == entry
 
 
@@ -156,14 +154,13 @@ def restore(
     kept: Path | None = None,
     should_merge: bool = False,
 ) -> RestoreResult:
-    """Restore every file to its content before the changes, unless it was changed
-    since. Files that are removed come first, because their places may be needed.
+    """Restore every file to its content before the changes, unless it changed later.
+    Removals come first, because other files may need their places.
 
-    `kept` is a folder that receives the current content of each file before it is
-    replaced or removed: as `kept/<path>`, or with a number if that name is taken.
-    With `should_merge`, a text that was changed since keeps that edit if git can merge
-    it with the restored content. `contents` must have both versions of such a file, see
-    `find_edited`.
+    `kept` is a folder that receives each file's current content before it is replaced
+    or removed: as `kept/<path>`, with a number if that exists. With `should_merge`, a
+    text that changed later keeps that edit if git can merge it. Then `contents` must
+    have both versions of such a file, see `find_edited`.
     """
     for folder in {(root / change.path).parent for change in changes}:
         if _is_reached(root, folder):
@@ -180,7 +177,7 @@ def restore(
 
 
 def find_edited(root: Path, changes: Iterable[Change]) -> list[Change]:
-    """Return the changes whose file was edited since and may be merged: regular files
+    """Return the changes whose file was edited later and may be merged: regular files
     that exist before, after and now.
     """
     edited = []
@@ -200,11 +197,11 @@ class _Fate(Enum):
     KEPT = auto()
     MERGED = auto()
     WAS_SO = auto()
-    """It was as before already."""
+    """It already had the earlier content."""
 
 
 class _Restorer(Struct, frozen=True):
-    """Restores one file after another. The fields are those of `restore`."""
+    """Restores one file at a time. The fields are those of `restore`."""
 
     root: Path
     contents: Contents
@@ -242,7 +239,7 @@ class _Restorer(Struct, frozen=True):
             and not os.path.lexists(place)
             and _is_reached(root, place.parent)
         ):
-            # a write that was killed may have made them
+            # a killed write may have created them
             _remove_empty_parents(root, place)
         if _look(root, change.path, before) == before:
             return _Fate.WAS_SO
@@ -276,8 +273,8 @@ class _Restorer(Struct, frozen=True):
         return _Fate.MERGED
 
     def _save(self, path: str) -> None:
-        """Copy what is in the place of a file to `kept`. A link becomes a file with its
-        target, because a link there could lead out of the run's folder.
+        """Copy the current content of a path to `kept`. A link becomes a file with its
+        target, because a link could lead out of that folder.
         """
         place = self.root / path
         if self.kept is None or not os.path.lexists(place):
@@ -301,8 +298,8 @@ class _Restorer(Struct, frozen=True):
 def _find_place_to_save(
     folder: Path, path: str, is_same: Callable[[Path], bool]
 ) -> Path | None:
-    """Return a free place for a file below a folder; None if the content is saved there
-    already, by a run that was killed.
+    """Return a free path for a file below a folder, or None if an interrupted run has
+    already saved the content there.
     """
     *above, name = PurePosixPath(path).parts
     for part in above:
@@ -321,7 +318,6 @@ def _find_place_to_save(
 
 
 def _numbered(folder: Path, name: str) -> Iterator[Path]:
-    """Yield `name`, `name.1`, `name.2` and so on."""
     yield folder / name
     short = os.fsencode(name)[:_LONGEST_NAME].decode("utf-8", "ignore")
     for number in count(1):
@@ -329,7 +325,6 @@ def _numbered(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _read_chunks(place: Path) -> Iterator[bytes]:
-    """Raises `NotRead`."""
     try:
         with open_file(place) as file:
             yield from iter(lambda: file.read(_CHUNK), b"")
@@ -377,8 +372,8 @@ def _remove_empty_parents(root: Path, place: Path) -> None:
 
 
 def _permissions(place: Path, entry: TreeEntry) -> int:
-    """The permissions in the checkpoint. If they are usual ones, those of the current
-    file, with the executable bit of the checkpoint.
+    """Return the checkpoint's permissions. If they are usual ones, return those of the
+    current file, with the checkpoint's executable bit.
     """
     if entry.permissions is not None:
         return entry.permissions
@@ -388,7 +383,7 @@ def _permissions(place: Path, entry: TreeEntry) -> int:
         else 0
     )
     if now not in USUAL_PERMISSIONS:
-        # there is no way to ask; in the moment between, new files are private
+        # the mask can only be read by setting it; files created meanwhile are private
         mask = os.umask(0o077)
         os.umask(mask)
         now = 0o666 & ~mask
@@ -396,8 +391,8 @@ def _permissions(place: Path, entry: TreeEntry) -> int:
 
 
 def _is_reached(root: Path, folder: Path) -> bool:
-    """True if a file can be created in a folder: the folder and all above it are
-    folders, not links or other files.
+    """True if a file can be created in a folder: neither it nor a parent is a link or a
+    file.
     """
     inside = [
         place
@@ -412,7 +407,6 @@ def _is_folder(place: Path) -> bool:
 
 
 def _is_hollow(folder: Path) -> bool:
-    """True if a folder contains only empty folders."""
     with os.scandir(folder) as items:
         return all(
             item.is_dir(follow_symlinks=False) and _is_hollow(Path(item))
@@ -421,9 +415,8 @@ def _is_hollow(folder: Path) -> bool:
 
 
 def _make_room(root: Path, path: str) -> bool:
-    """Remove a folder with nothing in it from the place of a file. True if the file can
-    be written: neither another folder nor a file with another spelling of the name is
-    in its place.
+    """Remove an empty folder from the place of a file. True if the file can be written:
+    no other folder and no other spelling of its name is there.
     """
     place = root / path
     if not os.path.lexists(place):
@@ -441,8 +434,8 @@ def _make_room(root: Path, path: str) -> bool:
 
 
 def _look(root: Path, path: str, like: TreeEntry | None) -> TreeEntry | None:
-    """Return the current file in the form of a checkpoint; None for nothing or a
-    folder. `like` determines how contents are named.
+    """Return the current file as a checkpoint entry; None for nothing or a folder.
+    `like` determines the hash of ids.
     """
     place = root / path
     try:
@@ -472,7 +465,7 @@ def _describe(place: Path, status: os.stat_result, like: TreeEntry) -> TreeEntry
         return UNKNOWN
     mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else PLAIN
     if os.name == "nt":
-        # no file says there that it can be run
+        # Windows has no executable bit
         mode = like.mode if like.mode != LINK else PLAIN
     with open_file(place) as file:
         return TreeEntry(
@@ -481,7 +474,7 @@ def _describe(place: Path, status: os.stat_result, like: TreeEntry) -> TreeEntry
 
 
 def _name(like: TreeEntry, chunks: Iterable[bytes], size: int) -> str:
-    """The id that git gives to a content: of its length in bytes, and the content."""
+    """Return git's id of a content of `size` bytes."""
     sha = hashlib.new(
         "sha1" if len(like.content) == 40 else "sha256", usedforsecurity=False
     )

@@ -1,13 +1,13 @@
-"""The files of one repository as a git tree, made with an index and settings of ours.
+"""The files of one repository as a git tree, made with a private index and settings.
 
-The objects go into the repository's own store, where most of them are already. The
-references are under `refs/cdd/`, which no branch, tag, stash or `git log` knows of.
-(Not under `refs/worktree/`: cleaning up in one worktree removes what only the
-references of another one hold.) A folder without a repository gets a private one.
+The objects go into the repository's own store, which has most of them. The references
+are under `refs/cdd/`, where no branch, tag, stash or `git log` sees them. (Not under
+`refs/worktree/`: a cleanup in one worktree removes objects that only references of
+another one hold.) A folder without a repository gets a private one.
 
-HEAD, index, stash, hooks and settings of the user are neither read nor changed; what
-`.gitignore` says counts. Bytes are taken unchanged: no line ends, filters or encodings
-are converted.
+The user's HEAD, index, stash, hooks and settings are neither read nor changed;
+`.gitignore` applies. Bytes stay unchanged, without conversion of line ends, filters or
+encodings.
 """
 
 from __future__ import annotations
@@ -50,43 +50,43 @@ from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import USUAL_PERMISSIONS
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
 
 T = TypeVar("T")
 LARGEST_SAVED = 1 << 20
-"""Bytes of an ignored file that is saved."""
+"""Maximum bytes of an ignored file to save."""
 HINT = (
     "Check that the folder is writable and the disk has space. Add unreadable files to"
     " .gitignore."
 )
-# in git, this file wins over all others
+# in git, this file overrides all others
 _ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding !diff\n"
 CONFIG = (
     "advice.addEmbeddedRepo=false",
     "core.bare=false",
     "core.checkStat=default",
-    # what a checkpoint is made of survives a cut of power
+    # a checkpoint must survive a power cut
     "core.fsync=committed,loose-object,reference",
     "core.fsyncMethod=batch",
     "core.logAllRefUpdates=false",
-    # names are those that the disk has
+    # keep names as the disk has them
     "core.precomposeunicode=false",
-    # elsewhere, a file may be called `git~1`
+    # outside Windows, a file may be called `git~1`
     f"core.protectNTFS={'true' if os.name == 'nt' else 'false'}",
     "core.sparseCheckout=false",
     "core.splitIndex=false",
     "core.trustCtime=true",
-    # or else `git status` is run in repositories within, by their own settings
+    # or git runs `git status` in nested repositories, with their settings
     "diff.ignoreSubmodules=all",
     "gc.auto=0",
 )
-# What git says of something that is no part of a snapshot: it may not be read, has just
-# gone, is a pipe or a socket, has a name that git keeps for itself, or is a repository
-# within the project that has no commit yet. And what was to be left out is also
-# ignored.
-_LEFT_OUT = re.compile(
+# Messages of git about entries that no snapshot has: an unreadable or just removed
+# file, a pipe or socket, a name that git reserves, a nested repository without a
+# commit. Also about excluded entries that are ignored.
+_LEFT_OUT = Pattern(
     r"""
     ^error:\ '(?P<hollow>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
     | ^error:\ open\("(?P<file>.*?)"\):
@@ -108,18 +108,17 @@ _NEEDS_NO_NOTE = frozenset(stat.S_IFREG | mode for mode in USUAL_PERMISSIONS)
 
 
 class Snapshot(Struct, frozen=True):
-    """The files of one repository at one moment. Paths are relative to its folder."""
+    """The files of one repository at one moment, relative to its folder."""
 
     tree: str
-    """The tree of the files, as git names it."""
     modes: Mapping[str, int] = {}
     """Unusual permissions, by path."""
     unseen: frozenset[str] = frozenset()
-    """Files that could not be read or are too large; of a folder, all that is in it."""
+    """Files that are unreadable or too large. A folder stands for everything in it."""
     also: frozenset[str] = frozenset()
-    """Ignored files that were asked for, whether or not they existed."""
+    """Ignored files that the caller asked for, whether or not they existed."""
     saved: Mapping[str, TreeEntry] = {}
-    """The paths that existed. Their contents are in the store of contents."""
+    """The asked files that existed. Their contents are in the content store."""
 
 
 class Snapshots(Struct):
@@ -127,8 +126,8 @@ class Snapshots(Struct):
 
     root: Path
     folder: Path
-    """Private to one process at a time: the index, input and output of git, and the
-    objects if there is no repository.
+    """Private to one process at a time: index, git's input and output, and the objects
+    if there is no repository.
     """
     index: Path
     git: Git
@@ -136,26 +135,24 @@ class Snapshots(Struct):
     references: Git
     namespace: str
     prefix: str
-    """The path of the project in the repository, with a slash at its end; empty at its
-    top.
-    """
+    """The project's path in the repository, ending with a slash, or empty."""
     leave_out: tuple[str, ...]
     store: ContentStore
     """Contents of ignored files."""
     unseen: set[str] = field(default_factory=set)
-    """Files and folders that could not be read, and so are in no snapshot."""
+    """Unreadable files and folders, which no snapshot has."""
     too_large: set[str] = field(default_factory=set)
-    """Ignored files that were asked for and are not saved because of their size."""
+    """Ignored files that the caller asked for and that are too large to save."""
     not_here: set[str] = field(default_factory=set)
-    """Ignored files that changed, and of which a saved content is missing."""
+    """Changed ignored files of which a saved content is missing."""
     refused: set[str] = field(default_factory=set)
-    """Folders of repositories below that git cannot read. They are left out."""
+    """Folders of nested repositories that git cannot read. They are left out."""
     hollow: set[str] = field(default_factory=set)
-    """Folders of repositories below that have no commit, at the last look."""
+    """Folders of nested repositories that had no commit at the last snapshot."""
     _tracked: frozenset[str] = frozenset()
-    """Files that the user's index tracks though they are ignored."""
+    """Ignored files that the user's index tracks."""
     _asked: set[str] = field(default_factory=set)
-    """Files that are part of the snapshots even if they are ignored."""
+    """Files to include even if they are ignored."""
     _listed: str = ""
     """The tree that `_files` lists."""
     _files: dict[str, str] = field(default_factory=dict)
@@ -171,12 +168,13 @@ class Snapshots(Struct):
         repository: Repository | None = None,
         name: str = "",
     ) -> Snapshots:
-        """Prepare snapshots of `root`, with `folder` for what they need. No other
-        process may use that folder at the same time. `root` is a resolved path.
-        `leave_out` are patterns of files that are no part of
-        the snapshots, relative to `root`, as in git's `:(glob)`; `folder` never is a
-        part. `name` keeps the references apart from others in the repository. Raises
-        `GitUnusable`, or `BadInput` if the folder cannot be written.
+        """Prepare snapshots of `root`, a resolved path. `folder` stores their data; no
+        other process may use it meanwhile.
+
+        `leave_out` are patterns of excluded files, relative to `root`, as in git's
+        `:(glob)`; `folder` is always excluded. `name` separates the references from
+        others in the repository. Raises `GitUnusable`, or `BadInput` if the folder
+        cannot be written.
         """
         plain = Git(root)
         if not (folder / "objects").exists():  # git makes it last
@@ -223,8 +221,8 @@ class Snapshots(Struct):
         """Return snapshots of another working tree of the same repository, with names
         among these.
 
-        `top` is the top of that tree. `folder` exists and is used by nothing else.
-        `leave_out` are further patterns of files that are no part.
+        `top` is the top of that tree. `folder` exists and is unused. `leave_out` are
+        further patterns of excluded files.
         """
         root, index = top / self.prefix, folder / "index"
         env = {**self.git.env, "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": str(index)}
@@ -244,23 +242,22 @@ class Snapshots(Struct):
 
     @property
     def was_taken(self) -> bool:
-        """True if a snapshot was taken since they were opened."""
+        """True if this object has taken a snapshot."""
         return bool(self._listed)
 
     @property
     def is_private(self) -> bool:
-        """True if they are in a repository of ours, and not in the user's."""
+        """True if the snapshots are in cdd's repository instead of the user's."""
         return self.references.env["GIT_DIR"] == str(self.folder)
 
     async def take(self, name: str, also: Iterable[str] = ()) -> Snapshot:
         """Take a snapshot and keep it under a name. `also` are files to include even if
-        they are ignored, now and in later snapshots.
-
-        Raises `GitUnusable` or `BadInput`.
+        they are ignored, now and in later snapshots. Raises `GitUnusable` or
+        `BadInput`.
         """
         self._asked |= set(also)
         previous_files = self._files
-        # at the same time, as both take long in a large project
+        # in parallel, as both take long in a large project
         (tree, unseen), modes = await asyncio.gather(
             self._with_sound_index(self._look),
             in_thread(partial(self._modes, previous_files), name="modes"),
@@ -276,8 +273,8 @@ class Snapshots(Struct):
         return snapshot
 
     async def _with_sound_index(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something with the private index. Once more with an empty one if git
-        cannot: it may be torn or locked, or have objects that were removed since.
+        """Run work on the private index. If git fails, repeat it with an empty index:
+        the old one may be torn, locked, or refer to removed objects.
         """
         try:
             return await work()
@@ -289,7 +286,7 @@ class Snapshots(Struct):
             raise GitUnusable(error.message, hint=error.hint or HINT) from error
 
     async def _look(self) -> tuple[str, set[str]]:
-        """Return the tree of all files, and those that cannot be read."""
+        """Return the tree of all files, and the unreadable ones."""
         unseen = await self._add()
         if await in_thread(partial(ignores_spelling, self.root), name="names"):
             unseen |= await self._respell()
@@ -305,13 +302,13 @@ class Snapshots(Struct):
 
     @property
     def inner_repositories(self) -> set[str]:
-        """Folders of repositories below that the last look came across."""
+        """Folders of nested repositories in the last snapshot."""
         linked = {path for path, mode in self._files.items() if mode == REPOSITORY}
         return linked | self.hollow
 
     async def find_inner(self) -> set[str]:
-        """List the folders of repositories below, without those in other repositories.
-        Raises `GitUnusable`.
+        """List the folders of nested repositories, except those in other ones. Raises
+        `GitUnusable`.
         """
         listed, inner = self.folder / "listed", set[str]()
 
@@ -330,15 +327,14 @@ class Snapshots(Struct):
         return inner
 
     async def find(self, name: str) -> str | None:
-        """Return the object that is kept under a name."""
         commits = await self.references(
             "rev-parse", "--verify", "--quiet", f"{self.namespace}/{name}", codes=(0, 1)
         )
         return commits.stdout.strip() or None
 
     async def check_out(self, snapshot: Snapshot) -> None:
-        """Write all files of a snapshot into a tree that has none of them. Files that
-        are not changed then are not read again.
+        """Write all files of a snapshot into an empty tree. Files that stay unchanged
+        are not read again later.
         """
         prefix = [f"--prefix={self.prefix}"] if self.prefix else []
         await self.git("read-tree", *prefix, snapshot.tree)
@@ -363,7 +359,7 @@ class Snapshots(Struct):
         put_file(place, [content], entry.permissions or usual)
 
     async def remove_references(self, under: str) -> None:
-        """Forget all snapshots whose names begin so."""
+        """Forget all snapshots in the folder of names `under`."""
         listed = self.folder / "listed"
         names = "--format=delete %(refname)", f"{self.namespace}/{under}/"
         await self.references("for-each-ref", *names, stdout=listed)
@@ -371,8 +367,8 @@ class Snapshots(Struct):
             await self.references("update-ref", "--stdin", stdin=listed)
 
     async def names(self, under: str) -> dict[str, str]:
-        """Return the objects that are kept under names that begin so, by the rest of
-        the name.
+        """Return the objects in the folder of names `under`, by the rest of the
+        name.
         """
         names, listed = f"{self.namespace}/{under}/", self.folder / "listed"
         await self.references(
@@ -387,8 +383,8 @@ class Snapshots(Struct):
     async def move_references(
         self, under: str, target: Snapshots, new: str = ""
     ) -> None:
-        """Move what is kept under names that begin so to another tree of the same
-        repository, perhaps under a new beginning.
+        """Move names to another tree of the same repository, and rename their folder to
+        `new`.
         """
         names = await self.names(under)
         where = f"{target.namespace}/{new or under}"
@@ -398,8 +394,8 @@ class Snapshots(Struct):
             await self.references("update-ref", "--stdin", stdin=self.input(lines))
 
     async def read_old(self, snapshot: str) -> Snapshot | None:
-        """Read a snapshot of version 0.1: a tree with the entry `files`, and where
-        needed the lists `modes`, `unseen` and `also`. None if it is gone.
+        """Read a snapshot of version 0.1: a tree with the entry `files` and optional
+        lists `modes`, `unseen` and `also`. None if it is gone.
         """
         kinds = ("files", "modes", "unseen", "also")
         asked = self.input(f"{snapshot}:{kind}\n" for kind in kinds)
@@ -428,8 +424,8 @@ class Snapshots(Struct):
         )
 
     async def changes(self, before: str, after: str) -> bytes | None:
-        """List what differs between two trees, in git's raw format (`diff.py`). None if
-        one of them is gone.
+        """List the differences between two trees in git's raw format (`diff.py`). None
+        if a tree is gone.
         """
         if before == after:
             return b""
@@ -439,8 +435,8 @@ class Snapshots(Struct):
         return None if result.return_code else target.read_bytes()
 
     async def entries(self, tree: str) -> dict[str, TreeEntry] | None:
-        """Return the files of a tree by path, and the repositories below. None if the
-        tree is gone.
+        """Return the files and nested repositories of a tree by path. None if the tree
+        is gone.
         """
         target = self.folder / "listed"
         words = ("ls-tree", "--full-tree", "-r", "-z", tree)
@@ -458,7 +454,7 @@ class Snapshots(Struct):
         how = ("check-ignore", "-z", "--stdin", "--no-index")
         target = self.folder / "listed"
         if tree == self._listed:
-            # its ignore files are still there
+            # its ignore files are still on disk
             asked = self.input(f"{path}\0" for path in paths)
             result = await self.git(*how, stdin=asked, stdout=target, codes=(0, 1, 128))
             # 128 for a path behind a link
@@ -487,7 +483,6 @@ class Snapshots(Struct):
         return {name.removeprefix(self.prefix) for name in names_in(target)}
 
     def input(self, parts: Iterable[str], *, name: str = "input") -> Path:
-        """Write a file for git to read. Raises `BadInput`."""
         path = self.folder / name
         try:
             path.write_bytes(os.fsencode("".join(parts)))
@@ -500,7 +495,6 @@ class Snapshots(Struct):
         return path
 
     async def _add(self) -> set[str]:
-        """Add all files to the private index; return those that cannot be read."""
         words = ("add", "--ignore-errors", "--all", "--", *self._everything())
         result = await self.git(*words, codes=(0, 1, 128))
         if not (result.return_code or result.stderr):
@@ -511,9 +505,8 @@ class Snapshots(Struct):
         return {name.removeprefix(self.prefix) for name in errors.unseen}
 
     async def _respell(self) -> set[str]:
-        """Give the files in the index the names that they have on the disk: where the
-        disk takes both names for one, git keeps the old name of a renamed file. Return
-        the files that cannot be read.
+        """Rename the index's files to their spelling on disk. On a disk that ignores
+        case, git keeps the old name of a renamed file. Returns the unreadable files.
         """
         listed = self.folder / "listed"
         await self.git("ls-files", "-z", stdout=listed)
@@ -526,7 +519,7 @@ class Snapshots(Struct):
         return await self._add()
 
     def _everything(self) -> list[str]:
-        """The pathspecs of all that belongs to the project, from its folder."""
+        """Return the pathspecs of the whole project, relative to its folder."""
         # git follows no links
         links = {
             pattern for pattern in self.leave_out if (self.root / pattern).is_symlink()
@@ -567,8 +560,8 @@ class Snapshots(Struct):
         self._files, self._listed = files, tree
 
     def _missing(self, paths: Iterable[str]) -> list[str]:
-        """Return those of these files that the last tree does not have, and that can be
-        read, neither behind a link nor in a repository below.
+        """Return the files that the last tree lacks and that can be read, neither
+        behind a link nor in a nested repository.
         """
         missing = [path for path in sorted(paths) if path not in self._files]
         return [path for path in missing if _is_own_file(self.root, path)]
@@ -616,7 +609,6 @@ class Snapshots(Struct):
         return modes
 
     def is_left_out(self, path: str, *, is_folder: bool = False) -> bool:
-        """True if a file or folder is no part of the snapshots."""
         rules = IgnoreRules("\n".join(f"/{one}" for one in self.leave_out), 0)
         place = PurePosixPath(path)
         if rules.decide(path, place.name, is_folder=is_folder):
@@ -639,8 +631,8 @@ class Snapshots(Struct):
             ) from error
 
     async def remove_locks(self, prefix: str) -> None:
-        """Remove what a git that was killed has left next to the references under
-        `prefix`, where no one else writes. Raises `BadInput`.
+        """Remove locks of a killed git under `prefix`, where no one else writes. Raises
+        `BadInput`.
         """
 
         def remove_all() -> None:
@@ -662,7 +654,6 @@ class Snapshots(Struct):
 
 
 def names_in(listed: Path) -> Iterator[str]:
-    """Yield the names that git listed, each ended by a NUL."""
     return (os.fsdecode(name) for name in listed.read_bytes().split(b"\0") if name)
 
 
@@ -680,11 +671,11 @@ def _prepare(folder: Path, repository: Repository | None) -> Path:
 
 
 def _fresh_index(folder: Path) -> Path:
-    """An index of this process alone: a killed process's git may still have the last
-    one.
+    """Return the path of a new index for this process: a killed process's git may still
+    use the last one.
 
-    The last index is moved, not copied: git compares its time with the
-    files', to know what may have changed in the moment it was written.
+    The last index is moved, not copied. Git compares its time with the files' to detect
+    changes in the moment it was written.
     """
     fresh = folder / f"index-{secrets.token_hex(4)}"
     try:
@@ -706,7 +697,7 @@ def _fresh_index(folder: Path) -> Path:
 
 
 def _copy_ignore_files(root: Path, prefix: str, target: Path) -> None:
-    """Begin a folder of ignore files with those of the folders that a project is in."""
+    """Start a folder of ignore files with those of the folders around the project."""
     try:
         shutil.rmtree(target.parent, ignore_errors=True)
         (target / prefix).mkdir(parents=True)
@@ -730,8 +721,8 @@ class _Errors(NamedTuple):
 
 
 def _read_errors(stderr: str) -> _Errors:
-    """Read what `git add` says of files that are no part of a snapshot. Any other
-    error, such as a full disk, would leave a hole in the snapshot.
+    """Parse git's messages about skipped files. Raises `GitUnusable` for any other
+    error, such as a full disk, which would leave a hole in the snapshot.
     """
     hollow, unseen = set[str](), set[str]()
     for match in _LEFT_OUT.finditer(stderr):

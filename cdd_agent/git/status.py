@@ -1,11 +1,11 @@
-"""Views of a git repository by GitPython's commands: status, commits and changes.
+"""Views of a repository through GitPython's commands: status, commits, changes.
 
 Nothing here changes the repository: no lock is taken, and the index is not refreshed. A
-downloaded project brings its own `.git/config`, so nothing that it configures is run:
-no pager, no hooks, no file-system monitor, no external diff, no textconv, no signature
-check, no fetching of missing objects. Filters such as git-lfs cannot be disabled as a
-whole, so each configured filter gets empty commands. A file that such a filter would
-have cleaned counts as changed when its time stamp is.
+downloaded project brings its own `.git/config`, so nothing that it configures may run:
+no pager, hooks, file-system monitor, external diff, textconv, signature check, or
+fetching of missing objects. Filters such as git-lfs cannot be disabled as a whole, so
+each one gets empty commands. A file that such a filter would clean counts as changed
+when its time stamp changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cdd_agent.git.look import LookingGit
 
 _LIMIT = 100_000
-"""The most characters of an answer."""
+"""Maximum characters of an answer."""
 _COMMITS = 20
 _CONFIG = (
     *CONFIG,
@@ -57,7 +57,7 @@ _PATCH = (
 
 async def git_status(root: Path) -> LineList:
     """Return the branch and the project's differences from the last commit, one a line,
-    as `git status --short` does.
+    like `git status --short`.
     """
     git = await _git(root)
     arguments = (
@@ -78,8 +78,8 @@ async def git_status(root: Path) -> LineList:
 async def git_log(
     root: Path, path: str | None = None, limit: int = _COMMITS
 ) -> LineList:
-    """Return the last commits that touched a path, or the project; the newest first,
-    one a line.
+    """Return the last commits that touched a path or the project, newest first, one a
+    line.
     """
     git = await _git(root)
     spec = _spec(root, path)
@@ -96,10 +96,9 @@ async def git_log(
 async def git_diff(
     root: Path, path: str | None = None, staged: bool = False, commit: str | None = None
 ) -> LineList:
-    """Return the changes in the project or at a path: since the index, in the index, or
-    of one commit.
-
-    Files that are hidden from models are left out, and named in the note.
+    """Return changes in the project or at a path: since the index, in the index, or of
+    one commit. Leaves out files that are hidden from models, and names them in the
+    note.
     """
     git = await _git(root)
     run, which = git.diff, ["--cached"] if staged else []
@@ -126,7 +125,7 @@ async def git_diff(
         why = files.why_by_name(name)
         if why:
             hidden[name] = why
-    # Some bytes of a name may have been lost in decoding.
+    # decoding may have lost some bytes of a name
     globs = [
         re.sub(r"([*?\[\\])", r"\\\1", name).replace("\ufffd", "*") for name in hidden
     ]
@@ -137,7 +136,6 @@ async def git_diff(
 
 
 def _note_of_hidden(hidden: Mapping[str, str]) -> str:
-    """Return the hidden files, grouped by reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in hidden.items():
         by_reason.setdefault(why, []).append(name)
@@ -165,8 +163,8 @@ def _without_keys(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _lines(answer: CommandResult) -> tuple[tuple[str, ...], bool]:
-    """Return an answer of git by lines, and whether it is longer. A truncated answer
-    has only whole lines.
+    """Return the lines of git's answer, and whether it is truncated. Only whole lines
+    count.
     """
     cut = answer.cut or len(answer.stdout) > _LIMIT
     lines = answer.stdout[:_LIMIT].split("\n")
@@ -177,7 +175,7 @@ def _lines(answer: CommandResult) -> tuple[tuple[str, ...], bool]:
 
 
 async def _commit(git: LookingGit, text: str) -> str:
-    """Return the full name of a commit; empty if there is no such commit."""
+    """Return the full name of a commit, or an empty text."""
     answer = await git.rev_parse(
         "--verify", "--quiet", f"{text}^{{commit}}", with_exceptions=False
     )
@@ -185,8 +183,8 @@ async def _commit(git: LookingGit, text: str) -> str:
 
 
 async def _git(root: Path) -> LookingGit:
-    """Return git in a project. Nothing that the repository configures is run, and every
-    filter is disabled.
+    """Return a git that runs nothing that the repository configures, with all filters
+    disabled.
     """
     # late: GitPython takes 65 ms to import
     from cdd_agent.git.look import LookingGit  # noqa: PLC0415

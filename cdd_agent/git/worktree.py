@@ -1,7 +1,7 @@
 """Working trees next to the user's, and merging a branch from one of them.
 
 The repository's settings for checking out files (filters, merge drivers) apply, as in
-the user's own `git worktree add` and `git merge`. No hook is run.
+the user's `git worktree add` and `git merge`. No hook runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _USERS_VARIABLES = (
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
 )
 _NAMED = 20
-"""The number of files that a message names."""
+"""Number of files that a message names."""
 
 
 class Conflict(CddError):
@@ -57,7 +57,6 @@ class Trees(Struct, frozen=True):
 
     @classmethod
     def of(cls, top: Path) -> Trees:
-        """Return the trees of the repository with this top folder."""
         return cls(top, _git(top))
 
     async def add(
@@ -68,9 +67,9 @@ class Trees(Struct, frozen=True):
         *,
         is_empty: bool = False,
     ) -> None:
-        """Create a tree in this place, on a new branch or on none. Leftovers of a
-        killed process are replaced. `is_empty`: no file is written into it. Raises
-        `GitUnusable` or `BadInput`.
+        """Create a tree, on a new branch or on none. Replaces leftovers of a killed
+        process. `is_empty`: no file is written into it. Raises `GitUnusable` or
+        `BadInput`.
         """
         if not is_empty:
             await self.remove(place)
@@ -82,19 +81,18 @@ class Trees(Struct, frozen=True):
         await self.git("worktree", "add", "--quiet", *options, "--", str(place), commit)
 
     async def expect_files(self, place: Path, commit: str) -> None:
-        """Fill the index of a tree that was created empty with the files of its commit.
-        Otherwise git would see every file as new.
+        """Fill the index of an empty tree from its commit. Otherwise git would see
+        every file as new.
         """
         await _git(place)("read-tree", commit)
 
     async def remove(self, place: Path) -> None:
-        """Remove a tree with all its files, or the rest of one. Raises `BadInput`."""
+        """Remove a tree, or leftovers of one, with all files. Raises `BadInput`."""
         remove_folder(place)
         forget = ("worktree", "remove", "--force", "--force", "--", str(place))
         await self.git(*forget, codes=(0, 128))  # 128: git does not know the tree
 
     async def commit_of(self, name: str) -> str | None:
-        """Return the commit of a name; None if there is none."""
         words = ("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         return (await self.git(*words, codes=(0, 1, 128))).stdout.strip() or None
 
@@ -106,8 +104,8 @@ class Trees(Struct, frozen=True):
         return answer.return_code == 0
 
     async def unpublished_submodules(self, place: Path, branch: str) -> list[str]:
-        """Return the submodules for which a branch has a commit that is only in the
-        tree: the user's copy of the submodule and its remotes lack it.
+        """Return submodules in which the branch uses a commit that exists only in the
+        tree. The user's copy of the submodule and its remotes lack it.
         """
         command = ("diff-tree", "-r", "-z", "--no-renames", "HEAD", branch)
         fields = (await self.git(*command)).stdout.split("\0")
@@ -131,8 +129,8 @@ class Trees(Struct, frozen=True):
         await self.git("update-ref", "-d", f"refs/heads/{branch}")
 
     async def changed(self, place: Path, *, untracked: bool) -> tuple[str, ...]:
-        """Return the files of a tree that differ from its last commit or, with
-        `untracked`, those that the commit does not have.
+        """Return the tree's files that differ from its last commit. With `untracked`,
+        those that the commit lacks.
         """
         how = "all" if untracked else "no"
         result = await _git(place)(
@@ -146,7 +144,7 @@ class Trees(Struct, frozen=True):
     async def merged(
         self, place: Path, branch: str, message: str, *, rebase: bool
     ) -> str:
-        """Merge a branch with the commit of the tree in this place. Returns the new
+        """Merge a branch with the commit of the tree in `place`. Returns the new
         commit. Raises `Conflict`.
         """
         git = _git(place)
@@ -169,10 +167,8 @@ class Trees(Struct, frozen=True):
         return (await git("rev-parse", "HEAD")).stdout.strip()
 
     async def forward(self, commit: str) -> None:
-        """Move the user's branch and files to a commit that contains theirs.
-
-        Uncommitted changes stay. Raises `GitUnusable` if they are in the way; then
-        nothing was changed.
+        """Fast-forward the user's branch and files to `commit`. Uncommitted changes
+        stay. Raises `GitUnusable` if they are in the way; then nothing was changed.
         """
         done = await self.git.run("merge", "--quiet", "--ff-only", commit)
         if done.timed_out or done.return_code:

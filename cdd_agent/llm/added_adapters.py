@@ -25,11 +25,11 @@ from cdd_agent.settings.extensions import Extensions, require_type
 _Value = TypeVar("_Value")
 _ADAPTERS = Extensions("cdd_agent.model_adapters", "model adapter")
 left_out = _ADAPTERS.left_out
-"""The adapters that are left out, with the reasons."""
+"""The adapters that were left out, with the reasons."""
 
 
 class AddedAdapter:
-    """An adapter of another package. After its first error it claims no model."""
+    """An adapter of another package. After an error it claims no model."""
 
     def __init__(self, full_name: str, adapter: object) -> None:
         if not isinstance(adapter, ModelAdapter):
@@ -43,7 +43,7 @@ class AddedAdapter:
             return False
         try:
             return require_type(self._adapter.claims(model), bool)
-        # whatever another package does, cdd works without it
+        # cdd works without the package, whatever it raises
         except Exception as error:  # noqa: BLE001
             _ADAPTERS.leave_out(self._full_name, error)
             return False
@@ -64,7 +64,7 @@ class AddedAdapter:
 
 
 class _GuardedModel:
-    """A model of another package. Each of its errors becomes a `ModelError`."""
+    """A model of another package. All its errors become `ModelError`."""
 
     def __init__(
         self, adapter: str, name: str, model: Model, options: ModelOptions
@@ -137,12 +137,10 @@ def _require_optional(value: object, kind: type[_Value]) -> _Value | None:
 
 @cache
 def added_adapters() -> tuple[AddedAdapter, ...]:
-    """Load the adapters of all installed packages."""
     return _ADAPTERS.load(AddedAdapter)
 
 
 def adapter_for(model: str) -> AddedAdapter | None:
-    """Return the first added adapter that claims a model string."""
     for adapter in added_adapters():
         if adapter.claims(model):
             return adapter

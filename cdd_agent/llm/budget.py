@@ -1,6 +1,4 @@
-"""Budgets: the costs of calls are counted, and no call begins that could exceed the
-limit.
-"""
+"""Budgets: count the costs of calls, and start no call that could exceed the limit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,18 +30,19 @@ from cdd_agent.llm.wrapper import ModelWrapper
 from cdd_agent.refusals.kinds import Refusal
 
 CEILING = 8_192
-"""Tokens to reserve for a reply. Models can write more (often 64,000), which would stop
-a run with most of its budget unspent. A reply that grows past the budget is stopped.
+"""Tokens to reserve for a reply. Models may write more (often 64,000); reserving that
+would stop a run with most of its budget unspent. A reply that grows past the budget is
+stopped.
 """
 
 CheckRoom = Callable[[Cost], None]
-"""Raises `BudgetExhausted` if a call does not fit next to what is spent."""
+"""Raises `BudgetExhausted` if a call does not fit next to the spent cost."""
 SpentCost = Callable[[], Cost]
-"""Returns what is spent, with the reservations of other calls."""
+"""Returns the spent cost, with the reservations of other calls."""
 
 
 class Account(Protocol):
-    """Counts what is spent of a budget."""
+    """Counts the spent part of a budget."""
 
     @property
     def spent(self) -> Cost: ...
@@ -53,9 +52,9 @@ class Account(Protocol):
     def reserve(
         self, worst: Usage, check_room: CheckRoom
     ) -> AbstractAsyncContextManager[SpentCost]:
-        """Reserve the most that a call can take, for the duration of the call. Waits
-        for the end of other calls if it fits without them. Raises `BudgetExhausted` if
-        it does not fit next to what is spent.
+        """Reserve a call's maximum while it runs. Waits for other calls if it fits
+        without them. Raises `BudgetExhausted` if it does not fit next to the spent
+        cost.
         """
         ...
 
@@ -67,7 +66,7 @@ class Tally(Struct):
     running_calls: int = 0
     """Calls that are not counted yet."""
     reserved: list[Usage] = field(default_factory=list)
-    """The most that each running call can take."""
+    """The maximum of each running call."""
     call_ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, usage: Usage) -> None:
@@ -124,13 +123,13 @@ class TalliedModel(ModelWrapper):
 
 
 class Limit(Struct, frozen=True):
-    """The most that a run may take. None: no limit."""
+    """The maximum that a run may take. None: no limit."""
 
     tokens: int | None = None
     usd: float | None = None
 
     def without(self, spent: Cost) -> "Limit":
-        """Return the rest of the limit."""
+        """Return the remaining limit."""
         tokens, usd = self.tokens, self.usd
         if tokens is not None:
             tokens = max(tokens - spent.tokens, 0)
@@ -171,7 +170,7 @@ Wait = Callable[[OnEvent], Awaitable[None]]
 
 
 async def call_at_once(on_event: OnEvent) -> None:
-    """Do not wait before a call."""
+    """Do not wait."""
 
 
 class Budgeted(ModelWrapper):
@@ -190,12 +189,11 @@ class Budgeted(ModelWrapper):
         lost: Callable[[Usage], None] = lambda usage: None,
         wait: Wait = call_at_once,
     ) -> None:
-        """`account` has the costs of earlier calls, and can be shared with other
-        models. `spend` receives the usage of each call, `lost` that of each call whose
-        reply did not arrive whole. `wait` returns when the provider can be called;
-        until then, a call costs nothing.
+        """Raises `BadInput` for a limit in dollars if no price is known.
 
-        Raises `BadInput` for a limit in dollars if no price is known.
+        `account` has the costs of earlier calls, and other models can share it. `spend`
+        receives the usage of each call, `lost` that of each incomplete reply. `wait`
+        returns when the provider can be called; waiting costs nothing.
         """
         super().__init__(model)
         self.limit = limit
@@ -230,7 +228,7 @@ class Budgeted(ModelWrapper):
                     self.limit.check(spent_cost(), call.estimate.cost, reason)
                 on_event(event)
 
-            # within the budget: another run may be asked to wait until there is room
+            # within the budget: another run may have to wait for room
             await self._wait(on_event)
             return await self._ask(call, measure)
 
@@ -261,12 +259,12 @@ class Budgeted(ModelWrapper):
 
 
 class _Call(Struct):
-    """A running call, and an estimate of what it has taken so far."""
+    """A running call, with an estimate of its usage so far."""
 
     request: Request
     price: Price | None
     prompt_tokens: int = 0
-    """By an estimate."""
+    """An estimate."""
     reply_bytes: int = 0
 
     def __post_init__(self) -> None:

@@ -1,13 +1,12 @@
-"""Streams as litellm can read them.
+"""Clean up streams so that litellm can read them.
 
-litellm and OpenAI's client fail at keep-alives that are not comments. After a text that
-is not JSON, or at a line separator (U+2028) within a text, litellm even drops pieces of
-a reply without an error.
+litellm and OpenAI's client fail at keep-alives that are not comments. After text that
+is not JSON, or at a line separator (U+2028) in a text, litellm even loses parts of a
+reply without an error.
 """
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 
@@ -17,6 +16,7 @@ from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.answers import read_refusal
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.json_values import as_dict, dicts_in, read_json
+from cdd_agent.pattern import Pattern
 
 _LINE_BREAKS = {
     ord("\n"): " ",
@@ -25,27 +25,28 @@ _LINE_BREAKS = {
     0x2028: r"\u2028",
     0x2029: r"\u2029",
 }
-"""Characters that end a line for httpx. Raw line feeds are between the values of JSON,
-the others within its strings.
+"""Characters that end a line for httpx. Raw line feeds are between JSON values, the
+others in strings.
 """
 
 _PATTERNS = {
     "text/event-stream": "data: {}\n\n",
     "application/x-ndjson": "{}\n",
 }
-"""The form of a text in a stream, by the type of the stream's content."""
-_WRONG_TYPES = re.compile(r"|text/.*|application/(?:json|octet-stream)")
-"""Types that servers also give to streams of events. An answer that is no stream, such
-as an error in JSON, becomes one event."""
-_ASKS_FOR_STREAM = re.compile(rb'"stream":\s*true')
+"""The format of a text in a stream, by content type."""
+_WRONG_TYPES = Pattern(r"|text/.*|application/(?:json|octet-stream)")
+"""Types that servers also give to event streams. An answer that is no stream, such as
+an error in JSON, becomes one event.
+"""
+_ASKS_FOR_STREAM = Pattern(rb'"stream":\s*true')
 
 received_texts: ContextVar[list[JsonTexts]] = ContextVar("received_texts")
-"""A list to which each stream that is read in this context is added."""
+"""Each stream that is read in this context is added to this list."""
 
 
 class CleanTransport(httpx.AsyncBaseTransport):
-    """Sends requests by another transport. A stream in the answer has no keep-alives,
-    and one line for each text. A refusal ends in time, and a redirect is a refusal.
+    """Wraps another transport. Removes keep-alives from streams and puts each text on
+    one line. A refusal ends in time, and a redirect is a refusal.
     """
 
     def __init__(self, sender: httpx.AsyncBaseTransport) -> None:
@@ -72,8 +73,9 @@ class CleanTransport(httpx.AsyncBaseTransport):
 async def _read_refusal(
     response: httpx.Response, *, is_redirect: bool
 ) -> httpx.Response:
-    """Return a refusal with all of its body that arrives in time. The new address is
-    in the text of a redirect, as key and prompt are for the configured server alone.
+    """Return a refusal with the body that arrives in time. A redirect's text names the
+    new address: it is not followed, because key and prompt are for the configured
+    server alone.
     """
     body = await read_refusal(_decoded(response).aiter_bytes())
     headers = response.headers.copy()
@@ -86,7 +88,7 @@ async def _read_refusal(
 
 
 def _pattern_for(request: httpx.Request, response: httpx.Response) -> str | None:
-    """Return the form for the texts of an answer; None if it is no stream."""
+    """Return the format for the texts of an answer; None if it is no stream."""
     content_type = response.headers.get("Content-Type", "")
     content_type = content_type.partition(";")[0].strip().lower()
     if content_type in _PATTERNS:
@@ -99,14 +101,14 @@ def _pattern_for(request: httpx.Request, response: httpx.Response) -> str | None
 def _asks_for_stream(request: httpx.Request) -> bool:
     try:
         return _ASKS_FOR_STREAM.search(request.content) is not None
-    # its body is no text of a model call
+    # its body is not that of a model call
     except httpx.RequestNotRead:
         return False
 
 
 def _decoded(response: httpx.Response) -> httpx.Response:
-    """Return a response to read decoded bytes from: some servers compress although
-    they are asked not to.
+    """Wrap a response to decode its bytes: some servers compress although cdd asks them
+    not to.
     """
     return httpx.Response(
         response.status_code, headers=response.headers, stream=response.stream
@@ -119,7 +121,7 @@ def _as_piece(text: str) -> str:
     document = as_dict(read_json(text))
     is_changed = False
     for choice in dicts_in(document.get("choices")):
-        # some servers send a whole reply though a stream was requested
+        # some servers send a whole reply despite the request for a stream
         if "message" in choice:
             choice["delta"] = choice.pop("message")
             calls = dicts_in(as_dict(choice["delta"]).get("tool_calls"))
@@ -127,7 +129,7 @@ def _as_piece(text: str) -> str:
                 call.setdefault("index", number)
             is_changed = True
         delta = as_dict(choice.get("delta"))
-        # litellm drops a piece with nothing but OpenRouter's details of thoughts
+        # litellm drops a piece that has only OpenRouter's details of thoughts
         if delta.get("reasoning_details") and delta.get("reasoning") is None:
             delta["reasoning"] = ""
             is_changed = True

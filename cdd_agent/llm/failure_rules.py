@@ -1,4 +1,4 @@
-"""The errors that failed calls become: the same words for every adapter."""
+"""The errors for failed calls, with the same words for every adapter."""
 
 import re
 from collections.abc import Callable, Collection
@@ -32,9 +32,10 @@ from cdd_agent.llm.retry_after import describe_wait
 from cdd_agent.network.certificates import trust_hint
 from cdd_agent.network.proxies import Proxy, proxy_for
 from cdd_agent.network.unusable_variable import UnusableVariable
+from cdd_agent.pattern import Pattern
 
 _ANY_SERVER = "https://a-provider.invalid"
-"""For a provider whose address only litellm knows."""
+"""Used if only litellm knows the provider's address."""
 
 
 def explain_failure(
@@ -43,7 +44,7 @@ def explain_failure(
     address: str | None = None,
     key_hint: Callable[[], str] | None = None,
 ) -> ModelError:
-    """Return our error for a failed call. `key_hint` is called if the key is wrong."""
+    """Return the error for a failed call. `key_hint` is called if the key is wrong."""
     proxy = _find_proxy(address or _ANY_SERVER)
     if proxy is not None and (error := _proxy_error(failure, model, proxy)):
         return error
@@ -133,8 +134,8 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
     return None
 
 
-_WRONG_PASSWORD = re.compile(r"^: 407\b|authenticat|username", re.IGNORECASE)
-_FORBIDDEN = re.compile(r"^: 4\d\d\b|ruleset|not allowed", re.IGNORECASE)
+_WRONG_PASSWORD = Pattern(r"^: 407\b|authenticat|username", re.IGNORECASE)
+_FORBIDDEN = Pattern(r"^: 4\d\d\b|ruleset|not allowed", re.IGNORECASE)
 _NO_TLS = r"(?i)WRONG_VERSION_NUMBER|wrong version number|record layer failure"
 _CONNECT_ERRORS = ("ConnectError", "ClientConnectorError")
 
@@ -148,7 +149,7 @@ class _Rule(Struct, frozen=True):
     wording: str | None = None
     only_pages: bool = False
     quotes: bool = True
-    """The server's message is added."""
+    """True to add the server's message."""
 
     def fits(self, failure: Failure) -> bool:
         if self.only_pages and failure.page is None:

@@ -1,7 +1,6 @@
 """The facts of a failed call, from an exception of httpx or litellm.
 
-Exceptions are recognised by the names of their classes, so no provider's package is
-imported.
+Exceptions are recognised by class name, so that no provider's package is imported.
 """
 
 import os
@@ -15,20 +14,21 @@ from msgspec import Struct
 from cdd_agent.llm.port import ModelEvent, OnEvent
 from cdd_agent.llm.retry_after import wait_in_headers, wait_in_words
 from cdd_agent.llm.web_page import title_of_page
+from cdd_agent.pattern import Pattern
 
 NAME_NOT_FOUND = "NameNotFound"
-"""A kind of failure: no host has the name, and a retry would not find one."""
+"""A kind of failure: no host has the name, and a retry is useless."""
 NO_ANSWER_IN_TIME = frozenset({"TimeoutException", "TimeoutError"})
 NO_CONNECTION = frozenset(
     {"TransportError", "ClientConnectionError", "ConnectionError"}
 )
 _LITELLM_STATUSES = frozenset({408, 500})
-"""litellm sets these also if no server has answered."""
-_LITELLM_PREFIXES = re.compile(
+"""litellm also sets these if no server has answered."""
+_LITELLM_PREFIXES = Pattern(
     r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+"
 )
 _NO_REASON = "Connect call failed"
-_CODES = re.compile(r"^\[(?:SSL|Errno)[^\]]*\] |(?<=.) \(_ssl\.c:\d+\)$")
+_CODES = Pattern(r"^\[(?:SSL|Errno)[^\]]*\] |(?<=.) \(_ssl\.c:\d+\)$")
 """Codes of OpenSSL and the operating system around their messages."""
 _STATUS_OF_NAME = {
     "authentication_error": 401,
@@ -47,34 +47,34 @@ _STATUS_OF_NAME = {
     "internal_server_error": 500,
     "overloaded_error": 529,
 }
-"""For errors in the middle of a stream, which have no number."""
+"""For errors within a stream, which have no number."""
 
 
 class Failure(Struct, frozen=True):
     """The facts of one failed call."""
 
     kinds: frozenset[str] = frozenset()
-    """Names of the classes of all exceptions involved."""
+    """Class names of all exceptions involved."""
     status: int | None = None
-    """The HTTP status, also of an error in the middle of a stream."""
+    """The HTTP status, also for an error within a stream."""
     words: str = ""
-    """The message of the server, or of the operating system."""
+    """The message of the server or the operating system."""
     all_words: str = ""
-    """All messages and codes. The rules look for wordings in it."""
+    """All messages and codes, which the rules search."""
     retry_after: float | None = None
     """Seconds that the server asks to wait."""
     page: str | None = None
-    """The title of a web page that came instead of an answer."""
+    """The title of a web page that arrived instead of an answer."""
 
     @classmethod
     def from_exception(
         cls, error: BaseException, outer: BaseException | None = None
     ) -> Self:
-        """Collect the facts of an exception and its causes, without `outer`, which the
-        caller was handling.
+        """Collect the facts of an exception and its causes, up to `outer`, which the
+        caller was already handling.
 
-        Class and status of litellm's exception are often wrong (a refused connection
-        is its `InternalServerError`, 500), so the first cause counts most.
+        Class and status of litellm's exception are often wrong (a refused connection is
+        an `InternalServerError`, 500), so the first cause counts most.
         """
         chain = list(causes(error, outer))
         kinds = _kinds(chain)
@@ -88,7 +88,7 @@ class Failure(Struct, frozen=True):
 
 
 class Listener:
-    """Passes events on, and keeps what `on_event` raised: that is no failure of the
+    """Passes events on. Remembers an error of `on_event`, because that is no failed
     call.
     """
 
@@ -105,7 +105,7 @@ class Listener:
 
 
 def status_of(*codes: object) -> int | None:
-    """Return the HTTP status of the first code that is one, or the name of one."""
+    """Return the HTTP status of the first code that is a status or a known name."""
     for code in codes:
         if isinstance(code, str) and code in _STATUS_OF_NAME:
             return _STATUS_OF_NAME[code]
@@ -120,7 +120,7 @@ def status_of(*codes: object) -> int | None:
 def causes(
     error: BaseException | None, outer: BaseException | None
 ) -> Iterator[BaseException]:
-    """Yield the error, its cause, and so on, up to `outer`."""
+    """Yield the error and its causes, up to `outer`."""
     while error is not None and error is not outer:
         # litellm's MidStreamFallbackError
         wrapped: BaseException | None = getattr(error, "original_exception", None)
@@ -135,19 +135,19 @@ def _kinds(chain: list[BaseException]) -> frozenset[str]:
     kinds: set[str] = set()
     for error in chain:
         kinds.update(kind.__name__ for kind in type(error).__mro__)
-        # EAI_AGAIN and others: the name server did not answer
+        # not EAI_AGAIN and others: there the name server did not answer
         if isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME:
             kinds.add(NAME_NOT_FOUND)
     return frozenset(kinds)
 
 
-# Not all systems have EAI_NODATA.
+# some systems lack EAI_NODATA
 _NO_SUCH_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
 def _status(chain: list[BaseException]) -> int | None:
     for error in reversed(chain):
-        # of httpx
+        # from httpx
         if type(error).__name__ == "HTTPStatusError":
             return int(error.response.status_code)  # type: ignore[attr-defined]
         body = getattr(error, "body", None)

@@ -1,5 +1,5 @@
-"""Fallbacks: if a model's provider is down or has no quota left, the next model is
-asked, and the user is informed.
+"""Fallbacks: if a provider is down or its quota is used up, the next model is called
+and the user informed.
 """
 
 from collections.abc import Sequence
@@ -28,24 +28,25 @@ from cdd_agent.llm.token_estimates import estimate_prompt
 from cdd_agent.llm.wrapper import ModelWrapper, innermost
 
 REST = 600.0
-"""Seconds for which a model that failed is not asked; longer if its provider says so.
+"""Seconds for which a failed model is not called; longer if its provider asks for
+it.
 """
 
 
 class _Resting(Struct):
-    """A model that failed, and the time until which it is not asked."""
+    """A failed model, not to be called before `until`."""
 
     model: Model
     until: float
 
 
 class WithFallbacks(ModelWrapper):
-    """A model, and others that are asked if it fails. Its name and abilities are those
-    of the model that is asked next.
+    """A model with fallbacks. Its name and abilities are those of the model to call
+    next.
 
-    Each model has its own retries and price; they share one budget. A model that failed
-    rests for a while, so that the next calls go to the same fallback. A rest ends if
-    the model is exchanged.
+    Each model has its own retries and price; they share one budget. A failed model
+    rests for a while, so that the next calls use the same fallback. Exchanging the
+    model ends its rest.
     """
 
     def __init__(
@@ -150,8 +151,8 @@ class WithFallbacks(ModelWrapper):
 
 
 def _is_out_of_service(error: ModelError) -> bool:
-    """True if the provider is down, not reachable, or has no quota left. An empty reply
-    is the model's fault, not the provider's.
+    """True if the provider is down, unreachable, or out of quota. An empty reply is the
+    model's fault, not the provider's.
     """
     if isinstance(error, QuotaUsedUp | NotReachable | WebPageAnswered):
         return True

@@ -21,8 +21,8 @@ LONGEST_DOCUMENT = 16 * 2**20
 def fetch_json(
     address: str, key: str | None, patience: float, body: object = None
 ) -> object:
-    """Return the JSON at an address, or the answer to a `body`. None if there is none,
-    or if it does not arrive within `patience` seconds or has no end.
+    """Return the JSON at an address, or the answer to a posted `body`. None if there is
+    none, or if it takes longer than `patience` seconds or is too long.
     """
     load_certificates(address)
     headers = json_headers(key)
@@ -50,7 +50,7 @@ def fetch_json(
 
 
 def json_headers(key: str | None) -> dict[str, str]:
-    """Return the headers of a request for JSON, which must not be compressed."""
+    """Return the headers of a request for uncompressed JSON."""
     return {
         "Accept": "application/json",
         "Accept-Encoding": "identity",

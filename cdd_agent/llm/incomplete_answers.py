@@ -1,4 +1,4 @@
-"""Errors for an answer that ended before the reply in it was complete."""
+"""Errors for an answer that ended before its reply was complete."""
 
 from msgspec import Struct
 
@@ -18,11 +18,11 @@ class Received(Struct, frozen=True):
 
     is_reply: bool
     is_stream: bool = False
-    """The answer was a stream of events, with nothing of another protocol in it."""
+    """True for an event stream without any other protocol in it."""
     beginning: str = ""
     """The first characters of the answer."""
     unused: str = ""
-    """The last text in the answer that is no piece of a reply."""
+    """The last text in the answer that is no part of a reply."""
 
 
 def explain_incomplete(model: str, received: Received) -> ModelError:

@@ -1,7 +1,5 @@
-"""The facts about models that are known without a request: a table made from litellm's
-before a release (`make models`).
-
-Importing litellm takes seconds, and its tables are megabytes.
+"""Facts about models that need no request: a table made from litellm's before a release
+(`make models`). Importing litellm takes seconds, and its tables are megabytes.
 """
 
 import re
@@ -13,38 +11,39 @@ from msgspec import Raw, Struct, field, json
 from msgspec.structs import replace
 
 from cdd_agent.llm.port import Price
+from cdd_agent.pattern import Pattern
 
 
 class KnownModel(Struct, frozen=True):
     """The facts about one model. None: unknown."""
 
     window: int | None = None
-    """Tokens that a request may have."""
+    """Maximum tokens of a request."""
     window_now: int | None = None
-    """Tokens that the server has room for until a request asks for more."""
+    """Tokens that the server allows until a request asks for more."""
     longest_reply: int | None = None
     """Tokens of a reply with its thoughts."""
     price: Price | None = None
     calls_tools: bool = False
     sees: bool | None = None
-    """True if the model takes pictures."""
+    """True if the model accepts pictures."""
     thinks: bool | None = None
     thinks_adaptively: bool = False
-    """True if the model takes Anthropic's `thinking: {type: adaptive}`."""
+    """True if the model accepts Anthropic's `thinking: {type: adaptive}`."""
     takes_effort: bool = False
-    """True if the model takes Anthropic's `output_config.effort`."""
+    """True if the model accepts Anthropic's `output_config.effort`."""
     refuses_sampling: bool = False
-    """True if the model takes no temperature."""
+    """True if the model accepts no temperature."""
     only_by_responses: bool = False
-    """True if OpenAI offers the model by the Responses API alone."""
+    """True if OpenAI offers the model through the Responses API alone."""
     efforts: frozenset[str] = field(default_factory=frozenset)
-    """The efforts of none, minimal, xhigh and max that the model takes. Low, medium and
-    high are common to all.
+    """Which of none, minimal, xhigh and max the model accepts. All accept low, medium
+    and high.
     """
 
     @property
     def in_short(self) -> str:
-        """The known ones of window and price, for display."""
+        """Window and price for display, as far as known."""
         words = []
         if self.window:
             words.append(f"{self.window // 1000:,}k tokens")
@@ -61,13 +60,13 @@ class _Row(Struct, frozen=True, array_like=True):
     flags: str | None = None
     prices: tuple[float | None, ...] | None = None
     above: tuple[float | None, ...] | None = None
-    """A number of tokens, and the prices of longer prompts."""
+    """A token count, then the prices of longer prompts."""
 
 
 class _Table(Struct, frozen=True):
     providers: frozenset[str]
     models: dict[str, Raw]
-    """Rows as JSON, since few of thousands are read."""
+    """Rows as JSON, because few of thousands are read."""
 
 
 UNKNOWN = KnownModel()
@@ -83,14 +82,14 @@ _OPENROUTER_VENDORS = {
     "x-ai": "xai",
     "z-ai": "zai",
 }
-"""OpenRouter's names of vendors, and the providers that the table lists them under."""
-_CALL_TOOLS = re.compile(
+"""OpenRouter's vendor names, and the providers in the table."""
+_CALL_TOOLS = Pattern(
     r"(?:anthropic/)?claude-|(?:openai/)?(?:gpt-[4-9]|o[3-9])|gemini/gemini-[2-9]"
     r"|deepseek/deepseek-(?:chat|v\d)|mistral/(?:mistral|devstral|codestral)-"
     r"|xai/grok-|moonshot/kimi-|minimax/minimax-|zai/glm-|dashscope/qwen",
     re.IGNORECASE,
 )
-"""Families whose models all call tools, also those that are newer than the table."""
+"""Families in which all models call tools, including those newer than the table."""
 _EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
 
 
@@ -98,9 +97,8 @@ _EFFORTS = {"n": "none", "m": "minimal", "x": "xhigh", "M": "max"}
 def known_model(model: str) -> KnownModel:
     """Return the facts about a model string: `provider/name`, or the name alone.
 
-    `openai/responses/NAME` is the model `openai/NAME`. The table has no models of
-    OpenRouter: what their vendors' rows say of abilities holds there, too, but not
-    windows and prices.
+    `openai/responses/NAME` means `openai/NAME`. The table has no models of OpenRouter:
+    their vendors' rows give the abilities, but not windows and prices.
     """
     prefix, _, rest = model.partition("/")
     vendor, _, name = rest.partition("/")

@@ -51,12 +51,12 @@ _HOSTS_OF_CLAUDE = frozenset(
 DUMMY_KEY = "no-key"
 """For a server without keys: OpenAI's client requires a key."""
 _SIGNATURE = "__thought__"
-"""litellm puts Gemini's signature of a thought behind this mark in the id of a call."""
+"""litellm appends Gemini's thought signature to a call's id, after this mark."""
 
 
 class LitellmModel:
-    """A model that litellm knows. Keys and endpoints come from litellm's variables of
-    the environment.
+    """A model that litellm knows, with keys and endpoints from litellm's environment
+    variables.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LitellmModel:
 
     @property
     def calls_tools(self) -> bool:
-        """False also where litellm would need the Responses API for tools."""
+        """Also False where litellm would need the Responses API for tools."""
         by_responses = PROVIDERS["openai"].by_responses
         assert by_responses is not None
         is_at_azure = self.name.startswith("azure/")
@@ -87,7 +87,7 @@ class LitellmModel:
         """Begin the slow import in a thread. The first call waits for it."""
 
         def import_early() -> None:
-            # a call imports again, and its error is shown
+            # a call imports again and shows the error
             with suppress(ImportError):
                 load_litellm()
 
@@ -153,7 +153,7 @@ class LitellmModel:
             "messages": self._messages(request),
             "stream": True,
             "stream_options": {"include_usage": True},
-            # leave out what a provider does not know
+            # omit parameters that the provider does not know
             "drop_params": True,
             "api_base": self.api_base,
             "api_key": self._chosen_key(litellm),
@@ -203,7 +203,7 @@ class LitellmModel:
     def _add_data(
         self, content: dict[str, Any], message: Message, signed_ids: dict[str, str]
     ) -> None:
-        """Add a message's thoughts and signatures. `signed_ids` gets its ids with
+        """Add a message's thoughts and signatures. `signed_ids` receives its ids with
         signatures.
         """
         data = as_dict(read_json(message.data_from(self._origin)))
@@ -224,7 +224,7 @@ class LitellmModel:
 
     def _lacks_key(self) -> bool:
         """True if a call would fail in OpenAI's client, which requires a key. Other
-        providers have ways to log in that only a call discovers.
+        providers have logins that only a call discovers.
         """
         litellm = load_litellm()
         try:
@@ -274,8 +274,8 @@ class LitellmModel:
 
 
 def expect_provider(name: str, api_base: str | None) -> None:
-    """Raise `BadInput` if no provider fits the name, or if litellm cannot ask the model
-    properly. Imports litellm only for names that its tables do not know.
+    """Raise `BadInput` if no provider fits the name, or if litellm cannot call the
+    model properly. Imports litellm only for names that its tables lack.
     """
     if _needs_responses(name, api_base):
         raise BadInput(
@@ -298,7 +298,9 @@ def expect_provider(name: str, api_base: str | None) -> None:
 
 
 def _takes_cache_marks(name: str) -> bool:
-    """True for Claude. Bedrock refuses marks for a model that it does not cache."""
+    """True for Claude, except models that Bedrock does not cache: it refuses the
+    marks.
+    """
     provider, slash, _ = name.partition("/")
     if "claude" not in name or (slash and provider not in _HOSTS_OF_CLAUDE):
         return False
@@ -308,8 +310,8 @@ def _takes_cache_marks(name: str) -> bool:
 
 
 def _needs_responses(name: str, api_base: str | None) -> bool:
-    """True if litellm would ask a model by the Responses API. For that it needs the
-    package `mcp`, and it does not request the reasoning items that must be sent back.
+    """True if litellm would use the Responses API. It needs the package `mcp` for that,
+    and does not request the reasoning items that must be sent back.
     """
     _, _, model = name.partition("/")
     if model.startswith("responses/") or known_model(name).only_by_responses:
@@ -319,10 +321,10 @@ def _needs_responses(name: str, api_base: str | None) -> bool:
 
 
 def missing_keys(name: str) -> list[str]:
-    """Return the environment variables that this model needs and that are not set.
+    """Return the environment variables that the model needs and that are not set.
     Imports litellm.
     """
-    # for Azure litellm names all variables if one is missing
+    # for Azure, litellm names all variables if one is missing
     names = load_litellm().validate_environment(name)["missing_keys"]
     return [name for name in names if name not in os.environ]
 
@@ -333,7 +335,7 @@ def _has_content(piece: dict[str, Any]) -> bool:
 
 
 def _cleaned(piece: dict[str, Any]) -> dict[str, Any]:
-    """Raises `ServerFailed` if it reports a failure."""
+    """Raises `ServerFailed` if the piece reports a failure."""
     if failure := find_failure(piece):
         raise ServerFailed(failure)
     # from litellm's table, not from the provider

@@ -1,6 +1,5 @@
-"""litellm, imported late and quietly, and corrected where its answers would be wrong.
-
-Its import takes seconds, and it reads the environment then.
+"""litellm, imported late and quietly, with corrections where its answers would be
+wrong. Its import takes seconds and reads the environment.
 """
 
 import asyncio
@@ -24,8 +23,8 @@ _importing = threading.Lock()
 
 
 def load_litellm() -> Any:
-    """Return the package. Blocks for seconds the first time, or until an import that is
-    under way ends.
+    """Return the package. Blocks for seconds the first time, or until a running import
+    ends.
     """
     with _importing:
         return _import_quietly()
@@ -33,25 +32,25 @@ def load_litellm() -> Any:
 
 @cache
 def _import_quietly() -> Any:
-    """Import litellm so that it neither uses the network nor prints anything."""
+    """Import litellm without network access or output."""
     warnings.filterwarnings("ignore", module=r"litellm\b")
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
-    # on building OpenAI's types
+    # when it builds OpenAI's types
     warnings.filterwarnings("ignore", message="Item .* on TypedDict class")
     # otherwise the import and the first call to Anthropic fetch files from GitHub
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
-    # otherwise it loads a `.env` above its own folder
+    # otherwise it loads a `.env` from a parent folder
     with _variable("LITELLM_MODE", "PRODUCTION"):
         # late: it takes seconds, and reads the environment when imported
         import litellm  # noqa: PLC0415
-    # the first call would import this, and block the event loop for half a second
+    # the first call would import this and block the event loop for half a second
     importlib.import_module("openai.resources")
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     # httpx closes its connections at exit without complaints
     litellm.disable_aiohttp_transport = True
-    # otherwise 100 equal pieces, such as those of a table, fail
+    # otherwise 100 equal pieces, as in a table, fail
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize
     _keep_finish_reasons()
     _replace_transports()
@@ -62,8 +61,8 @@ def _import_quietly() -> Any:
 
 @contextmanager
 def _variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable of the environment for a moment, unless the user set it. The
-    commands of a project must not inherit it.
+    """Set an environment variable while the block runs, unless the user set it. A
+    project's commands must not inherit it.
     """
     if name in os.environ:
         yield
@@ -78,8 +77,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
 class _FinishReasons(dict[str, str]):
     """litellm's table of finish reasons, without its default.
 
-    litellm turns each word that it does not know into "stop", and several words that
-    report a failure.
+    litellm turns unknown words, and several words for a failure, into "stop".
     """
 
     def get(self, word: str, default: object = None) -> str:
@@ -94,10 +92,9 @@ def _keep_finish_reasons() -> None:
 
 
 def _replace_transports() -> None:
-    """Make litellm's HTTP clients, also those for OpenAI's package, use the proxies and
-    certificates of `http_client.py`, and remove keep-alives from streams.
-
-    `litellm.aclient_session` would do it for OpenAI's package alone.
+    """Make litellm's HTTP clients use the proxies and certificates of `http_client.py`,
+    and remove keep-alives from streams. `litellm.aclient_session` would only affect
+    OpenAI's package.
     """
     module: Any = importlib.import_module("litellm.llms.custom_httpx.http_handler")
     handler = module.AsyncHTTPHandler
@@ -106,7 +103,7 @@ def _replace_transports() -> None:
         return CleanTransport(EnvironmentTransport())
 
     def create_httpx_proxy_mounts(*_: object, **__: object) -> dict[str, object]:
-        # the transport knows the proxies
+        # the transport handles proxies
         return {}
 
     handler.create_async_transport = staticmethod(create_async_transport)
@@ -117,16 +114,16 @@ _last_loop: weakref.ref[asyncio.AbstractEventLoop] | None = None
 
 
 def forget_clients_of_other_loops(litellm: Any) -> None:
-    """Make the next call create its HTTP client if the last call was in another loop.
+    """Make the next call create its HTTP client if the last call ran in another loop.
 
     litellm has one client for all event loops, and others by the address of their loop,
-    which a later loop may have. A call in a new loop would use a connection of an old
-    loop, and fail.
+    which a later loop may reuse. A call in a new loop would use an old loop's
+    connection and fail.
     """
     global _last_loop  # noqa: PLW0603  # as global as litellm's clients
     loop = asyncio.get_running_loop()
     if _last_loop is None or _last_loop() is not loop:
-        # created again at its next use
+        # litellm creates it again
         vars(litellm).pop("module_level_aclient", None)
         litellm.in_memory_llm_clients_cache.flush_cache()
         _last_loop = weakref.ref(loop)
@@ -135,8 +132,8 @@ def forget_clients_of_other_loops(litellm: Any) -> None:
 def has_finish_reason(chunks: Any) -> bool:
     """True if the provider itself reported the end of a stream.
 
-    litellm invents a "stop" if a stream just ends: after a broken connection, a page of
-    HTML, an empty body.
+    litellm invents a "stop" if a stream just ends: after a broken connection, an HTML
+    page, an empty body.
     """
     if not hasattr(chunks, "received_finish_reason"):
         return True
@@ -144,13 +141,13 @@ def has_finish_reason(chunks: Any) -> bool:
 
 
 def vendor_errors(litellm: Any) -> tuple[type[Exception], ...]:
-    """Return the errors of litellm and of the libraries that it uses. A bug of cdd
-    raises none of these.
+    """Return the errors of litellm and its libraries. A bug of cdd raises none of
+    these.
 
-    ImportError: some providers need a package that litellm imports at the call.
+    ImportError: some providers need a package that litellm imports during the call.
     """
     return (
-        # the base of nearly all of litellm's
+        # the base of nearly all of litellm's errors
         litellm.exceptions.openai.OpenAIError,
         *NETWORK_ERRORS,
         json.JSONDecodeError,

@@ -1,6 +1,5 @@
-"""Facts that the server of a model reports: Ollama, and servers on this computer.
-
-An answer may be anything: each fact counts only if it has the right form.
+"""Facts that a model's server reports: Ollama, and servers on this computer. A fact
+counts only if it has the right type.
 """
 
 import re
@@ -20,12 +19,13 @@ from cdd_agent.llm.direct.json_values import (
 from cdd_agent.llm.fetched_json import fetch_json
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
-_SET_WINDOW = re.compile(r"^num_ctx\s+(\d{1,10})\s*$", re.MULTILINE)
+_SET_WINDOW = Pattern(r"^num_ctx\s+(\d{1,10})\s*$", re.MULTILINE)
 
 
 class ServerFacts:
-    """A server that is asked several questions within one time limit."""
+    """A server that answers several questions within one time limit."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -33,7 +33,7 @@ class ServerFacts:
         self._end = time.monotonic() + timeouts.LOCAL_FACTS_TIMEOUT
 
     def find_window(self) -> int | None:
-        """Return how many tokens the server takes: Ollama for a loaded model, vLLM,
+        """Return the tokens that the server accepts: Ollama for a loaded model, vLLM,
         llama.cpp or LM Studio.
         """
         loaded = self.loaded_models()
@@ -52,8 +52,8 @@ class ServerFacts:
         return window
 
     def find_sight(self) -> bool | None:
-        """Return True if the model takes pictures, as llama.cpp, LM Studio or Ollama
-        reports; None if the server reports nothing.
+        """Return True if llama.cpp, LM Studio or Ollama reports that the model accepts
+        pictures; None if nothing is reported.
         """
         vision = as_dict(self._ask("/props").get("modalities")).get("vision")
         if isinstance(vision, bool):
@@ -68,7 +68,7 @@ class ServerFacts:
         return "vision" in abilities if abilities else None
 
     def loaded_models(self) -> list[Any] | None:
-        """Return Ollama's list of loaded models; None if the server is not Ollama."""
+        """Return Ollama's loaded models; None if the server is not Ollama."""
         models = self._ask("/api/ps").get("models")
         return models if isinstance(models, list) else None
 
@@ -99,8 +99,8 @@ class ServerFacts:
 
 
 def ask_ollama_about(endpoint: Endpoint, facts: KnownModel) -> KnownModel:
-    """Return the facts that Ollama reports about a model, loaded or not. The maker of
-    the model may have set its window.
+    """Return Ollama's facts about a model, loaded or not. The model's maker may have
+    set its window.
     """
     shown = as_dict(
         fetch_json(
@@ -133,7 +133,7 @@ def ask_ollama_about(endpoint: Endpoint, facts: KnownModel) -> KnownModel:
 
 
 def host_of(endpoint: Endpoint) -> str:
-    """Return the host of an endpoint; empty if its address has none."""
+    """Return the host of an endpoint, or an empty text."""
     try:
         return urlsplit(endpoint.base).hostname or ""
     except ValueError:

@@ -1,5 +1,5 @@
-"""Model servers on this computer: found at their usual ports, and asked for their
-models. Any other program may answer there instead.
+"""Find model servers on this computer at their usual ports, and list their models. Any
+other program may answer there instead.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from cdd_agent.llm.fetched_json import json_headers
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.quoting import quoted
 from cdd_agent.llm.web_page import is_web_page
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 USUAL_PORTS: Mapping[str, int] = {
@@ -34,14 +35,14 @@ USUAL_PORTS: Mapping[str, int] = {
 _LONGEST_ANSWER = 2_000_000
 _LONGEST_NAME = 200
 # Google and xAI answer 400 for a wrong key
-_WRONG_KEY = re.compile(
+_WRONG_KEY = Pattern(
     r"api[_ ]key (?:is )?(?:not valid|invalid)|(?:invalid|incorrect) api[_ ]key",
     re.IGNORECASE,
 )
 
 
 class NoModelList(ModelError):
-    """A server answers anything but the list of its models."""
+    """A server answers something else than its list of models."""
 
     refusal = Refusal.MODEL_UNREACHABLE
 
@@ -50,14 +51,13 @@ class NoModelList(ModelError):
     ) -> None:
         super().__init__(message)
         self.is_refusal = is_refusal
-        """True if the server wants another key, or does not let this one list models.
-        """
+        """True if the server wants another key, or this key may not list models."""
         self.refuses_key = refuses_key
-        """True if the server does not know the key, or got none and wants one."""
+        """True if the key is unknown or missing."""
 
 
 class LocalServer(Struct, frozen=True):
-    """A server that speaks OpenAI's protocol or Ollama's, and its models."""
+    """A server with OpenAI's or Ollama's protocol, and its models."""
 
     name: str
     api_base: str
@@ -67,7 +67,7 @@ class LocalServer(Struct, frozen=True):
 async def find_local_servers(
     ports: Mapping[str, int] = USUAL_PORTS,
 ) -> tuple[LocalServer, ...]:
-    """Ask at all ports at once. It takes at most two seconds, and milliseconds if no
+    """Ask at all ports in parallel. Takes at most two seconds, and milliseconds if no
     server listens.
     """
     servers = await asyncio.gather(
@@ -82,9 +82,9 @@ async def models_at(
     time_limit: float | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Return the models that a server offers for conversations. `headers` have the key
-    of a server that takes it in another way than OpenAI. Raises `NoModelList` if it
-    answers anything else, another `ModelError` if no server answers in time.
+    """Return the models that a server offers for chat. `headers` carry the key if the
+    server does not take it like OpenAI. Raises `NoModelList` for any other answer,
+    another `ModelError` if no server answers in time.
     """
     address = f"{api_base.rstrip('/')}/models"
     answer = as_dict(await get_json(address, key, time_limit, headers))
@@ -158,7 +158,7 @@ async def get_json(
 
 
 def _explain_refusal(address: str, text: str, status: int) -> NoModelList:
-    """Return the error for an answer with another status than 200."""
+    """Return the error for an answer with a status other than 200."""
     failure = read_failure(text, status)
     if failure.page is not None:
         return NoModelList(

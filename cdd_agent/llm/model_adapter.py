@@ -7,7 +7,7 @@ from cdd_agent.llm.port import Model, Price
 
 
 class BasicModel:
-    """A `Model` about which nothing is known but its name. A subclass adds `reply`."""
+    """A `Model` of which only the name is known. A subclass adds `reply`."""
 
     calls_tools: bool = False
     sees: bool | None = None

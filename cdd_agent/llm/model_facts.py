@@ -1,4 +1,4 @@
-"""The facts about one model: those of its server before those of the table."""
+"""The facts about one model. Its server's facts override the table's."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from cdd_agent.llm.providers import Endpoint, Speaks
 from cdd_agent.network.web_address import is_this_computer
 
 _MOST_SILENCES = 2
-"""After so many, a server on this computer is not Ollama."""
+"""After this many, a server on this computer is not Ollama."""
 
 
 class ModelFacts:
@@ -28,9 +28,9 @@ class ModelFacts:
         self._is_here = is_this_computer(host_of(endpoint))
         self._is_ollama = endpoint.speaks is Speaks.OLLAMA_CHAT
         self.shape_requests = endpoint.provider == "openrouter" or self._is_ollama
-        """True if a request cannot be written without the facts."""
+        """True if requests cannot be written without the facts."""
         self._silences = 0
-        """Number of questions without an answer of Ollama's."""
+        """Number of questions without an answer from Ollama."""
 
     def start(self) -> None:
         """Ask the server, without waiting, if it reports facts."""
@@ -45,8 +45,8 @@ class ModelFacts:
         threading.Thread(target=self._ask, name="ask-about-model", daemon=True).start()
 
     def facts(self) -> KnownModel:
-        """Return the facts, after a short wait for the first answer. Facts that arrive
-        later are in later results.
+        """Return the facts after a short wait for the first answer. Later answers
+        appear in later results.
         """
         self.start()
         if self._wait_until is not None and not self._ready.is_set():
@@ -59,8 +59,8 @@ class ModelFacts:
         return self._facts
 
     def sees(self) -> bool | None:
-        """Return True if the model takes pictures. Asks a server on this computer at
-        the first call.
+        """Return True if the model accepts pictures. The first call asks a server on
+        this computer.
         """
         if self._sees_here is not None:
             return self._sees_here

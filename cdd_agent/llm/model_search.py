@@ -1,10 +1,8 @@
-"""Look for models: at an address that the user typed, or at a provider with a key.
-
-Each search sends a few requests for a list of models, and takes a few seconds at most.
+"""Search for models: at an address that the user typed, or at a provider with a key. A
+search sends a few requests and takes seconds at most.
 """
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -19,25 +17,24 @@ from cdd_agent.llm.port import ConnectionFailed, ModelError
 from cdd_agent.llm.providers import Endpoint, Speaks, endpoint_of
 from cdd_agent.network.keys import Key
 from cdd_agent.network.web_address import is_local_server, web_address
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 
 PATIENCE = 4.0
 """Seconds for one request."""
 _LONGEST_SEARCH = 10.0
 """Seconds for all requests of a search."""
-_METHODS = re.compile(r"/(?:chat/completions|completions|responses|models|messages)$")
+_METHODS = Pattern(r"/(?:chat/completions|completions|responses|models|messages)$")
 _KEY_TESTS: Mapping[str, str] = {"openrouter": "https://openrouter.ai/api/v1/key"}
-"""Addresses at which providers test a key whose lists of models are public."""
+"""Addresses for testing a key, at providers whose model lists are public."""
 
 
 class ServerFound(Struct, frozen=True):
-    """A server and its models."""
-
     models: tuple[OfferedModel, ...]
 
 
 class KeyWanted(Struct, frozen=True):
-    """A server that answers only with a key, or refuses the one it got."""
+    """A server that answers only with a key, or refuses the given one."""
 
     api_base: str
     reason: str
@@ -47,7 +44,7 @@ class NothingFound(Struct, frozen=True):
     """No address led to a list of models."""
 
     tried: tuple[str, ...]
-    """For each address, what came back."""
+    """The result for each address."""
 
 
 class KeyAccepted(Struct, frozen=True):
@@ -59,14 +56,12 @@ class KeyAccepted(Struct, frozen=True):
 
 
 class KeyRefused(Struct, frozen=True):
-    """The provider does not take the key."""
-
     reason: str
 
 
 def candidate_addresses(text: str) -> tuple[str, ...]:
-    """Return the addresses that a typed text may stand for, the likeliest first.
-    Raises `BadInput` if it stands for none.
+    """Return the addresses that a typed text may mean, likeliest first. Raises
+    `BadInput` if there are none.
     """
     text = text.strip().strip("\"'`<>")
     expect_no_secret(text)
@@ -91,8 +86,8 @@ def candidate_addresses(text: str) -> tuple[str, ...]:
 
 
 def expect_no_secret(text: str) -> None:
-    """Raise `BadInput` for a key, which would be looked up as the name of a server, and
-    for a password, which would be saved with the address. The message has neither.
+    """Raise `BadInput` for a key, which would be looked up as a host name, and for a
+    password, which would be saved with the address. The message contains neither.
     """
     if "@" in text:
         raise BadInput(
@@ -117,7 +112,7 @@ def _with_scheme(text: str) -> list[str]:
 async def search_server(
     addresses: Sequence[str], key: str | None = None
 ) -> ServerFound | KeyWanted | NothingFound:
-    """Ask at each address for a list of models, until one has it or wants a key."""
+    """Ask each address for a list of models, until one has it or wants a key."""
     tried: list[str] = []
     unreachable: set[str] = set()
     try:
@@ -148,7 +143,7 @@ async def search_server(
 async def try_key(
     provider: str, key: Key, environment: Mapping[str, str]
 ) -> KeyAccepted | KeyRefused:
-    """Ask a provider for its models with a key. A key is accepted if the provider
+    """Ask a provider for its models with a key. The key is accepted if the provider
     cannot be asked.
     """
     known = tuple(models_of(provider))
@@ -189,7 +184,7 @@ def _origin(address: str) -> str:
 
 
 async def _offers(address: str, models: Sequence[str]) -> tuple[OfferedModel, ...]:
-    """Name the models of a server as the settings do. Ollama is asked by its own API,
+    """Name the models of a server as in the settings. Ollama is called by its own API,
     which lets a request choose its window.
     """
     root = _origin(address)

@@ -1,14 +1,10 @@
-"""A model that a server on this computer offers."""
-
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 
 class OfferedModel(Struct, frozen=True):
-    """A model of a server, and the two settings that choose it: `model` and
-    `api_base`.
-    """
+    """A model of a server, with its two settings: `model` and `api_base`."""
 
     name: str
     server: str
@@ -16,7 +12,7 @@ class OfferedModel(Struct, frozen=True):
 
     @property
     def model(self) -> str:
-        """The model string. Ollama's own API is at another address than the compatible
+        """The model string. Ollama's own API has another address than the compatible
         one.
         """
         if self.server == "Ollama" and not self.api_base.endswith("/v1"):
@@ -25,7 +21,7 @@ class OfferedModel(Struct, frozen=True):
 
 
 def list_in_words(offers: Sequence[OfferedModel], more: int = 0) -> str:
-    """Return the list from which the user chooses by number."""
+    """Return the numbered list from which the user chooses."""
     width = max(len(offer.name) for offer in offers)
     rows = ["Models on this computer:"]
     for number, offer in enumerate(offers, 1):

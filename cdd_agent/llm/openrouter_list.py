@@ -1,4 +1,4 @@
-"""OpenRouter's list of its models, kept for a day in the user's cache folder."""
+"""OpenRouter's model list, cached for a day in the user's cache folder."""
 
 import json
 import time
@@ -44,7 +44,7 @@ class OpenRouterList(Struct, frozen=True):
 
     base: str
     asked_at: float = 0.0
-    """In seconds since 1970."""
+    """Unix seconds."""
     entries: Iterable[dict[str, Any]] = ()
 
     @classmethod
@@ -62,7 +62,7 @@ class OpenRouterList(Struct, frozen=True):
 
     @classmethod
     def download(cls, endpoint: Endpoint) -> "OpenRouterList":
-        """Return the present list; an empty one if it cannot be read."""
+        """Return the current list, or an empty one if unreadable."""
         answer = fetch_json(
             f"{endpoint.base}/models", endpoint.key, timeouts.FACTS_TIMEOUT * 10
         )
@@ -86,13 +86,13 @@ class OpenRouterList(Struct, frozen=True):
             write_atomic(path, json.dumps(content).encode())
 
     def is_fresh(self, *, has_model: bool) -> bool:
-        """A list without the model is downloaded again sooner: the model may be new."""
+        """Without the model, the list expires sooner: the model may be new."""
         age = time.time() - self.asked_at
         return 0 <= age < (_A_DAY if has_model else _AN_HOUR)
 
     def facts(self, name: str, facts: KnownModel) -> KnownModel | None:
-        """Return the facts about a model; of a variant (`:nitro`) that is not listed,
-        those of the model. None if neither is.
+        """Return the facts about a model. An unlisted variant (`:nitro`) has those of
+        its base model. None if neither is listed.
         """
         by_name = {as_string(entry.get("id")): entry for entry in self.entries}
         entry = by_name.get(name) or by_name.get(name.partition(":")[0])
@@ -127,9 +127,7 @@ def _price_in(entry: dict[str, Any]) -> Price | None:
 
 
 def _dollars(value: object) -> float | None:
-    """OpenRouter writes amounts as strings. A negative amount means that the price
-    varies.
-    """
+    """OpenRouter writes amounts as strings. A negative amount means a varying price."""
     if isinstance(value, str):
         try:
             value = float(value)

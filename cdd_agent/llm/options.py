@@ -10,7 +10,7 @@ from cdd_agent.values.partly_shown import PartlyShown
 
 
 class Effort(StrEnum):
-    """The amount of thinking. Providers get the nearest effort that they know."""
+    """The amount of thinking. Providers get the nearest level that they know."""
 
     NONE = "none"
     LOW = "low"
@@ -28,14 +28,14 @@ class ModelOptions(PartlyShown, frozen=True):
     temperature: float | None = None
     max_output_tokens: int | None = None
     body: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the request's JSON. They replace those of the adapter."""
+    """Fields of the request's JSON. They override the adapter's."""
     headers: Mapping[str, str] = field(default_factory=dict)
     sees: bool | None = None
-    """True if the model takes pictures, whatever is known about it."""
+    """Overrides what is known about pictures."""
     watched: bool = False
-    """The user reads along, so readable thoughts are requested."""
+    """True if the user watches: request readable thoughts."""
     window: int | None = None
-    """Tokens of the context window, for a server that takes this setting."""
+    """Tokens of the context window, for servers with this setting."""
 
 
 NO_OPTIONS = ModelOptions()

@@ -1,4 +1,4 @@
-"""The width and height of a picture, read from a file that holds the whole picture."""
+"""Read the size of a picture from its complete file."""
 
 import struct
 from collections.abc import Callable
@@ -52,8 +52,8 @@ def _palette_bytes(flags: int) -> int:
 
 
 def _read_jpeg(data: bytes) -> Size | None:
-    """One of the segments has the size. The pixels come after the last segment, up to
-    the mark of the end.
+    """One segment has the size. The pixels are between the last segment and the end
+    mark.
     """
     position, size = 2, None
     while data[position] == 0xFF:

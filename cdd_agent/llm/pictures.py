@@ -1,9 +1,9 @@
 """Pictures of messages, within the limits of all known providers.
 
-The limits of size are Anthropic's: 5 MiB of base64 and 8,000 pixels a side. It counts a
-token for 750 pixels, after it has scaled a large picture down
-(platform.claude.com/docs/en/build-with-claude/vision). The limit of five pictures is
-Groq's (console.groq.com/docs/vision).
+Anthropic limits the size: 5 MiB of base64, 8,000 pixels a side, and about a token per
+750 pixels after it has scaled down a large picture
+(platform.claude.com/docs/en/build-with-claude/vision). Groq limits the number to five
+(console.groq.com/docs/vision).
 """
 
 import math
@@ -21,27 +21,27 @@ from cdd_agent.llm.port import Message, Model, Picture, Request
 from cdd_agent.refusals.kinds import Refusal
 
 LARGEST = 5 * 2**20 * 3 // 4
-"""Bytes of a file. Base64 needs a third more."""
+"""Bytes of a file. Base64 adds a third."""
 MOST = 5
 """Pictures in one message."""
 _WIDEST = 8_000
 _PIXELS_OF_A_TOKEN = 750
 _MOST_TOKENS = 4_800
-"""The tokens of a picture that was scaled down."""
+"""Tokens of a scaled-down picture."""
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _HEAD = 16
 """Bytes that show the kind of a picture."""
 
 
 class PictureUnusable(BadInput):
-    """A picture, or a file named like one, that no model takes."""
+    """No model accepts a picture, or a file named like one."""
 
     refusal = Refusal.PICTURE_UNUSABLE
 
 
 def media_type(data: bytes) -> str | None:
-    """Return the kind of a picture from the beginning of its file. None: models do not
-    take it.
+    """Return the media type from the beginning of a file. None: models do not accept
+    it.
     """
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
@@ -66,8 +66,8 @@ def is_picture(root: Path, name: str) -> bool:
 
 
 def picture_at(root: Path, name: str) -> Picture | None:
-    """Return a project's file as a picture. None if neither content nor name is that of
-    a picture.
+    """Return a project's file as a picture, or None if neither content nor name
+    suggests one.
 
     Raises `PictureUnusable`, and the errors of `read_source` for a file that is never
     shown.
@@ -104,7 +104,7 @@ def picture_of(name: str, data: bytes) -> Picture:
 
 
 def picture_tokens(picture: Picture) -> int:
-    """Return an estimate of a picture's tokens, rather too high."""
+    """Return a high estimate of a picture's tokens."""
     tokens = math.ceil(picture.width * picture.height / _PIXELS_OF_A_TOKEN)
     return min(tokens, _MOST_TOKENS)
 
@@ -120,8 +120,8 @@ def data_url(picture: Picture) -> str:
 def parts_with_pictures(
     message: Message, text_type: str, image_part: Callable[[Picture], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return a message as JSON. Models see pictures best before the text, each after
-    its name.
+    """Return a message as JSON. Models work best with pictures before the text, each
+    after its name.
     """
     parts: list[dict[str, Any]] = []
     for picture in message.pictures:
@@ -139,9 +139,7 @@ def has_pictures(request: Request) -> bool:
 
 
 def as_seen_by(model: Model, request: Request) -> Request:
-    """Return the request. For a model that sees no pictures, a sentence replaces
-    them.
-    """
+    """Replace pictures by a sentence if the model sees none."""
     if not has_pictures(request) or model.sees is not False:
         return request
     messages = []

@@ -1,4 +1,4 @@
-"""The port to language models: requests, replies, and errors."""
+"""The port to language models: requests, replies, errors."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -22,57 +22,54 @@ class ToolDefinition(Struct, frozen=True):
 
 
 class ToolCall(Struct, frozen=True):
-    """A complete call of a tool."""
-
     id: str
     name: str
     arguments: str
-    """The JSON that the model wrote. It may be invalid."""
+    """The model's JSON. It may be invalid."""
 
 
 class ProviderData(Struct, frozen=True):
-    """Data that a provider sent with an assistant's message and needs back unchanged:
-    thoughts, signatures, ids. Only the adapter that made the data reads it.
+    """Data that a provider sent with an assistant message and needs back unchanged:
+    thoughts, signatures, ids. Only the adapter that made it reads it.
     """
 
     origin: str
-    """The model and the endpoint that sent the data. It is sent to no other."""
+    """The model and endpoint that sent the data. No other gets it."""
     data: str
-    """JSON in the adapter's form."""
+    """JSON in the adapter's format."""
 
 
 class Picture(PartlyShown, frozen=True):
-    """A picture in a message of the user (`pictures.py`)."""
+    """A picture in a user message (`pictures.py`)."""
 
     name: str
     media_type: str
-    """Such as `image/png`."""
+    """For example `image/png`."""
     width: int
     height: int
     data: bytes
-    """The content of the file."""
 
     hidden_fields = ("data",)
 
 
 class Message(Struct, frozen=True):
-    """One message of a conversation, in the roles of OpenAI's chat completions."""
+    """One message of a conversation, with the roles of OpenAI's chat completions."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     provider_data: ProviderData | None = None
-    """Only in an assistant's message."""
+    """Only in an assistant message."""
     pictures: tuple[Picture, ...] = ()
-    """Only in a user's message."""
+    """Only in a user message."""
     is_typed: bool = False
-    """True if the user wrote the message. Others with the user's role have, for
-    example, the output of a command.
+    """True if the user wrote the message. Other messages of the user role contain, for
+    example, a command's output.
     """
 
     def data_from(self, origin: str) -> str:
-        """Return the provider's data if it is from an origin, else an empty string."""
+        """Return the data if it is from `origin`, else an empty text."""
         data = self.provider_data
         return data.data if data is not None and data.origin == origin else ""
 
@@ -85,7 +82,7 @@ class Request(Struct, frozen=True):
 
 
 class PromptShare(Struct, frozen=True):
-    """The estimated tokens of a part of a prompt, and the reason for the part."""
+    """Estimated tokens of a part of a prompt, and why it is there."""
 
     name: str
     tokens: int
@@ -99,19 +96,19 @@ class TextDelta(Struct, frozen=True):
 
 
 class ThoughtDelta(Struct, frozen=True):
-    """A piece of the model's thoughts, or of their summary."""
+    """A piece of the model's thoughts or their summary."""
 
     text: str
 
 
 class WasThought(Struct, frozen=True):
-    """All text of the reply so far was thought. The server removed the mark at the
-    beginning of the thoughts, but not the one at their end.
+    """All text of the reply so far was thought. The server removed only the opening
+    mark of the thoughts.
     """
 
 
 class StopReason(StrEnum):
-    """The reason for the end of a reply. Only a reply with `STOP` is complete."""
+    """Why a reply ended. Only `STOP` means complete."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -128,21 +125,19 @@ class Usage(Struct, frozen=True):
     prompt_tokens: int
     """The whole request, cached or not."""
     completion_tokens: int
-    """The whole reply with the thoughts."""
+    """The whole reply, including thoughts."""
     estimated: bool = False
     """False if the provider counted the tokens of a complete reply."""
     usd: float | None = None
-    """The cost, if the provider reports it or the price of the model is known."""
+    """The cost, reported by the provider or computed from the price."""
     cached_tokens: int = 0
-    """The part of the prompt that was read from a cache."""
+    """Prompt tokens read from a cache."""
     cache_write_tokens: int = 0
-    """The part of the prompt that was written to a cache, at another price."""
+    """Prompt tokens written to a cache, at another price."""
     thinking_tokens: int = 0
-    """The part of the completion that was thought."""
+    """Thinking tokens among the completion tokens."""
     saved_usd: float | None = None
-    """The difference that the cache made; negative if the call cost more. None without
-    a price.
-    """
+    """Savings through the cache; negative if it cost more. None without a price."""
 
     @property
     def cost(self) -> Cost:
@@ -156,16 +151,16 @@ class Usage(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """The price of a token in US dollars."""
+    """US dollars per token."""
 
     prompt: float
     completion: float
     cache_read: float | None = None
-    """A token of the prompt that was read from a cache; None: the same as `prompt`."""
+    """Per prompt token read from a cache; None: as `prompt`."""
     cache_write: float | None = None
-    """A token of the prompt that was written to a cache; None: the same as `prompt`."""
+    """Per prompt token written to a cache; None: as `prompt`."""
     above: "tuple[int, Price] | None" = None
-    """A number of tokens, and the price of calls with a longer prompt."""
+    """A token count, and the price of calls with longer prompts."""
 
     def cost_of(self, usage: Usage) -> float:
         if self.above is not None and usage.prompt_tokens > self.above[0]:
@@ -185,7 +180,9 @@ class Price(Struct, frozen=True):
         return self.cost_of(uncached) - self.cost_of(usage)
 
     def highest_cost_of(self, usage: Usage) -> float:
-        """Return the cost if the whole prompt is written to a cache, or not at all."""
+        """Return the higher cost of writing the whole prompt to a cache, or none of
+        it.
+        """
         written = replace(usage, cache_write_tokens=usage.prompt_tokens)
         return max(self.cost_of(usage), self.cost_of(written))
 
@@ -204,7 +201,7 @@ class Done(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """The call is made again after a wait."""
+    """The call is repeated after a wait."""
 
     seconds: float
     reason: str
@@ -212,7 +209,7 @@ class Waiting(Struct, frozen=True):
 
 
 class StartedAgain(Struct, frozen=True):
-    """The call is made again. All earlier events of the reply are void."""
+    """The call is repeated. All earlier events of the reply are void."""
 
 
 class Replaced(Struct, frozen=True):
@@ -228,15 +225,15 @@ ModelEvent = (
     TextDelta | ThoughtDelta | WasThought | ToolCall | Waiting | StartedAgain | Replaced
 )
 OnEvent = Callable[[ModelEvent], None]
-"""Receives the events of a reply as they arrive. It returns at once."""
+"""Receives the events of a reply as they arrive. Returns at once."""
 
 
 class Model(Protocol):
     """A language model. Adapters: litellm (every provider), direct (over httpx) and
     scripted (demo, tests, a recorded run).
 
-    An adapter makes exactly one call. Retries, budgets and so on are models around a
-    model (`wrapper.py`).
+    An adapter makes exactly one call. Retries, budgets and so on are wrappers
+    (`wrapper.py`).
     """
 
     @property
@@ -251,14 +248,14 @@ class Model(Protocol):
 
     @property
     def sees(self) -> bool | None:
-        """True if the model takes pictures; None: unknown. `as_seen_by` removes them
-        from requests if this is False.
+        """True if the model accepts pictures; None: unknown. If False, `as_seen_by`
+        removes them from requests.
         """
         ...
 
     @property
     def window(self) -> int | None:
-        """The largest number of tokens in a request; None: unknown."""
+        """Maximum tokens of a request; None: unknown."""
         ...
 
     @property
@@ -267,21 +264,21 @@ class Model(Protocol):
         ...
 
     def warm_up(self) -> None:
-        """Begin the slow work before the first call, and return at once."""
+        """Begin slow preparations, and return at once."""
         ...
 
     async def check(self, *, connect: bool) -> None:
         """Raise `ModelError` if there is no key; with `connect`, also if no server
-        answers. The check is free of charge and is not repeated.
+        answers. The check is free of charge and not repeated.
         """
         ...
 
     async def reply(self, request: Request, on_event: OnEvent) -> Done:
-        """Ask for a reply. Pass its text, thoughts and tool calls to `on_event` as they
-        arrive, and the waits.
+        """Ask for a reply. Pass text, thoughts, tool calls and waits to `on_event` as
+        they arrive.
 
         Raises `ModelError`, never a vendor's error. Cancelling ends the call and its
-        connection. So does an exception of `on_event` (`BudgetExhausted`, for example),
+        connection. So does an exception of `on_event` (such as `BudgetExhausted`),
         which is raised unchanged.
         """
         ...
@@ -293,7 +290,7 @@ class ModelError(CddError):
     refusal = Refusal.MODEL_FAILED
 
     is_transient: ClassVar[bool] = False
-    """True if the same call may succeed a little later."""
+    """True if the same call may soon succeed."""
 
 
 class AuthenticationFailed(ModelError):
@@ -327,7 +324,7 @@ class ContextTooLong(RequestRejected):
 
 
 class PicturesRefused(RequestRejected):
-    """The model takes no pictures."""
+    """The model accepts no pictures."""
 
     refusal = Refusal.PICTURES_REFUSED
 
@@ -349,8 +346,8 @@ class RateLimited(ModelError):
 
 
 class QuotaUsedUp(RateLimited):
-    """The provider's quota or the user's credit is used up (402, 429). A retry soon is
-    of no use.
+    """The provider's quota or the user's credit is used up (402, 429). Retrying soon is
+    useless.
     """
 
     refusal = Refusal.RATE_LIMITED
@@ -359,7 +356,7 @@ class QuotaUsedUp(RateLimited):
 
 
 class ConnectionFailed(ModelError):
-    """The endpoint could not be reached, or the connection broke or timed out."""
+    """The endpoint was unreachable, or the connection broke or timed out."""
 
     refusal = Refusal.MODEL_UNREACHABLE
 
@@ -367,8 +364,8 @@ class ConnectionFailed(ModelError):
 
 
 class NotReachable(ConnectionFailed):
-    """No connection is possible until the user changes a setting or a variable: a
-    proxy, a certificate, or the name of the server.
+    """No connection is possible until the user changes a proxy, a certificate, or the
+    name of the server.
     """
 
     is_transient: ClassVar[bool] = False
@@ -387,7 +384,7 @@ class NotAReply(BadAnswer):
 
 
 class WebPageAnswered(BadAnswer):
-    """A web page came from a firewall, a login or a wrong address. The request may
+    """A firewall, a login or a wrong address answered with a web page. The request may
     not have reached the endpoint.
     """
 
@@ -402,4 +399,4 @@ class EmptyReply(BadAnswer):
     ) -> None:
         super().__init__(message, hint=hint)
         self.usage = usage
-        """The call is paid for."""
+        """The call costs money all the same."""

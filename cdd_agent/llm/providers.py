@@ -1,11 +1,10 @@
-"""The providers that are called directly: addresses, keys and protocols.
+"""The providers that cdd calls directly: addresses, keys, protocols.
 
-Prefixes of model strings and names of variables are litellm's, so the same settings
-work with both adapters.
+Model prefixes and variable names are litellm's, so the same settings work with both
+adapters.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -17,6 +16,7 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.server_keys import key_of_server
 from cdd_agent.network.keys import Key, clean_key, is_sendable, key_header
 from cdd_agent.network.web_address import web_address
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.model_names import provider_of
 from cdd_agent.values.partly_shown import PartlyShown
@@ -37,21 +37,21 @@ class Provider(Struct, frozen=True):
     address: str
     """Its address, unless a setting or a variable has another."""
     keys: tuple[str, ...] = ()
-    """The variables that may hold the key, the usual one first."""
+    """Variables that may hold the key, the usual one first."""
     addresses: tuple[str, ...] = ()
-    """The variables that may hold another address."""
+    """Variables that may hold another address."""
     needs_key: bool = True
     path: str = ""
-    """The end of its addresses, which users often leave out."""
+    """The end of its addresses, which users often omit."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers, and the variables that hold their values."""
+    """Header names, with the variables that hold their values."""
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
-    by_responses: re.Pattern[str] | None = None
-    """Names of models that are called by the Responses API at OpenAI's own address, in
-    addition to those that have no other. A name that begins with `responses/` is
-    called so at any address.
+    by_responses: Pattern[str] | None = None
+    """Names of models to call through the Responses API at OpenAI's own address, in
+    addition to those with no other API. A name that begins with `responses/` uses it at
+    any address.
     """
-    other_api: re.Pattern[str] | None = None
+    other_api: Pattern[str] | None = None
     """Names of models that have only an API that cdd does not speak."""
 
 
@@ -71,7 +71,7 @@ def _local(name: str, port: int) -> Provider:
 
 
 _OLLAMA = replace(_local("OLLAMA", 11434), path="", speaks=Speaks.OLLAMA_CHAT)
-"""At an address that ends in `/v1`, chat completions are used."""
+"""An address that ends in `/v1` means chat completions."""
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
@@ -82,11 +82,11 @@ PROVIDERS: Mapping[str, Provider] = {
             "OpenAI-Organization": "OPENAI_ORGANIZATION",
             "OpenAI-Project": "OPENAI_PROJECT",
         },
-        by_responses=re.compile(
+        by_responses=Pattern(
             r"^(?!.*-search-)(?:.*(?:codex|-pro\b|deep-research|computer-use)"
             r"|(?:ft:)?gpt-(?:5\.(?:[4-9]|\d\d)|[6-9]|[1-9]\d)(?!\d))"
         ),
-        other_api=re.compile("-instruct"),
+        other_api=Pattern("-instruct"),
     ),
     "anthropic": Provider(
         "https://api.anthropic.com",
@@ -138,11 +138,11 @@ PROVIDERS: Mapping[str, Provider] = {
 """By the prefix of the model string."""
 
 _RESPONSES = "responses/"
-_AT_OPENAI = re.compile(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
+_AT_OPENAI = Pattern(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
 
 
 class Endpoint(PartlyShown, frozen=True):
-    """The address at which one model is called, and the key for it."""
+    """The address and key for calling one model."""
 
     base: str
     model: str
@@ -150,12 +150,12 @@ class Endpoint(PartlyShown, frozen=True):
     provider: str = ""
     """The prefix of the model string."""
     is_chosen: bool = False
-    """The user set the address, so it may not be the provider's own."""
+    """True if the user set the address, so it may not be the provider's own."""
     key: str | None = None
     key_variable: str = ""
     """The variable that holds the key, or would hold it."""
     removed_from_key: tuple[str, ...] = ()
-    """What was around the key in its variable."""
+    """Text around the key in its variable."""
     needs_key: bool = False
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -168,31 +168,31 @@ class Endpoint(PartlyShown, frozen=True):
 
     @property
     def bearer(self) -> dict[str, str]:
-        """The header that has the key on most servers; empty without a key."""
+        """The usual header for a key; empty without a key."""
         return key_header(self.key)
 
     @property
     def key_problem(self) -> str:
-        """Why the key cannot be sent, as the end of a sentence about it."""
+        """Why the key cannot be sent, as the end of a sentence."""
         if self.key is None or is_sendable(self.key):
             return ""
         return "has characters that no API key has"
 
     def origin(self, protocol: str = "") -> str:
-        """Identify the source of a model's `ProviderData`. `protocol` is added where a
-        server speaks several.
+        """Identify the source of a model's `ProviderData`. Pass `protocol` if a server
+        speaks several.
         """
         model = f"{self.model} by {protocol}" if protocol else self.model
         return f"{model} at {self.base}"
 
     @property
     def compatible_base(self) -> str:
-        """The address at which the server lists its models as OpenAI does."""
+        """The address at which the server lists its models like OpenAI."""
         return f"{self.base}/v1" if self.speaks is Speaks.OLLAMA_CHAT else self.base
 
     @property
     def key_hint(self) -> str:
-        """The variable to set or to check."""
+        """A hint that names the variable to set or to check."""
         if self.key is None:
             return (
                 f"Set the environment variable {self.key_variable}, then restart cdd."
@@ -212,9 +212,9 @@ def endpoint_of(
 ) -> Endpoint | None:
     """Return the endpoint of a model string, or None if only litellm can call it.
 
-    `api_base` goes before the environment, and that before the table. At an address
-    that the user chose, a key is sent if there is one, and not required. Raises
-    `BadInput` if a variable has an unusable address.
+    `api_base` overrides the environment, which overrides the table. At a user's own
+    address, a key is sent if there is one, but not required. Raises `BadInput` if a
+    variable has an unusable address.
     """
     prefix, name = _split_model(model)
     provider = PROVIDERS.get(prefix)
@@ -278,9 +278,9 @@ def _chosen_address(provider: Provider, variables: Mapping[str, str]) -> str | N
     return None
 
 
-def _uses_responses(names: re.Pattern[str], model: str, base: str) -> bool:
-    """True if the model string asks for the Responses API, or OpenAI should be asked
-    by it.
+def _uses_responses(names: Pattern[str], model: str, base: str) -> bool:
+    """True if the model string asks for the Responses API, or OpenAI's model needs
+    it.
     """
     _, name = _split_model(model)
     if name.startswith(_RESPONSES):

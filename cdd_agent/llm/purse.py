@@ -13,18 +13,17 @@ from cdd_agent.llm.shared_waits import SharedWaits
 
 
 class Purse(Struct, frozen=True):
-    """The one budget of several runs, in the process that coordinates them."""
+    """The shared budget of several runs, in the process that coordinates them."""
 
     limit: Limit = Limit()
     tally: Tally = field(default_factory=Tally)
 
     @asynccontextmanager
     async def reserve(self, worst: Usage) -> AsyncIterator[Callable[[], Limit]]:
-        """Reserve the most that a call can take, for the duration of the call. Waits
-        for the end of other calls if it fits without them. The yielded function returns
-        the limit for this call and later ones.
+        """Reserve a call's maximum while it runs. Waits for other calls if it fits
+        without them. Raises `BudgetExhausted` if the call does not fit.
 
-        Raises `BudgetExhausted` if the call does not fit.
+        Yields a function that returns the limit for this call and later ones.
         """
 
         def check_room(spent: Cost) -> None:
@@ -35,7 +34,7 @@ class Purse(Struct, frozen=True):
 
     @property
     def rest(self) -> Limit:
-        """The rest of the budget. Running calls are not counted yet."""
+        """The remaining budget. Running calls do not count yet."""
         return self.limit.without(self.tally.spent)
 
 
@@ -44,7 +43,7 @@ class SharedCalls(Struct, frozen=True):
 
     limit: Limit
     account: Callable[[Cost], Account]
-    """Opens an account for a run that has spent a cost before."""
+    """Opens an account for a run with an earlier cost."""
     waits: Path
     """The file with the waits that providers ask for."""
 

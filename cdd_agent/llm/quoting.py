@@ -1,17 +1,18 @@
-"""Quotes texts of servers and libraries in messages: one short line without keys,
-markup and control characters.
+"""Quote texts of servers and libraries in messages: one short line without keys, markup
+and control characters.
 """
 
 import re
 
 from cdd_agent.llm.web_page import is_web_page, page_text
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 
 LONGEST_QUOTE = 300
 """Characters of a server's text in a message."""
-# Parts of keys, and keys without a known form, are recognised by the words before them.
+# The word before it reveals a partial key or a key of unknown format.
 _KEY_NAME = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
-_KEY = re.compile(
+_KEY = Pattern(
     rf"""
       (?<=Bearer\ ) (?!token|auth|key|scheme|realm|error) [^\s"',;)}}\[\]]+
     | (?<=//) [^/@\s\[\]]+ (?=@)                       # user:password@host

@@ -1,4 +1,4 @@
-"""Records the calls of a model in a file, which a scripted model plays."""
+"""Record a model's calls in a file that a scripted model can play."""
 
 import time
 from copy import copy
@@ -22,10 +22,8 @@ from cdd_agent.text.redaction import Redactor
 
 
 class RecordingModel(ModelWrapper):
-    """Adds each call that ended or failed to a file. A stopped call is not recorded.
-
-    Secrets are redacted, also those that come in pieces. Raises `BadInput` if the disk
-    refuses.
+    """Records each call that ended or failed, but none that was stopped. Secrets are
+    redacted, even across pieces. Raises `BadInput` if the disk refuses.
     """
 
     def __init__(self, model: Model, path: Path, redactor: Redactor) -> None:

@@ -1,5 +1,5 @@
-"""Marks that some servers leave in the text of a reply: thoughts in tags, the channels
-of gpt-oss (harmony), and calls of tools.
+"""Marks that some servers leave in a reply's text: thoughts in tags, the channels of
+gpt-oss (harmony), and tool calls.
 """
 
 import json
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from cdd_agent.llm.port import ToolCall
+from cdd_agent.pattern import Pattern
 
 _THOUGHT_MARKS = {
     "[THINK]": "[/THINK]",
@@ -15,8 +16,8 @@ _THOUGHT_MARKS = {
     "<|begin_of_thought|>": "<|end_of_thought|>",
     "<|channel>thought": "<channel|>",
 }
-"""Marks around thoughts that are no tags, of Magistral, Kimi, Command A, OpenThinker
-and Gemma 4.
+"""Marks around thoughts that are not tags: Magistral, Kimi, Command A, OpenThinker and
+Gemma 4.
 """
 
 
@@ -34,80 +35,78 @@ _CHANNEL = (
     r"<\|channel\|>(?P<channel>analysis|commentary|final)"
     r"(?![^<\n]*\bto=)[^<\n]*<\|message\|>"
 )
-"""The beginning of a channel. One with `to=` is a call."""
+"""The beginning of a channel. With `to=` it is a call."""
 _ANSWER = r"<\|start\|>assistant|<\|START_(?:RESPONSE|TEXT)\|>"
 _LATE_END = rf"(?:</{_PREFIX}(?:think|thinking)>|{_any_of(_THOUGHT_MARKS.values())})"
-"""The end of thoughts. Some servers remove only the mark that begins them."""
+"""The end of thoughts. Some servers remove only the opening mark."""
 
-OPENING = re.compile(
+OPENING = Pattern(
     rf" {{0,3}}(?:{_THOUGHTS}|{_CHANNEL}|(?P<answer>{_ANSWER})|(?P<call><tool_call>)"
     rf"|(?P<late_end>{_LATE_END}))",
     re.IGNORECASE,
 )
 """A mark at the beginning of a line, while a reply streams."""
 LONGEST_OPENING = 80
-"""Characters of a line in which such a mark is looked for."""
-LATE_END_LINE = re.compile(rf"{_LATE_END}[ \t]*\r?\n", re.IGNORECASE)
-"""The end of thoughts on a separate line, below a code block in the thoughts."""
+"""Characters at the start of a line to search for a mark."""
+LATE_END_LINE = Pattern(rf"{_LATE_END}[ \t]*\r?\n", re.IGNORECASE)
+"""The end of thoughts on a line of its own, after a code block in the thoughts."""
 
-THOUGHTS_BEGIN = re.compile(
+THOUGHTS_BEGIN = Pattern(
     rf"^\s*(?:{_ANSWER})?(?:{_THOUGHTS}|{_CHANNEL})", re.IGNORECASE
 )
 """The same in the lines of a whole reply."""
-THOUGHTS_END = re.compile(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
-LAST_MARK = re.compile(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
-"""A mark behind an answer."""
-_CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
-"""A mark that begins the next message ends a channel, too, and is read again."""
-CALL_END = re.compile("</tool_call>", re.IGNORECASE)
-PARTIAL_END = re.compile(r"[<\[◁][^\s>\]▷]{0,20}\Z")
-"""The end of a text that may continue as a mark that ends thoughts or a call."""
+THOUGHTS_END = Pattern(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
+LAST_MARK = Pattern(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
+"""A mark after an answer."""
+_CHANNEL_END = Pattern(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
+"""The next message's opening mark also ends a channel, and is read again."""
+CALL_END = Pattern("</tool_call>", re.IGNORECASE)
+PARTIAL_END = Pattern(r"[<\[◁][^\s>\]▷]{0,20}\Z")
+"""The end of a text that may continue as the end mark of thoughts or a call."""
 
-EDIT_BEGINS = re.compile(
+EDIT_BEGINS = Pattern(
     r"[ \t]*<{5}| {0,3}(?:-{3}|\+{3}|@@|\*{3} |diff |- action|actions:"
     r"|<(?:source|sourcecode|code|codeblock|pre)>[\w+#-]*\r?\n"
     r"|<(?:[\w-]+:)?(?:function_calls?>|invoke\s|tool_calls>|function=)"
     r"|<(?:[\w-]+:)?\w+_\w+>|<[｜|](?:tool|python_tag|DSML)|<\|channel\|>\w+ to=)"
     r"(?<!<tool_call>)"
 )
-"""The beginning of an edit, or of a call that stays in the text. Its file may hold
+"""The beginning of an edit, or of a call that stays in the text. Its file may contain
 marks.
 """
 _EDIT_WORDS = ("---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
 
-_FUNCTION = re.compile(r"\s*<function=(?P<name>[^>\s]+)>\s*")
-_PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]+)>\n?")
-_PARAMETER_END = re.compile(
+_FUNCTION = Pattern(r"\s*<function=(?P<name>[^>\s]+)>\s*")
+_PARAMETER = Pattern(r"<parameter=(?P<name>[^>\s]+)>\n?")
+_PARAMETER_END = Pattern(
     r"\n?</parameter>(?=\s*(?:<parameter=|</function>\s*\Z|\Z))\s*"
 )
-"""One that is followed by the next parameter or by the end of the call."""
-_REST_OF_FUNCTION = re.compile(r"(?:</function>)?\s*")
+"""Must precede the next parameter or the end of the call."""
+_REST_OF_FUNCTION = Pattern(r"(?:</function>)?\s*")
 _JSON = json.JSONDecoder(strict=False)
-"""Takes line ends in texts, which models write."""
+"""Accepts line ends in strings, which models write."""
 
 
 def may_begin(start: str) -> bool:
-    """True if a mark or an edit may begin with the beginning of a line."""
+    """True if the beginning of a line may become a mark or an edit."""
     # blanks may be between a late end and the end of its line
     word = start.lstrip(" \t").rstrip(" \t\r")
     words = (*_EDIT_WORDS, *_THOUGHT_MARKS, *_THOUGHT_MARKS.values())
     return word.startswith("<") or any(whole.startswith(word) for whole in words)
 
 
-def end_of_thoughts(opening: re.Match[str]) -> re.Pattern[str]:
-    """Return the mark that ends thoughts, from the mark that began them."""
+def end_of_thoughts(opening: re.Match[str]) -> Pattern[str]:
+    """Return the closing mark for an opening mark of thoughts."""
     if opening["tag"]:
-        return re.compile(f"</{opening['tag']}>", re.IGNORECASE)
+        return Pattern(f"</{opening['tag']}>", re.IGNORECASE)
     if opening["mark"]:
-        return re.compile(re.escape(_THOUGHT_MARKS[opening["mark"]]))
+        return Pattern(re.escape(_THOUGHT_MARKS[opening["mark"]]))
     return _CHANNEL_END
 
 
 def read_call(text: str, id_: str) -> ToolCall:
-    """Read a call as Qwen's models write it: JSON with name and arguments, or tags,
-    whose values are texts.
-
-    Raises `ValueError`.
+    """Parse a call in Qwen's format: JSON with name and arguments, or tags with text
+    values. Raises `ValueError`.
     """
     function = _FUNCTION.match(text)
     if function is not None:
@@ -127,8 +126,8 @@ def read_call(text: str, id_: str) -> ToolCall:
 
 
 def ends_in_a_value(text: str) -> bool:
-    """True if the beginning of a call ends within one of its values, so that a mark
-    behind it is a part of the value.
+    """True if the text ends within a value of the call, so that a following mark is
+    part of the value.
     """
     function = _FUNCTION.match(text)
     try:
@@ -158,8 +157,8 @@ def _read_parameters(text: str, place: int) -> dict[str, str]:
 
 
 def _end_of_value(text: str, start: int) -> re.Match[str]:
-    """Return the end of a parameter. A call in its value is whole. Raises `ValueError`
-    if there is none.
+    """Return the end of a parameter. A call in its value must be whole. Raises
+    `ValueError`.
     """
     for end in _PARAMETER_END.finditer(text, start):
         calls = text.count("<function=", start, end.start())

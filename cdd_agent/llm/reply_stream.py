@@ -1,8 +1,8 @@
-"""The text of one reply while it streams. Thoughts, calls that a server left in the
-text, and code blocks for the program are separated from what the user reads.
+"""The text of one reply while it streams: separates thoughts, tool calls in the text,
+and code blocks for cdd from what the user reads.
 
-Marks of thoughts and calls count at the beginning of a line, above the first line that
-looks like an edit, and outside code blocks. So no file in a reply loses a line.
+Marks of thoughts and calls count only at the beginning of a line, before the first line
+that looks like an edit, and outside code blocks. So no file in a reply loses a line.
 """
 
 import re
@@ -16,22 +16,23 @@ from cdd_agent.llm.direct.characters import Characters
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
+from cdd_agent.pattern import Pattern
 
 _BLANKS = r"[ \t]{0,40}"
 _ITEM = rf"(?:[-*+]|[0-9]{{1,3}}[.)])[ \t]{_BLANKS}"
-_FENCE = re.compile(
+_FENCE = Pattern(
     rf"(?P<indent>{_BLANKS}(?:{_ITEM})?)(?P<mark>`{{3,}}|~{{3,}})[ \t]*(?P<info>[\w-]*)"
     r"(?P<rest>.*)"
 )
-_PARTIAL_FENCE = re.compile(
+_PARTIAL_FENCE = Pattern(
     rf"{_BLANKS}(?:[-*+]|[0-9]{{1,3}}[.)]?|{_ITEM})?(?:`{{0,2}}|~{{0,2}})"
 )
-_HIDDEN_INDENT = re.compile(" {0,3}")
-"""The blanks before a block for the program. One that is indented deeper, or in a list,
-is shown.
+_HIDDEN_INDENT = Pattern(" {0,3}")
+"""Blanks before a hidden block. A block that is indented deeper, or in a list, is
+shown.
 """
 _LONGEST_FENCE = 200
-"""Characters. The end of a longer line is not waited for."""
+"""Characters. A longer line is processed before its end arrives."""
 
 StreamEvent = TextDelta | ThoughtDelta | WasThought
 
@@ -40,15 +41,15 @@ class _State(Enum):
     """The part of the reply that the next character belongs to."""
 
     PROSE = auto()
-    """Text, in which marks are read."""
+    """Text in which marks count."""
     AFTER_BLOCK = auto()
-    """Text below a code block. The only mark is a late end of thoughts."""
+    """Text after a code block. The only mark is a late end of thoughts."""
     EDIT = auto()
-    """Text without marks, to the end of the reply."""
+    """Text without marks, up to the end of the reply."""
     BLOCK = auto()
-    """A code block, which is text."""
+    """A code block in the text."""
     HIDDEN_BLOCK = auto()
-    """A code block for the program."""
+    """A code block for cdd."""
     THOUGHTS = auto()
     CALL = auto()
 
@@ -62,7 +63,7 @@ class _Place(Enum):
     LINE_START = auto()
     """It may begin a mark, a fence or an edit."""
     IN_LINE = auto()
-    """It belongs to what its line has begun with."""
+    """It continues what its line began."""
     BEHIND_MARK = auto()
     """A line end is part of the mark. Anything else starts a line."""
 
@@ -97,10 +98,8 @@ class _Fence(Struct, frozen=True):
 
 
 class ReplyStream:
-    """Takes a reply in pieces, and returns text and thoughts. Calls and hidden blocks
-    are kept.
-
-    The beginning of a line waits until it is certain what the line is.
+    """Receives a reply in pieces. Returns text and thoughts, and keeps calls and hidden
+    blocks. The beginning of a line waits until it is clear what the line is.
     """
 
     def __init__(
@@ -114,19 +113,19 @@ class ReplyStream:
         adapter has read the marks. `hidden_blocks` are info strings.
         """
         self.written: list[str] = []
-        """The pieces of the reply with all that is in it."""
+        """The pieces of the whole reply."""
         self.has_thoughts = False
-        """Thoughts with a beginning have come. Then an end alone is text."""
+        """Thoughts with a beginning have arrived. A lone end is text then."""
         self.blocks: list[tuple[str, str]] = []
-        """The code blocks for the program: the first word of each info string in small
-        letters, and the content.
+        """The hidden code blocks: first word of the info string in lower case, and
+        content.
         """
         self._calls: list[str] = []
         self._has_tools = has_tools
         self._hidden_infos = hidden_blocks
         self._characters = Characters()
         self._thoughts = Characters()
-        """Of thoughts outside the text."""
+        """For thoughts outside the text."""
         self._waiting = ""
         self._state = _State.PROSE if has_marks else _State.EDIT
         self._place = _Place.LINE_START
@@ -135,16 +134,16 @@ class ReplyStream:
         self._fence = _Fence("")
         """Began the code block."""
         self._state_below = self._state
-        """The state below the code block."""
+        """The state after the code block."""
         self._hidden: list[str] = []
-        """Pieces of the call or the hidden block."""
+        """Pieces of the call or hidden block."""
 
     def feed(self, piece: str) -> list[StreamEvent]:
-        """Take a piece, and return what is certain to be text or thought."""
+        """Add a piece. Returns events for the part that is clear."""
         return self._take(self._characters.take(piece))
 
     def think(self, piece: str) -> list[ThoughtDelta]:
-        """Take a piece of thoughts that came outside the text."""
+        """Add a piece of thoughts that arrived outside the text."""
         thought = self._thoughts.take(piece)
         if not thought:
             return []
@@ -152,7 +151,7 @@ class ReplyStream:
         return [ThoughtDelta(thought)]
 
     def end(self) -> list[StreamEvent]:
-        """Return the rest. No piece follows."""
+        """Return the rest after the last piece."""
         events = self._take(self._characters.end())
         if self._place is _Place.LINE_START:
             self._read_last_fence(self._waiting)
@@ -175,9 +174,7 @@ class ReplyStream:
         return tuple(content for word, content in self.blocks if word == info)
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls that were in the text. Raises `ServerFailed` for one that
-        cannot be read.
-        """
+        """Return the calls in the text. Raises `ServerFailed` for an unreadable one."""
         calls = []
         for number, text in enumerate(self._calls, start=1):
             try:
@@ -191,7 +188,7 @@ class ReplyStream:
         if characters:
             self.written.append(characters)
         events: list[StreamEvent] = []
-        # a line at a time: what waits is copied at each step
+        # line by line, because each step copies the waiting text
         for part in characters.splitlines(keepends=True):
             self._waiting += part
             while self._waiting:
@@ -202,8 +199,8 @@ class ReplyStream:
         return events
 
     def _read(self) -> list[StreamEvent] | None:
-        """Read some of the waiting characters, or only find out what they are. None if
-        more must come first.
+        """Process some waiting characters, or just classify them. None if more must
+        arrive first.
         """
         if self._place is _Place.BEHIND_MARK:
             self._waiting = self._waiting.removeprefix("\n")
@@ -241,8 +238,8 @@ class ReplyStream:
         return self._begin_marked_line(self._waiting[: reply_marks.LONGEST_OPENING])
 
     def _begin_marked_line(self, start: str) -> list[StreamEvent] | None:
-        """Read the mark or edit that a line begins with. `start` is the part of the
-        waiting text in which it must be.
+        """Read the mark or edit at the beginning of a line. It must be within `start`,
+        the first part of the waiting text.
         """
         if reply_marks.EDIT_BEGINS.match(start):
             self._state = _State.EDIT
@@ -365,6 +362,6 @@ def text_of(events: Iterable[StreamEvent]) -> str:
 
 
 def without_blocks(text: str, info: str) -> str:
-    """Return a whole text without the code blocks of an info string."""
+    """Remove the code blocks of an info string from a whole text."""
     stream = ReplyStream(has_marks=False, hidden_blocks=(info,))
     return text_of(stream.feed(text) + stream.end())

@@ -1,5 +1,5 @@
-"""Compares requests with recorded ones: a run that is repeated elsewhere and later has
-other paths, times and numbers of processes in its prompts.
+"""Compare requests with recorded ones. A repeated run has other paths, times and
+process numbers in its prompts.
 """
 
 import json
@@ -18,11 +18,12 @@ from cdd_agent.llm.port import (
     ThoughtDelta,
     ToolCall,
 )
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 
 _FOLDER = "project folder"
 _FOLDER_MARK = f"[redacted: {_FOLDER}]"
-"""Stands in records for the folder of the project."""
+"""Replaces the project folder in records."""
 _MAX_QUOTE = 80
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _WEEKDAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
@@ -39,7 +40,7 @@ _NAMED_NUMBER = (
     rf"""["']?(?: ?[:=])? ?["']?(?:{_CLOCK}|{_NUMBER})"""
 )
 _PATTERNS = (
-    # absolute paths; a folder with a blank in its name is followed by a slash
+    # absolute paths; a slash must follow a folder with a blank in its name
     r"(?<![\w:/.\\<])(?:file://|~)?(?:/(?:[\w.@+~%#=-]| (?=[\w.-]+/))+){2,}/?",
     r"""(?<!\w)[A-Z]:[\\/][^\s"'`<>|:*?]+""",
     # 2026-11-27T08:10:38.123Z
@@ -59,7 +60,7 @@ _PATTERNS = (
     r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b",
     r"\btmp[a-z0-9_]{8}\b",
 )
-_CHANGES_EACH_TIME = re.compile("|".join(_PATTERNS), re.IGNORECASE)
+_CHANGES_EACH_TIME = Pattern("|".join(_PATTERNS), re.IGNORECASE)
 
 
 class ComparedRequest:
@@ -73,8 +74,8 @@ class ComparedRequest:
         for message in request.messages:
             lines = _lines_of(message)
             self._lines += lines
-            # A tool that was interrupted, or whose lines come in another order, has
-            # another result. The call before it is the same.
+            # A tool's result may differ after an interruption or in line order. The
+            # call before it is the same.
             self._compared.append([] if message.role == "tool" else lines)
 
     def matches(self, other: "ComparedRequest") -> bool:
@@ -85,8 +86,8 @@ class ComparedRequest:
         return not any(_find_difference(old, new) for old, new in pairs)
 
     def has_more_or_fewer_lines(self, other: "ComparedRequest") -> bool:
-        """True if each message has all lines of the other request's, or the other
-        way round. Prompts of steps side by side name the steps that ended before.
+        """True if each message has all lines of the other request's, or the other way
+        round. Prompts of parallel steps name the steps that ended before.
         """
         if self._roles != other._roles:
             return False
@@ -114,7 +115,7 @@ def _is_part(part: list[str], whole: list[str]) -> bool:
 
 
 def _find_difference(old: list[str], new: list[str]) -> str:
-    """Return the first differing line in words; empty if there is none."""
+    """Describe the first differing line, or return an empty text."""
     for number, (was, is_) in enumerate(zip(old, new, strict=False), 1):
         if was != is_ and _without_changes(was) != _without_changes(is_):
             return f"line {number}, it was {_quote(was)} and is {_quote(is_)}"
@@ -127,7 +128,7 @@ def _find_difference(old: list[str], new: list[str]) -> str:
 
 @lru_cache(maxsize=2**16)
 def _without_changes(line: str) -> str:
-    # cached, since requests repeat most lines, and a substitution takes long
+    # cached, because requests repeat most lines and a substitution is slow
     return _CHANGES_EACH_TIME.sub("…", line)
 
 
@@ -140,7 +141,7 @@ def hide_folder(redactor: Redactor, root: Path) -> Redactor:
 
 
 def show_folder(event: ModelEvent, root: Path) -> ModelEvent:
-    """Return an event with the project's folder in place of the mark in a record."""
+    """Return an event with the project's folder in place of its mark."""
     match event:
         case TextDelta() | ThoughtDelta() if _FOLDER_MARK in event.text:
             return replace(event, text=event.text.replace(_FOLDER_MARK, str(root)))
@@ -153,8 +154,8 @@ def show_folder(event: ModelEvent, root: Path) -> ModelEvent:
 
 
 def as_recorded(request: Request, redactor: Redactor) -> Request:
-    """Return the request without secrets, and with hashes of its pictures. Definitions
-    of tools are the program's own text and have no secrets.
+    """Return the request without secrets, and with hashes of its pictures. Tool
+    definitions are cdd's own text and have no secrets.
     """
     messages = []
     for message in request.messages:
@@ -167,7 +168,7 @@ def as_recorded(request: Request, redactor: Redactor) -> Request:
 
 
 def _lines_of(message: Message) -> list[str]:
-    """Return all of a message that is compared."""
+    """Return all lines of a message to compare."""
     lines = message.content.split("\n")
     for call in message.tool_calls:
         lines += f"{call.name} {call.arguments}".split("\n")

@@ -1,4 +1,4 @@
-"""The time that a server asks to wait before the next call, in seconds."""
+"""The seconds that a server asks to wait before the next call."""
 
 import re
 import time
@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
+from cdd_agent.pattern import Pattern
+
 _SECONDS_OF_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _AMOUNT = r"\d{1,15}(?:\.\d{1,9})?"
 _UNIT = r"ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?"
-_PART = re.compile(rf"({_AMOUNT})\s*({_UNIT})", re.IGNORECASE)
+_PART = Pattern(rf"({_AMOUNT})\s*({_UNIT})", re.IGNORECASE)
 _DURATION = rf"(?:{_AMOUNT}\s*(?:{_UNIT})\s*)+"
-_WAIT_IN_WORDS = re.compile(
+_WAIT_IN_WORDS = Pattern(
     # Google's RetryInfo, and its words for the quotas of Code Assist
     rf"(?:retryDelay|quotaResetDelay)\W{{1,10}}(?P<field>{_DURATION})"
     # OpenAI, Azure, Google, Groq
@@ -22,15 +24,14 @@ _RESET = "x-ratelimit-reset"
 _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e12
 """Larger numbers are points in time."""
 LONGEST = 31 * 86_400.0
-"""No quota has a longer period. A longer wait is a mistake of the server."""
+"""No quota has a longer period. A longer wait is a server's mistake."""
 
 
 def wait_in_headers(
     headers: Mapping[str, str], unix_time: float | None = None
 ) -> float | None:
     """Return the seconds from `unix_time`, or None if no header is readable.
-
-    `Retry-After-Ms` goes before `Retry-After`, and both before `X-RateLimit-Reset-*`.
+    `Retry-After-Ms` overrides `Retry-After`, which overrides `X-RateLimit-Reset-*`.
     """
     if unix_time is None:
         unix_time = time.time()
@@ -56,8 +57,8 @@ def wait_in_words(text: str) -> float | None:
 
 
 def _wait_for_reset(headers: Mapping[str, str], unix_time: float) -> float | None:
-    """Return the last reset of the limits that are used up
-    (`X-RateLimit-Remaining-*: 0`), or the first of all.
+    """Return the last reset of the used-up limits (`X-RateLimit-Remaining-*: 0`), or
+    the first reset of all.
     """
     waits, used_up = [], []
     for name, value in headers.items():
@@ -76,7 +77,7 @@ def _wait_for_reset(headers: Mapping[str, str], unix_time: float) -> float | Non
 
 
 def _read_reset(text: str, unix_time: float) -> float | None:
-    """Read a duration, seconds, or a Unix time in seconds or milliseconds."""
+    """Parse a duration, seconds, or a Unix time in seconds or milliseconds."""
     number = _read_number(text)
     if number is None:
         return _read_duration(text)
@@ -98,7 +99,7 @@ def _read_number(text: str) -> float | None:
 
 
 def _read_duration(text: str) -> float | None:
-    """Read `6m0s`, `120ms`, `2.5 seconds`."""
+    """Parse `6m0s`, `120ms`, `2.5 seconds`."""
     if not re.fullmatch(_DURATION, text, re.IGNORECASE):
         return None
     seconds = 0.0
@@ -115,5 +116,5 @@ def _plausible(seconds: float) -> float | None:
 
 
 def describe_wait(seconds: float) -> str:
-    """Return the hint of an error whose server names the time to wait."""
+    """Return the hint for an error that names the time to wait."""
     return f"Try again in {seconds:g} s."

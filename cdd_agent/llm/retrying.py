@@ -1,4 +1,4 @@
-"""Calls that failed and may succeed a little later are repeated."""
+"""Repeat failed calls that may soon succeed."""
 
 import asyncio
 import math
@@ -27,32 +27,32 @@ from cdd_agent.llm.shared_waits import SharedWaits
 from cdd_agent.llm.wrapper import ModelWrapper
 
 LONGEST_WAIT = 120.0
-"""Seconds. The user is asked to come back later rather than to wait longer."""
+"""Seconds. For a longer wait the user is asked to come back later."""
 _CALLS: dict[type[ModelError], int] = {RateLimited: 7, EmptyReply: 2}
-"""The largest number of calls. The waits between 7 calls last over a minute, which is
-the window of most rate limits.
+"""Maximum number of calls. The waits between 7 calls last over a minute, the window of
+most rate limits.
 """
 _OTHER_CALLS = 3
-"""For broken connections and failing servers: each such call may have been paid for."""
+"""For broken connections and failing servers: each such call may cost money."""
 _SAVED = "Your progress is saved."
 
 
 class Clock(Struct, frozen=True):
-    """Time and chance, as far as waiting needs them."""
+    """Time and chance for waiting."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     seconds: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = datetime.now
     chance: Callable[[], float] = random.random
-    """Return a number from 0 to 1, so that clients do not all come back at once."""
+    """Returns a number from 0 to 1, so that clients do not all return at once."""
 
 
 class Retrying(ModelWrapper):
-    """Repeats a call with a transient error after a wait, which doubles each time.
+    """Repeats a call after a transient error and a wait, which doubles each time.
 
-    If the provider asks for a longer wait, that counts, up to `LONGEST_WAIT`. `Waiting`
-    is emitted once a second, and `StartedAgain` if a part of the reply had been passed
-    on. Raises the error of the last call.
+    A longer wait that the provider asks for counts, up to `LONGEST_WAIT`. Emits
+    `Waiting` once a second, and `StartedAgain` if a part of the reply was passed on.
+    Raises the error of the last call.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Retrying(ModelWrapper):
     def _come_back_later(self, error: RateLimited, calls: int) -> RateLimited:
         when = f"It failed {calls} times. Try again in a few minutes."
         if error.retry_after:
-            # an adapter of another package may say anything
+            # an adapter of another package may return any number
             seconds = min(error.retry_after, LONGEST)
             until = self._clock.now() + timedelta(seconds=seconds)
             minutes = math.ceil(seconds / 60)
@@ -134,8 +134,8 @@ class Retrying(ModelWrapper):
 async def wait_for_provider(
     shared: SharedWaits, clock: Clock, on_event: OnEvent
 ) -> None:
-    """Wait while the provider wants no call: it has asked this process or another one
-    to wait. Raises `RateLimited` if that is too long.
+    """Wait as long as the provider has asked any process to. Raises `RateLimited` if
+    that is too long.
     """
     while True:
         until, reason = shared.until
@@ -144,7 +144,7 @@ async def wait_for_provider(
             return
         if remaining > LONGEST_WAIT:
             raise RateLimited(reason, retry_after=remaining)
-        # a little longer by chance, so that processes do not call all at once
+        # random extra time, so that processes do not all call at once
         await _wait(clock, remaining + clock.chance(), reason, on_event)
 
 

@@ -1,10 +1,9 @@
-"""Scripts as files. A user writes YAML; a recording is one JSON object a line. Both
-have the same entries: a recorded one has the request that it answers.
+"""Scripts as files. Users write YAML; a recording has one JSON object per line. Both
+have the same entries; a recorded entry also has its request.
 """
 
 import contextlib
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +34,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.guarded_yaml import decode, read_mapping
 from cdd_agent.values.typed_values import RuleBroken, WrongValue, read
@@ -60,9 +60,9 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
     "tool_call": ToolCall,
     "done": Done,
 }
-"""All that one call of an adapter emits, by the names in the file."""
+"""Everything that one call of an adapter emits, by the names in the file."""
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
-_IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
+_IS_LINES = Pattern(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
 _HINT = "All keys are in docs/reference/models.md. To record again, add --record."
 
@@ -72,7 +72,7 @@ class Script(Struct, frozen=True):
 
     replies: tuple[ScriptedReply, ...]
     pace: float = 0.0
-    """Characters a second of written replies; 0: at once."""
+    """Characters per second of written replies; 0: at once."""
 
 
 def read_script(path: Path) -> Script:
@@ -107,7 +107,7 @@ def read_script(path: Path) -> Script:
 
 
 def append_call(path: Path, model: str, reply: ScriptedReply) -> None:
-    """Add a recorded call to a file. Raises `BadInput` if the disk refuses."""
+    """Append a recorded call to a file. Raises `BadInput` if the disk refuses."""
     events = []
     for timed in reply.events:
         name = _EVENT_NAMES[type(timed.event)]
@@ -125,8 +125,8 @@ def append_call(path: Path, model: str, reply: ScriptedReply) -> None:
 
 
 def _read_lines(data: bytes) -> list[tuple[int, Any]]:
-    """Return the entries of a recording and their lines. A line that a killed process
-    left unfinished is skipped.
+    """Return the entries of a recording and their lines. Skips an unfinished line of a
+    killed process.
     """
     entries = []
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
@@ -199,7 +199,7 @@ class _Failure(_Part, frozen=True, kw_only=True):
 
 
 class _Entry(_Part, frozen=True, kw_only=True):
-    """An entry, written or recorded. A recorded one has a request and events."""
+    """A written entry, or a recorded one with a request and events."""
 
     when: str | None = None
     slow: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
@@ -285,7 +285,7 @@ def _read_event(name: str, fields: dict[str, Any]) -> ModelEvent | Done:
         raise ValueError(f"`{name:.60}` is no event; there are {', '.join(_EVENTS)}")
     usage = fields.get("usage")
     if isinstance(usage, dict) and "reasoning_tokens" in usage:
-        # as older records call them
+        # the name in older records
         usage = {**usage, "thinking_tokens": usage["reasoning_tokens"]}
         fields = {**fields, "usage": usage}
     return read(_EVENTS[name], fields)

@@ -29,7 +29,7 @@ from cdd_agent.text.redaction import Redactor
 
 
 class NoReplyLeft(BadAnswer):
-    """A script has no reply for a request. Asking again would not change that."""
+    """A script has no reply for a request. Retrying is useless."""
 
     refusal = Refusal.SCRIPT_ENDED
 
@@ -39,10 +39,10 @@ class NoReplyLeft(BadAnswer):
 class ScriptedModel:
     """Plays a script, and keeps the requests.
 
-    First comes the recorded reply to the same request, then the next reply whose `when`
-    fits, then the next reply without a `when`. Each is played once. If none is left, a
-    reply with a `when` is played again, or a recorded one whose request has more or
-    fewer lines. An empty `when` answers all other requests.
+    The order is: the recorded reply to the same request, the next reply whose `when`
+    fits, the next reply without a `when`. Each is played once. After that, a reply with
+    a `when` is played again, or a recorded one whose request has more or fewer lines.
+    An empty `when` answers all other requests.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class ScriptedModel:
         redactor: Redactor | None = None,
         root: Path | None = None,
     ) -> None:
-        """`redactor` removes from a request what it removed when it was recorded.
-        `root` is the project's folder, which records do not name.
+        """`redactor` removes from a request what it removed in the recording. `root` is
+        the project's folder, which records do not name.
         """
         self.name = name
         self.window = window
         self.sees = sees
         self.pace = pace
-        """Characters a second of written replies; 0: as fast as they are read."""
+        """Characters per second of written replies; 0: without delay."""
         self.script = [_as_reply(entry) for entry in script]
         self.requests: list[Request] = []
         self._redactor = redactor or Redactor()
@@ -83,9 +83,7 @@ class ScriptedModel:
         *,
         in_time: bool = True,
     ) -> Self:
-        """Return the model of a script's file. `in_time`: replies keep their pace.
-        Raises `BadInput`.
-        """
+        """Load a script. `in_time`: replies keep their pace. Raises `BadInput`."""
         script = read_script(path)
         replies, pace = script.replies, script.pace
         if not in_time:
@@ -99,7 +97,7 @@ class ScriptedModel:
 
     @property
     def calls_tools(self) -> bool:
-        """True if a reply calls tools, or had some when it was recorded."""
+        """True if a reply calls tools, or had some when recorded."""
         return any(reply.uses_tools for reply in self.script)
 
     @property
@@ -124,7 +122,7 @@ class ScriptedModel:
                     on_event(self._show(event))
             is_complete = True
         finally:
-            # a reply that was interrupted is given again
+            # an interrupted reply is played again
             if not is_complete:
                 turn.played.discard(place)
         end = reply.end(request)
@@ -133,7 +131,7 @@ class ScriptedModel:
         return end
 
     def next_reply(self, request: Request) -> ScriptedReply:
-        """Return the reply to a request, which counts as played. Raises
+        """Return the reply to a request, and mark it as played. Raises
         `NoReplyLeft`.
         """
         turn, place = self._choose(request)
@@ -144,7 +142,7 @@ class ScriptedModel:
         return event if self._root is None else show_folder(event, self._root)
 
     def _add(self, reply: ScriptedReply) -> None:
-        """Add a reply to the last turn with its `when`, or as a turn."""
+        """Add a reply to the last turn with its `when`, or as a new turn."""
         same = [turn for turn in self._turns if turn.is_written_for(reply.when)]
         if reply.request is None and same and same[-1].is_open:
             same[-1].replies.append(reply)
@@ -155,7 +153,7 @@ class ScriptedModel:
         """Raises `NoReplyLeft`."""
         self.requests.append(request)
         asked = _Asked(request, self._redactor)
-        # to look for missing lines takes long, and is seldom necessary
+        # comparing lines is slow and seldom necessary
         turn = self._find_lowest(asked, _Turn.rank)
         if turn is None:
             turn = self._find_lowest(asked, _Turn.rank_by_lines)
@@ -198,9 +196,9 @@ class _Asked:
         self._request, self._redactor = request, redactor
         self._compared: ComparedRequest | None = None
         self.question = ""
-        """The last message of the user."""
+        """The last user message."""
         self.rounds = 0
-        """The replies since then. They called tools."""
+        """The replies after it, which called tools."""
         for message in reversed(request.messages):
             if message.role == "user":
                 self.question = message.content
@@ -210,7 +208,7 @@ class _Asked:
 
     @property
     def compared(self) -> ComparedRequest:
-        # made late: a written script does not need it
+        # lazily: a written script does not need it
         if self._compared is None:
             request = as_recorded(self._request, self._redactor)
             self._compared = ComparedRequest(request)
@@ -218,15 +216,15 @@ class _Asked:
 
 
 class _Turn:
-    """Replies that belong together. Those with the same `when` that call tools or fail
-    belong to the next one; every other turn is one reply.
+    """Replies that belong together: replies with the same `when` that call tools or
+    fail belong to the next one. Every other turn is one reply.
     """
 
     def __init__(self, reply: ScriptedReply) -> None:
         self.when = reply.when
         self.replies = [reply]
         self.played: set[int] = set()
-        """The places of the replies that were given to their end, or are on the way."""
+        """Indexes of replies that were played, or are being played."""
         self.compared: ComparedRequest | None = None
         """The request of a recorded reply."""
         if reply.request is not None:
@@ -251,7 +249,7 @@ class _Turn:
         return self.when is None or self.when in asked.question
 
     def rank(self, asked: _Asked) -> tuple[int, int] | None:
-        """Return how well the turn fits, the lowest first; None if it does not."""
+        """Return how well the turn fits, lowest first; None if it does not."""
         if not self.fits(asked) or self.place_after(asked.rounds) is None:
             return None
         if self.compared is not None and not self.is_played:
@@ -270,8 +268,8 @@ class _Turn:
         return 0, -self.compared.count_equal_lines(asked.compared)
 
     def place_after(self, rounds: int) -> int | None:
-        """Return the place of the reply after a number of rounds with tools. It depends
-        on the conversation, so a new process continues in the middle of a turn.
+        """Return the index of the reply after a number of tool rounds. It depends only
+        on the conversation, so a new process continues within a turn.
         """
         if not self.when:
             return 0

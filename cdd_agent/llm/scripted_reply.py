@@ -1,4 +1,4 @@
-"""One reply of a script: written by a user, or recorded from a model."""
+"""One reply of a script, written by a user or recorded from a model."""
 
 import json
 import re
@@ -30,32 +30,30 @@ class TimedEvent(Struct, frozen=True):
 
 
 class ScriptedReply(Struct, frozen=True):
-    """A reply of a script. A written one has a text and calls; a recorded one has the
-    request, the events and the end of a call.
+    """A reply of a script. A written one has text and calls; a recorded one has a
+    call's request, events and end.
     """
 
     text: str = ""
     when: str | None = None
-    """A text in the last user message of the requests that it answers; None: any
-    request.
-    """
+    """A text in the last user message of the requests to answer; None: any request."""
     error: ModelError | None = None
     stop: StopReason = StopReason.STOP
     tool_calls: tuple[ToolCall, ...] = ()
-    """Made after the text. Like a real server, a reply that is cut makes none."""
+    """Made after the text. Like a real server, a cut reply makes none."""
     cut: int | None = None
     """The connection breaks after this many characters."""
     slow: float = 0.0
-    """Seconds until anything comes."""
+    """Seconds until anything arrives."""
     thinking: str = ""
     """Thoughts before the text."""
     provider_data: ProviderData | None = None
-    """Data that goes back with the message of the reply."""
+    """Data to send back with the reply's message."""
     request: Request | None = None
-    """The recorded request: only the same request is answered."""
+    """The recorded request: no other request is answered."""
     events: tuple[TimedEvent, ...] = ()
     seconds: float = 0.0
-    """The time from the beginning to the end of the recorded call."""
+    """Duration of the recorded call."""
     done: Done | None = None
     """The end of the recorded call, unless it failed."""
 
@@ -85,8 +83,8 @@ class ScriptedReply(Struct, frozen=True):
     def timeline(
         self, pace: Callable[[], float]
     ) -> Iterator[tuple[float, ModelEvent | None]]:
-        """Yield the events, each after the seconds to wait for it; the last is the end.
-        `pace` is asked before each piece of a written reply: characters a second, or 0.
+        """Yield each event after its delay in seconds; None is the end. `pace` is
+        called before each piece of a written reply: characters per second, or 0.
         """
         if self.request is None:
             yield from self._written_timeline(pace)
@@ -131,5 +129,5 @@ class ScriptedReply(Struct, frozen=True):
 
 
 def pieces(text: str) -> list[str]:
-    """Cut `text` after each word, as models stream it."""
+    """Split `text` after each word, as models stream it."""
     return re.findall(r"\S+\s*|\s+", text)

@@ -1,4 +1,4 @@
-"""Keys that the user typed for servers at an address. Each is sent to its server alone,
+"""Keys that the user typed for servers at an address. Each goes to its server alone,
 and lasts until this process ends.
 """
 
@@ -26,6 +26,6 @@ def _server_of(address: str) -> tuple[str, str]:
     try:
         parts = urlsplit(address)
     except ValueError:
-        # the call itself reports what is wrong with the address
+        # the call itself reports a wrong address
         return "", address
     return parts.scheme, parts.netloc

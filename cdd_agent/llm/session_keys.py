@@ -1,7 +1,7 @@
-"""The key of a provider: read from the environment, or typed by the user.
+"""The key of a provider: from the environment, or typed by the user.
 
-A typed key is put into the environment of this process, where every adapter looks for
-keys. It is in no file, commands do not get it, and all that is stored is redacted.
+A typed key is put into this process's environment, where every adapter looks for keys.
+It is in no file, commands do not get it, and everything that is stored is redacted.
 """
 
 import os
@@ -64,7 +64,7 @@ def export_line(
     environment: Mapping[str, str] = os.environ,
     system: str = os.name,
 ) -> str:
-    """Return the line that sets a key, in the language of the user's shell."""
+    """Return the line that sets a key, in the syntax of the user's shell."""
     shell = os.path.basename(environment.get("SHELL", ""))  # noqa: PTH119  # may be of another system
     if shell == "fish":
         return f"set -gx {variable} …"

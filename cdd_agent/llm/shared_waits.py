@@ -9,19 +9,19 @@ from cdd_agent.files.shared_json import change_json, read_json
 
 
 class SharedWaits(Struct, frozen=True):
-    """The time, in Unix seconds, before which no process asks a provider."""
+    """The Unix time before which no process calls a provider."""
 
     path: Path
     provider: str
 
     @property
     def until(self) -> tuple[float, str]:
-        """The time, and the reason to wait until then."""
+        """The time, and the reason for waiting."""
         wait = self._find(read_json(self.path))
         return float(wait.get("until", 0.0)), str(wait.get("reason", ""))
 
     def extend(self, until: float, reason: str) -> None:
-        """Let no process ask the provider before a time."""
+        """Let no process call the provider before a time."""
         with change_json(self.path) as waits:
             if until > self._find(waits).get("until", 0.0):
                 waits[self.provider] = {"until": until, "reason": reason}

@@ -1,17 +1,17 @@
-"""Limits for the time that the adapters wait for a server, in seconds."""
+"""Limits for how long the adapters wait for a server, in seconds."""
 
 from cdd_agent.llm.known_models import KnownModel
 
 CONNECT_TIMEOUT = 30.0
 """Until the server accepts the connection."""
 SILENCE_TIMEOUT = 300.0
-"""Without a byte, at the beginning of an answer or in the middle."""
+"""Without a byte, at the beginning of an answer or within it."""
 THINKING_TIMEOUT = 1_800.0
-"""Without a byte from a model that thinks, since some providers send nothing while it
-does. The user sees the seconds, and can stop it.
+"""Without a byte from a model that thinks: some providers send nothing meanwhile. The
+user sees the seconds and can stop it.
 """
 KEEP_ALIVE_TIMEOUT = THINKING_TIMEOUT
-"""For a piece of the answer, while only keep-alives arrive."""
+"""Without a piece of the answer, while keep-alives arrive."""
 AFTER_END_TIMEOUT = 10.0
 """For the rest of the answer, such as its usage, after a reply is complete."""
 COMPLAINT_TIMEOUT = 10.0

@@ -1,4 +1,4 @@
-"""Estimates of tokens. They are rather too high than too low."""
+"""Estimates of tokens, rather too high than too low."""
 
 import json
 
@@ -6,13 +6,13 @@ from cdd_agent.llm.pictures import picture_tokens
 from cdd_agent.llm.port import Request
 
 _BYTES_OF_A_TOKEN = 3
-"""English and code have about four bytes a token, Chinese one character of three."""
+"""English and code have about four bytes per token, Chinese one character of three."""
 _FRAME_OF_A_MESSAGE = 4
-"""Tokens for a message's role and its separators."""
+"""Tokens for a message's role and separators."""
 
 
 def estimate_prompt(request: Request) -> int:
-    """Return the tokens of a request: its text, its tools and its pictures."""
+    """Return the tokens of a request: text, tools and pictures."""
     return estimate_text(request) + estimate_pictures(request)
 
 

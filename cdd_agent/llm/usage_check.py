@@ -1,4 +1,4 @@
-"""Checks what a provider reports about a call: token counts and their cost.
+"""Check the token counts and the cost that a provider reports for a call.
 
 Some servers report zeros, the same number for each call, or nonsense. A budget that
 believes them is never reached, or at once.
@@ -10,26 +10,26 @@ from cdd_agent.llm.port import Price, Request, Usage
 from cdd_agent.llm.token_estimates import estimate_text
 
 _FACTOR = 10
-"""A count is believed from a tenth of the estimate to ten times the estimate."""
+"""A count is believed from a tenth of the estimate up to ten times the estimate."""
 _ADDED_TO_PROMPT = 4_000
-"""Tokens that may be added to any prompt: a chat template, a provider's own text about
-tools. So a short prompt's true count is never above the limit.
+"""Tokens that any prompt may gain: a chat template, a provider's text about tools. So a
+short prompt's true count never exceeds the limit.
 """
 _MOST_OF_A_PICTURE = 50_000
-"""gpt-4o-mini counts 2,833 tokens and 5,667 for each of at most 8 tiles. Other servers
-count no tokens for pictures, so pictures do not raise the lower limit.
+"""gpt-4o-mini counts 2,833 tokens plus 5,667 per tile, of at most 8. Other servers
+count none for pictures, so pictures do not raise the lower limit.
 """
 _LONGEST_REPLY = 2**20
-"""No known model writes more tokens in a reply. Thoughts that are not shown can be many
-times the visible text, so a count up to this number is possible for any text.
+"""No known model writes more tokens. Hidden thoughts can be many times the visible
+text, so any count up to this is possible.
 """
 _EXTRA_USD = 1.0
-"""Dollars that a call may cost in addition to its tokens: searches, fees."""
+"""Dollars for extras of a call: searches, fees."""
 
 
 def believable_usage(reported: Usage, estimate: Usage, request: Request) -> Usage:
-    """Return the usage with the estimate in place of each count that cannot be true.
-    Prompt and completion are judged apart. The cost is kept if both are believed.
+    """Replace each count that cannot be true by the estimate. Prompt and completion are
+    judged separately. The cost is kept if both are believed.
     """
     usage = _with_separate_parts(reported)
     least_prompt = estimate_text(request) / _FACTOR
@@ -59,8 +59,8 @@ def believable_usage(reported: Usage, estimate: Usage, request: Request) -> Usag
 
 
 def _with_separate_parts(usage: Usage) -> Usage:
-    """Return counts of at least 0. A part that is greater than its whole is added to
-    it: the server counts them separately, as xAI does with thoughts.
+    """Return counts of at least 0. A part greater than its whole is added to it: such
+    servers count them separately, like xAI with thoughts.
     """
     cached, written = max(usage.cached_tokens, 0), max(usage.cache_write_tokens, 0)
     thinking = max(usage.thinking_tokens, 0)
@@ -80,8 +80,8 @@ def _with_separate_parts(usage: Usage) -> Usage:
 
 
 def believable_usd(usage: Usage, price: Price) -> float:
-    """Return the cost of a call: what the provider reports, or what the price says if
-    nothing is reported or that cannot be true.
+    """Return the reported cost of a call, or the price's if the report is missing or
+    cannot be true.
     """
     by_price = price.cost_of(usage)
     if usage.usd is None:

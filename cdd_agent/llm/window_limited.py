@@ -1,4 +1,4 @@
-"""A model whose context window the user has set."""
+"""A model with a context window that the user has set."""
 
 from cdd_agent.llm.port import ContextTooLong, Done, Model, NotAReply, OnEvent, Request
 from cdd_agent.llm.token_estimates import estimate_prompt

@@ -1,4 +1,4 @@
-"""The base class of models around a model, and the smallest of them."""
+"""The base class of wrappers around a model, and the smallest wrappers."""
 
 from cdd_agent.llm.port import (
     Done,
@@ -16,7 +16,7 @@ from cdd_agent.llm.port import (
 
 
 class ModelWrapper:
-    """A model around another, with its name and abilities."""
+    """A wrapper with the name and abilities of the inner model."""
 
     def __init__(self, model: Model) -> None:
         self.inner = model
@@ -56,8 +56,8 @@ class SwappableModel(ModelWrapper):
 
 
 class RejectEmpty(ModelWrapper):
-    """Raises `EmptyReply` for a reply that is complete and has no content. A reply that
-    was cut stays a cut reply.
+    """Raises `EmptyReply` for a complete reply without content. A cut reply stays a cut
+    reply.
     """
 
     async def reply(self, request: Request, on_event: OnEvent) -> Done:

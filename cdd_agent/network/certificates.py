@@ -1,5 +1,5 @@
-"""The authorities whose certificates are trusted: those of Mozilla, or those that a
-variable of the environment names.
+"""The trusted certificate authorities: Mozilla's, or those in an environment
+variable.
 """
 
 import os
@@ -15,12 +15,12 @@ from msgspec import Struct
 from cdd_agent.network.unusable_variable import UnusableVariable
 
 _OPENSSL = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-# of requests and curl, for those who have set only these
+# of requests and curl, for users who have set only these
 _FALLBACKS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class CertificateSource(Struct, frozen=True):
-    """A file or a folder with certificates, and the variable that names it."""
+    """A file or folder of certificates, with the variable that names it."""
 
     variable: str
     path: str
@@ -32,7 +32,7 @@ class CertificateSource(Struct, frozen=True):
 def certificate_sources(
     environment: Mapping[str, str] = os.environ,
 ) -> tuple[CertificateSource, ...]:
-    """Return what replaces Mozilla's authorities; empty if no variable is set.
+    """Return the replacements of Mozilla's authorities, if any.
 
     `SSL_CERT_FILE` and `SSL_CERT_DIR` count together, as with OpenSSL. Without both of
     them, `REQUESTS_CA_BUNDLE` counts, then `CURL_CA_BUNDLE`.
@@ -46,8 +46,8 @@ def certificate_sources(
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """Return the context for connections. It is read again only if a file has changed,
-    since that is slow. Raises `UnusableVariable`.
+    """Return the context for connections, cached until a file changes, because reading
+    is slow. Raises `UnusableVariable`.
     """
     sources = certificate_sources()
     versions = []
@@ -96,7 +96,7 @@ def _load(
 
 
 def _add(context: ssl.SSLContext, path: str) -> None:
-    """Add a file, or one or more folders as OpenSSL separates them."""
+    """Add a file, or one or more folders in OpenSSL's list format."""
     folders = [name for name in path.split(os.pathsep) if Path(name).is_dir()]
     if folders:
         context.load_verify_locations(capath=os.pathsep.join(folders))

@@ -1,23 +1,24 @@
-"""Keys of providers, cleaned of what is copied along with them."""
+"""Keys of providers, cleaned of text that was copied along."""
 
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.values.partly_shown import PartlyShown
 
 _BLANKS = (
     " \t\r\n\v\f\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}"
 )
 _QUOTES = "\"'`“”‘’"
-_NAME = re.compile(
+_NAME = Pattern(
     r"(?:(?:export|set)\s+|\$env:)?[A-Z_][A-Z0-9_]*(?:KEY|TOKEN)\s*=\s*(?=[^=\s])"
 )
-_SCHEME = re.compile(r"(?:authorization\s*:\s*)?bearer\s+", re.IGNORECASE)
+_SCHEME = Pattern(r"(?:authorization\s*:\s*)?bearer\s+", re.IGNORECASE)
 
 
 class Key(PartlyShown, frozen=True):
-    """A key that can be sent. `removed` names what was around it."""
+    """A key that can be sent. `removed` names the text around it."""
 
     text: str
     removed: tuple[str, ...] = ()
@@ -40,18 +41,18 @@ def clean_key(text: str) -> Key:
 
 
 def is_sendable(key: str) -> bool:
-    """True if a header can hold the key."""
+    """True if a header can contain the key."""
     return key.isascii() and key.isprintable()
 
 
 def key_header(key: str | None) -> dict[str, str]:
-    """Return the header that has the key on most servers; empty without a key."""
+    """Return the usual header for a key; empty without a key."""
     if not key or not is_sendable(key):
         return {}
     return {"Authorization": f"Bearer {key}"}
 
 
-def _without_start(pattern: re.Pattern[str], text: str) -> str:
+def _without_start(pattern: Pattern[str], text: str) -> str:
     match = pattern.match(text)
     if match is None:
         return text

@@ -1,8 +1,8 @@
-"""The proxy of a request, by the variables and rules that curl has for it.
+"""The proxy of a request, by curl's variables and rules.
 
-`NO_PROXY` also accepts what Go and other programs accept: brackets around IPv6
-addresses, ports, `*.example.com`, and `*` among other entries. An entry without a
-meaning matches nothing.
+`NO_PROXY` also accepts the forms of Go and other programs: brackets around IPv6
+addresses, ports, `*.example.com`, and `*` among other entries. A meaningless entry
+matches nothing.
 """
 
 import ipaddress
@@ -19,12 +19,12 @@ from cdd_agent.values.partly_shown import PartlyShown
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# in the order in which curl reads them
+# in curl's order
 _VARIABLES = {
     "http": ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"),
     "https": ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
 }
-# A CGI program has the header `Proxy` of a request in HTTP_PROXY.
+# For a CGI program, HTTP_PROXY is the `Proxy` header of a request.
 _MARK_OF_CGI = "REQUEST_METHOD"
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -129,7 +129,7 @@ def _as_address(host: str) -> _Address | None:
 
 
 def _is_in_network(address: _Address, pattern: str) -> bool:
-    """True for the same address, and for one of a range such as `10.0.0.0/8`."""
+    """True for the same address, and for one in a range such as `10.0.0.0/8`."""
     try:
         return address in ipaddress.ip_network(pattern, strict=False)
     except ValueError:
@@ -137,7 +137,7 @@ def _is_in_network(address: _Address, pattern: str) -> bool:
 
 
 def _read_proxy(variable: str, value: str) -> Proxy:
-    """Read a URL, or `host:port` of an HTTP proxy. Raises `UnusableVariable`."""
+    """Parse a URL, or `host:port` of an HTTP proxy. Raises `UnusableVariable`."""
     url = value if "://" in value else f"http://{value}"
     # as desktops write a SOCKS proxy
     url = re.sub(r"^socks://", "socks5://", url, flags=re.IGNORECASE)

@@ -1,11 +1,9 @@
-"""A variable of the environment that stops calls over the network."""
-
 from cdd_agent.errors import BadInput
 from cdd_agent.refusals.kinds import Refusal
 
 
 class UnusableVariable(BadInput):
-    """A variable names a proxy or certificates that cannot be used. No call that needs
+    """A variable names an unusable proxy or unusable certificates. No call that needs
     it can succeed before the user changes it.
     """
 

@@ -1,4 +1,4 @@
-"""Web addresses: whether they are usable, and whether they are local."""
+"""Web addresses: check that they are usable, and if they are local."""
 
 import ipaddress
 import re
@@ -21,7 +21,7 @@ def web_address(text: str) -> str:
         host = (parts.hostname or "").encode("idna").decode()
         port = parts.port
     except ValueError as error:
-        # not an address or a port, or a name that cannot be looked up
+        # no address or port, or a name that cannot be looked up
         raise ValueError(_ALLOWED) from error
     if not host or port == 0 or parts.scheme not in ("http", "https"):
         raise ValueError(_ALLOWED)

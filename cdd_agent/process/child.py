@@ -1,8 +1,7 @@
-"""Other `cdd`s as processes: their lines are read, and lines are written to them.
+"""Run other `cdd`s as child processes and exchange lines with them.
 
-A child stops in good order when its standard input is closed. The system closes it when
-this process ends, however it ends. A child has this process's whole environment, with
-its keys. Other programs are started in `run.py`.
+A child stops cleanly when its standard input closes. The system closes it when this
+process ends, however it ends. A child inherits the whole environment, including keys.
 """
 
 from __future__ import annotations
@@ -21,36 +20,31 @@ from cdd_agent.refusals.kinds import Refusal
 LONGEST_LINE = 32 * 1024 * 1024
 """Bytes."""
 SILENCE = 180.0
-"""Seconds without a line, after which a child no longer works. A driven run prints
-one more often, see `cli/driven.py`.
+"""Seconds without a line after which a child counts as hung. A driven run prints more
+often, see `cli/driven.py`.
 """
 _SECOND_CHANCE = 5.0
 GRACE = 60.0
-"""Seconds for a child that was asked to stop: it restores a step, and waits for its
-commands to end.
-"""
+"""Seconds for a child to stop: it restores its step and ends its commands."""
 _KEPT = 4_000
-"""Bytes kept of standard error, from its end."""
+"""Bytes of standard error to keep, from its end."""
 
 
 class BadChild(CddError):
-    """A child broke the protocol of lines, and was stopped."""
+    """A child broke the line protocol and was stopped."""
 
     refusal = Refusal.PROCESS_FAILED
 
 
 class ChildEnd(Struct, frozen=True):
-    """The end of a child process."""
-
     exit_code: int
-    """Below 0 after a signal."""
+    """Negative after a signal."""
     stderr: str
-    """The end of standard error."""
 
 
 class Child:
-    """One `cdd` process. `receive` gets each line of its standard output. If it raises
-    an error, the child is stopped, and `run` raises that error.
+    """One `cdd` process. `receive` gets each line of its standard output. If it raises,
+    the child is stopped and `run` raises the same error.
     """
 
     def __init__(self, receive: Callable[[bytes], None]) -> None:
@@ -66,13 +60,12 @@ class Child:
         cwd: Path,
         environment: Mapping[str, str] | None = None,
     ) -> ChildEnd:
-        """Run `cdd` with these arguments to its end. Without an `environment`, it has
-        that of this process. Raises `CddError` if it cannot be started or breaks the
-        protocol.
+        """Run `cdd` with these arguments to its end. `environment` replaces that of
+        this process. Cancelling stops the child and waits for its end.
 
-        A caller that is cancelled stops the child, and waits for its end.
+        Raises `CddError` if the child cannot be started or breaks the protocol.
         """
-        # -P: without the modules in `cwd`
+        # With `-P`, do not import modules from `cwd`
         command = (sys.executable, "-P", "-m", "cdd_agent", *arguments)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -83,7 +76,7 @@ class Child:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 limit=LONGEST_LINE,
-                # Ctrl+C at the terminal is for this process alone
+                # Ctrl+C at the terminal must reach only this process
                 start_new_session=True,
             )
         except OSError as error:
@@ -96,28 +89,26 @@ class Child:
         except BaseException:
             self.stop()
             while not working.done():
-                # cancelled once more: the child is stopping already
+                # cancelled again: the child is already stopping
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait([working])
             raise
         if self._fault is None and self._has_half_line and exit_code >= 0:
-            # the end of one that was killed says more
+            # after a kill, the exit code explains more
             self._fault = BadChild("The run's process ended in the middle of a line")
         if self._fault is not None:
             raise self._fault
         return ChildEnd(exit_code, self._stderr.decode(errors="replace"))
 
     def send(self, line: bytes) -> None:
-        """Write a line to the child's standard input. Does nothing once it is
-        stopping.
-        """
+        """Write a line to the child. Does nothing once it is stopping."""
         if self._process is None or self._process.stdin is None:
             return
         if not self._process.stdin.is_closing():
             self._process.stdin.write(line)
 
     def stop(self) -> None:
-        """Ask the child to stop, and kill it if it does not."""
+        """Ask the child to stop. Kill it after `GRACE`."""
         process = self._process
         if process is None or process.stdin is None or process.stdin.is_closing():
             return
@@ -129,8 +120,8 @@ class Child:
         return await process.wait()
 
     async def _read_lines(self, process: asyncio.subprocess.Process) -> None:
-        """Hand over each line. After a fault, lines are read and dropped, so that the
-        child is not held up while it stops.
+        """Receive each line. After a fault, drain and drop lines so that the child can
+        stop.
         """
         assert process.stdout is not None
         while True:
@@ -166,12 +157,12 @@ class Child:
 
 
 async def _next_line(stdout: asyncio.StreamReader) -> bytes:
-    """Raises `TimeoutError` after a silence, and `ValueError` for a line that is too
+    """Raises `TimeoutError` after a silence and `ValueError` for a line that is too
     long.
     """
     with suppress(TimeoutError):
         return await asyncio.wait_for(stdout.readline(), SILENCE)
-    # if this process was suspended (Ctrl+Z), the line has been there for long
+    # after a suspension (Ctrl+Z) the line may already be waiting
     return await asyncio.wait_for(stdout.readline(), _SECOND_CHANCE)
 
 

@@ -1,4 +1,4 @@
-"""A command text in its simple commands, as a POSIX shell would read it. Nothing is
+"""Split a command text into simple commands, like a POSIX shell. Nothing is
 expanded.
 """
 
@@ -6,7 +6,9 @@ import re
 
 from msgspec import Struct, field
 
-PIECE = re.compile(
+from cdd_agent.pattern import Pattern
+
+PIECE = Pattern(
     r"""
       (?P<blank> [ \t]+ )
     | (?P<continued> \\\n )
@@ -19,21 +21,21 @@ PIECE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""The pieces of a text. The first that matches wins."""
-_HERE_DOCUMENT = re.compile(
+"""The first alternative that matches wins."""
+_HERE_DOCUMENT = Pattern(
     r"(?P<line>[^\n]*<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[^\n]*)\n"
     r".*?(?:\n[ \t]*(?P=end)[ \t]*(?=\n|\Z)|\Z)",
     re.DOTALL,
 )
-_INTERPRETER = re.compile(r"\b(?:sh|bash|zsh|dash|ksh|python[\d.]*|node|ruby|perl)\b")
-_IN_DOUBLE_QUOTES = re.compile(
+_INTERPRETER = Pattern(r"\b(?:sh|bash|zsh|dash|ksh|python[\d.]*|node|ruby|perl)\b")
+_IN_DOUBLE_QUOTES = Pattern(
     r"\\(?P<escaped>[$`\"\\\n])|(?P<variable>\$(?:\w+|\{[^}]*\}))|[^\\$]+|.",
     re.DOTALL,
 )
-_SUBSTITUTION = re.compile(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
-_NAME = re.compile(r"\A(?:\w+|\{[^}]*\})")
-"""Of a variable, behind its `$`."""
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_SUBSTITUTION = Pattern(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
+_NAME = Pattern(r"\A(?:\w+|\{[^}]*\})")
+"""A variable's name, after its `$`."""
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*\+?=")
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "eval"))
 _KEYWORDS = frozenset(
     (
@@ -44,17 +46,15 @@ _KEYWORDS = frozenset(
 
 
 class Word(Struct):
-    """A word of a command."""
-
     text: str = ""
     """Without its quotes."""
     pattern: str = ""
-    """As a pattern of file names: only unquoted signs are special."""
+    """As a glob pattern: only unquoted characters are special."""
     without_variables: str = ""
-    """The pattern if all variables are empty."""
+    """The pattern if every variable is empty."""
     is_pattern: bool = False
     is_variable: bool = False
-    """A part of the word is the value of a variable or of a command."""
+    """True if part of the word comes from a variable or a command."""
 
     def add(self, text: str, *, is_quoted: bool) -> None:
         is_name = self.text.endswith("$") and not is_quoted
@@ -74,19 +74,19 @@ class Word(Struct):
 
 
 class Segment(Struct):
-    """A simple command of a text."""
+    """A simple command."""
 
     words: list[Word] = field(default_factory=list)
     read_from: list[Word] = field(default_factory=list)
-    """Files behind `<`."""
+    """Files after `<`."""
     is_piped_on: bool = False
-    """Its output goes to the next one."""
+    """True if its output goes to the next command."""
     is_substituted: bool = False
-    """Its output becomes words of another one."""
+    """True if its output becomes words of another command."""
 
     @property
     def start(self) -> int:
-        """The place of the program among the words, behind keywords and variables."""
+        """The index of the program, after keywords and assignments."""
         for place, word in enumerate(self.words):
             name = word.text.lstrip("{")
             if name and name not in _KEYWORDS and not _ASSIGNMENT.match(name):
@@ -95,7 +95,6 @@ class Segment(Struct):
 
     @property
     def program(self) -> str:
-        """The name of the program without its folder; empty if there is none."""
         start = self.start
         if start == len(self.words):
             return ""
@@ -107,8 +106,8 @@ class Segment(Struct):
 
 
 def split_segments(text: str) -> list[Segment]:
-    """Return the simple commands of a text, those in substitutions too. Texts that a
-    here-document only writes to a file are left out.
+    """Return the simple commands of a text, including those in substitutions. The body
+    of a here-document counts only if an interpreter reads it.
     """
     text = _HERE_DOCUMENT.sub(_without_body, text)
     text = re.sub(r"\$(?:PWD\b|\{PWD\})", ".", text)
@@ -127,7 +126,7 @@ def split_segments(text: str) -> list[Segment]:
 
 
 def split_nested(segment: Segment) -> list[Segment]:
-    """Return the commands in the words of one that starts a shell: `sh -c "…"`."""
+    """Return the commands inside a call of a shell: `sh -c "…"`."""
     names = {word.text.rpartition("/")[2] for word in segment.words}
     if names.isdisjoint(SHELLS):
         return []
@@ -144,7 +143,7 @@ class _Reader(Struct):
     substitutions: list[str] = field(default_factory=list)
     word: Word | None = None
     redirection: str = ""
-    """The operator whose file is the next word."""
+    """The operator whose file name is the next word."""
 
     def take(self, piece: re.Match[str]) -> None:
         kind = piece.lastgroup or ""

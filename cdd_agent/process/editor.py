@@ -1,4 +1,4 @@
-"""The user's editor: which one, how to open a line, and copies of files for it."""
+"""The user's editor: which one, how to open a line, and file copies for it."""
 
 import os
 import shlex
@@ -37,7 +37,7 @@ NAME_ONE = "Set $VISUAL or $EDITOR to an installed program."
 
 
 def editor_argv(environment: Mapping[str, str]) -> list[str]:
-    """Return the command of the editor: $VISUAL, $EDITOR, or an installed one. Raises
+    """Return the editor's command: $VISUAL, $EDITOR or an installed one. Raises
     `BadInput`.
     """
     for name in ("VISUAL", "EDITOR"):
@@ -68,9 +68,9 @@ def editor_argv(environment: Mapping[str, str]) -> list[str]:
 
 
 def words_of(command: str, *, posix: bool) -> list[str]:
-    """A command line as words, without their quotation marks. Outside of POSIX a
-    backslash is part of a path, and only double quotation marks hold words together.
-    Raises `ValueError` for one that is not closed.
+    """Split a command line into words without quotes. Outside POSIX, a backslash is
+    part of a path and only double quotes group words. Raises `ValueError` for an open
+    quote.
     """
     scanner = shlex.shlex(command, posix=True)
     scanner.whitespace_split, scanner.commenters = True, ""
@@ -80,9 +80,7 @@ def words_of(command: str, *, posix: bool) -> list[str]:
 
 
 def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
-    """Return the arguments that open a file at a line, if cdd knows them for this
-    program.
-    """
+    """Return the arguments that open a file at a line, if the editor is known."""
     name = Path(program).name.removesuffix(".exe")
     if name in _PLUS_LINE:
         return f"+{line}", str(path)
@@ -93,7 +91,6 @@ def at_line(program: str, path: Path, line: int) -> tuple[str, ...]:
 
 @contextmanager
 def copies(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Path]]:
-    """Yield copies of files by their paths, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
         places = {name: Path(folder, name) for name in files}
         for name, place in places.items():
@@ -103,7 +100,7 @@ def copies(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Path]]:
 
 
 def read_back(places: Mapping[str, Path]) -> dict[str, bytes]:
-    """The copies as the editor has left them. Raises `BadInput` where one is gone."""
+    """Return the edited contents. Raises `BadInput` if a copy cannot be read."""
     try:
         return {name: place.read_bytes() for name, place in places.items()}
     except OSError as error:

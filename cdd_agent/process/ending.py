@@ -1,8 +1,7 @@
-"""Ending commands with everything they started. Their processes are found by a mark in
-the environment.
+"""End commands with everything they started, found by a mark in the environment.
 
-A running command is noted in a file. If this program is killed, the next process ends
-the command by that note (`end_noted`), so that two never work in one place.
+A running command is also noted in a file. If this program is killed, the next process
+ends the command by its note (`end_noted`), so that two never work in one place.
 """
 
 import contextlib
@@ -20,29 +19,24 @@ from cdd_agent.files.atomic import remove
 from cdd_agent.refusals.kinds import Refusal
 
 GRACE = 2.0
-"""Seconds between asking a process to end and ending it."""
+"""Seconds between asking a process to end and killing it."""
 MARK = "CDD_COMMAND"
-"""The variable with the mark. A command that another one starts has both marks."""
+"""The variable with the mark. A nested command carries all marks around it."""
 _ROUNDS = 5
-"""The number of searches for processes: a process that is being ended may start
-another.
-"""
+"""Number of searches for processes: one that is ending may start another."""
 _NOTE = "running-"
 _STARTED_BEFORE = 60.0
-"""The largest time in seconds between the start of a process and its note. The system
-may give its number to another process later.
+"""Maximum seconds between a process's start and its note. Beyond that, the system may
+have reused the process number.
 """
 _CLOCK = 2.0
-"""The largest difference in seconds between the system's start time of a process and
-our clock.
-"""
+"""Maximum difference in seconds between the system's start times and our clock."""
 
 
 @contextmanager
 def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
-    """Note a command with this mark in the folder, if there is one, while the block
-    runs. Yields a function that receives the process number. Raises `OSError` if the
-    note cannot be written.
+    """Note a command in the folder, if any, while the block runs. Yields a function
+    that receives the process number. Raises `OSError` if the note cannot be written.
     """
     if folder is None:
         yield lambda pid: None
@@ -51,7 +45,7 @@ def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
     note.touch()
 
     def started(pid: int) -> None:
-        # on a full disk the command is found by its mark alone
+        # on a full disk, the mark alone still identifies the command
         with contextlib.suppress(OSError):
             note.write_text(f"{pid} {time.time()} {platform.node()}")
 
@@ -62,9 +56,8 @@ def noted(folder: Path | None, mark: str) -> Iterator[Callable[[int], None]]:
 
 
 def end_noted(folder: Path) -> int:
-    """End the commands that are noted in the folder. Returns how many were still
-    running. The process that noted them must have ended. Raises `BadInput` if a command
-    cannot be ended.
+    """End the commands noted in the folder by a process that has ended. Returns how
+    many were still running. Raises `BadInput` if one cannot be ended.
     """
     ended = 0
     for note in folder.glob(f"{_NOTE}*"):
@@ -85,8 +78,8 @@ def end_noted(folder: Path) -> int:
 
 
 def _noted_process(note: Path) -> "list[psutil.Process]":
-    """Return the noted process and its children, if the number still belongs to it. Its
-    environment may be hidden or overwritten.
+    """Return the noted process and its children, unless the number was reused. Needed
+    because their environment may be hidden or overwritten.
     """
     try:
         pid, noted_at, host = note.read_text().split(maxsplit=2)
@@ -98,7 +91,7 @@ def _noted_process(note: Path) -> "list[psutil.Process]":
             return []
         return _others([leader, *leader.children(recursive=True)])
     except (OSError, ValueError, psutil.Error):
-        # it has ended, or its parent was killed before the number was noted
+        # the process has ended, or its parent was killed before it wrote the number
         return []
 
 
@@ -114,7 +107,7 @@ def end_marked(
         for process in remaining:
             with contextlib.suppress(psutil.Error):
                 process.terminate()
-        # they are no children of this process, so the only way to wait is to poll
+        # not children of this process, so polling is the only way to wait
         until = time.monotonic() + GRACE
         remaining = alive(remaining)
         while remaining and time.monotonic() < until:
@@ -127,10 +120,8 @@ def end_marked(
 
 
 def marked(mark: str) -> "list[psutil.Process]":
-    """Return the other processes with the mark in their environment, as far as it can
-    be read.
-    """
-    # a cached number may belong to another process
+    """Return the other processes whose readable environment carries the mark."""
+    # a cached process number may have been reused
     psutil.process_iter.cache_clear()
     every = psutil.process_iter(["environ"])
     return _others(
@@ -141,17 +132,13 @@ def marked(mark: str) -> "list[psutil.Process]":
 
 
 def _others(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Return the processes without this one and its parents, such as a terminal that a
-    command has opened.
-    """
+    """Drop this process and its parents, such as a terminal that a command opened."""
     own_pids = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
     return [one for one in processes if one.pid not in own_pids]
 
 
 def alive(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
-    """Return the processes that have not ended. One that only waits to be collected has
-    ended.
-    """
+    """Return the processes that still run. Zombies do not count."""
 
     def is_alive(one: psutil.Process) -> bool:
         try:

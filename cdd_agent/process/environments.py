@@ -1,9 +1,9 @@
-"""Find the environments in which the programs of a Python project are installed, and
-start a command with them. Nothing is installed, and no environment is created.
+"""Find the environments of a Python project, and run commands in them. Nothing is
+installed or created.
 
-Environments in the project come first, of the command's folder and then of the folders
-around it. If there is none, the tool that keeps the project's environment elsewhere is
-asked for its place (poetry, hatch: about a second). Those of tox and nox come last.
+Environments in the project come first: in the command's folder, then in the folders
+around it. If there is none, cdd asks the tool that keeps it elsewhere (poetry, hatch:
+about a second). Those of tox and nox come last.
 """
 
 import os
@@ -27,15 +27,15 @@ _IN_PROJECT = (".venv", "venv", ".pixi/envs/default")
 _OF_TEST_TOOLS = (".tox", ".nox")
 _ANSWER_SECONDS = 10.0
 _KEPT_SECONDS = 10
-"""Time for which the answer of a tool is used. A step needs it several times."""
+"""Seconds for which a tool's answer is reused. A step needs it several times."""
 
 
 class _EnvironmentTool(Struct, frozen=True):
     name: str
     files: tuple[str, ...]
     questions: tuple[tuple[str, ...], ...] = ()
-    """Words that print the places of environments outside the project, one a line, and
-    create none.
+    """Arguments that print the places of environments, one a line, without creating
+    any.
     """
 
 
@@ -55,11 +55,11 @@ _TOOLS = (
 def as_started(
     argv: Sequence[str], root: Path, folder: Path | None = None
 ) -> tuple[str, ...]:
-    """Return the words that start a command in a folder of a project, with the absolute
-    path of the program if it exists.
+    """Return the argv that starts a command in a folder of a project. The program
+    becomes an absolute path if it exists.
 
-    `pytest` and `python` are those of the project's environment, else those on the
-    PATH, else those of cdd.
+    `pytest` and `python` come from the project's environment, else from the PATH, else
+    from cdd's environment.
     """
     name, *rest = argv
     folder = folder or root
@@ -78,13 +78,11 @@ def as_started(
 
 
 def own_folders(root: Path) -> list[Path]:
-    """Return the folders with the programs of the environments in a folder."""
     places = [_programs(root.absolute() / name) for name in _IN_PROJECT]
     return [place for place in places if place.is_dir()]
 
 
 def own_python(root: Path, folder: Path | None = None) -> Path | None:
-    """Return the Python of the project's environment, as seen from a folder in it."""
     for environment in _main_environments(root, folder or root):
         if python := _python(environment):
             return python
@@ -92,8 +90,8 @@ def own_python(root: Path, folder: Path | None = None) -> Path | None:
 
 
 def activated(program: str) -> Mapping[str, str]:
-    """Return the variables of the environment that a program is installed in, as if the
-    environment was activated. Tests start other programs of it.
+    """Return the variables that activate the environment of a program, because tests
+    start other programs from it.
     """
     folder = Path(program).parent
     environment = folder.parent
@@ -105,7 +103,7 @@ def activated(program: str) -> Mapping[str, str]:
 
 
 def pytest_environment(root: Path, folder: Path | None = None) -> Path | None:
-    """Return the first environment of the project in which pytest is installed."""
+    """Return the first environment of the project that has pytest."""
     folder = folder or root
     for environment in _main_environments(root, folder):
         if _has_pytest(environment):
@@ -144,8 +142,8 @@ def _folders_to_root(root: Path, folder: Path) -> list[Path]:
 
 
 def _with_origins(folders: Sequence[Path]) -> list[Path]:
-    """Add the folders of the user's tree to those of a run's own tree, which is in
-    `.cdd` of the user's. Environments that are not in the project belong to that one.
+    """For a run in a separate tree (in the user's `.cdd`), add the same folders of the
+    user's tree: environments outside version control exist only there.
     """
     root = folders[-1]
     for parent in root.parents:
@@ -169,8 +167,8 @@ def _environments_elsewhere(folder: Path) -> Iterator[Path]:
 
 
 def environment_tools(root: Path) -> tuple[str, ...]:
-    """Return the programs of the tools that keep the project's environment. They can
-    run the tests, too: `poetry run pytest`.
+    """Return the tools that keep the project's environment and can run its tests:
+    `poetry run pytest`.
     """
     return tuple(tool.name for tool in _tools_of(root))
 
@@ -186,7 +184,6 @@ def _tools_of(folder: Path) -> list[_EnvironmentTool]:
 
 @lru_cache(16)
 def _ask(words: tuple[str, ...], folder: Path, period: int) -> tuple[str, ...]:
-    """Return the lines that a tool prints; none if it fails."""
     del period
     result = waited_for(run_command(words, cwd=folder, limit=_ANSWER_SECONDS))
     if result.return_code:
@@ -196,7 +193,6 @@ def _ask(words: tuple[str, ...], folder: Path, period: int) -> tuple[str, ...]:
 
 
 def _environments_of_test_tools(root: Path, folder: Path) -> Iterator[Path]:
-    """Yield the environments of tox and nox, those of the newest Python first."""
     folders = _folders_to_root(root.absolute(), folder.absolute())
     for place in _with_origins(folders):
         for name in _OF_TEST_TOOLS:
@@ -212,8 +208,8 @@ def _python_version(environment: Path) -> tuple[int, ...]:
 
 
 def _has_copy_of_project(environment: Path, folder: Path) -> bool:
-    """True if the environment has a copy of a package in `src`: tests would import the
-    copy, and not the files that a step changes.
+    """True if the environment has a copy of a package in `src`. Tests would import the
+    copy instead of the files that a step changes.
     """
     sources = {entry.name for entry in folder.glob("src/*") if entry.suffix != ".pth"}
     packages = environment.glob("lib/python*/site-packages/*")

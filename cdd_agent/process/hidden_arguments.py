@@ -1,8 +1,8 @@
-"""The hidden files that a command could show, judged by its text.
+"""Find hidden files that a command could show, judged by its text.
 
-Each part of a word that names a hidden file counts, whatever the option around it.
-Programs that only print names are let through. For programs that read whole folders
-the files in the folder count.
+Every part of a word that names a hidden file counts, whatever the option around it.
+Programs that print only names may run. For programs that read whole folders, the files
+in the folder count.
 
 A program of the project can still read anything: only a sandbox could prevent that.
 """
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from cdd_agent.files.globs import PatternRefused, expand
 from cdd_agent.files.hidden_from_models import BY_NAME, HiddenFiles, is_secret_path
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_segments import (
     SHELLS,
     Segment,
@@ -37,9 +38,9 @@ _NAMES_ONLY = frozenset(
         *("sha256sum", "sha512sum"),
     )
 )
-"""Programs that print no content of the files that their words name."""
-_READS_NAMES = re.compile(r"--f.*")
-"""Options by which some of them print lines of a file: `wc --files0-from .env`."""
+"""Programs that do not print the content of the files they name."""
+_READS_NAMES = Pattern(r"--f.*")
+"""Options that make some of them print lines of a file: `wc --files0-from .env`."""
 _NAMES_ONLY_OF_GIT = frozenset(
     (
         *("add", "branch", "check-ignore", "checkout", "clean", "commit", "fetch"),
@@ -56,21 +57,19 @@ _SEARCHES = {
     "ag": "-l",
     "ack": "-l",
 }
-"""Programs that search files, and the option by which they list files instead."""
+"""Programs that search files, with the option that lists matching files."""
 _READ_THEIR_FOLDER = frozenset(("rg", "ag", "ack"))
-"""Programs that search the current folder if no folder is given."""
-_QUIET = re.compile(
+"""Programs that search the current folder by default."""
+_QUIET = Pattern(
     r"-[abEFGHhiInoPrRsTUvVwxyzZ]*[qlLc][A-Za-z]*|--(?:quiet|silent|count|files-with.*)"
 )
-_QUIET_ELSEWHERE = re.compile(r"-[qlc]|--(?:quiet|count|files-with.*)")
-"""Options by which a search prints no lines of files: of `grep`, and of programs with
-other short options.
-"""
-_FLAG = re.compile(
+_QUIET_ELSEWHERE = Pattern(r"-[qlc]|--(?:quiet|count|files-with.*)")
+"""Options with which a search prints no lines: for `grep`, and for other programs."""
+_FLAG = Pattern(
     r"-[EFGHhiInoPRrsvwxyzZ]+|--(?:recursive|ignore-case|no-messages|line-number"
     r"|fixed-strings|extended-regexp|word-regexp|hidden|color|colour)|--[\w-]+=.*"
 )
-"""Options of searches that take no word behind them."""
+"""Search options without a separate value."""
 _FOLDER_READERS = frozenset(
     (
         *("cpio", "tar", "bsdtar", "zip", "7z", "rsync", "rgrep", "ugrep", "zgrep"),
@@ -79,63 +78,61 @@ _FOLDER_READERS = frozenset(
 )
 """Programs that read all files of a folder."""
 _RECURSIVE = frozenset(("cp", "diff", "scp", *_SEARCHES))
-"""Programs that do so with an option."""
-_RECURSIVE_OPTION = re.compile(r"-[A-Za-z]*[rRad][A-Za-z]*|--(?:rec|deref|arch|dir).*")
+"""Programs that read all files of a folder with an option."""
+_RECURSIVE_OPTION = Pattern(r"-[A-Za-z]*[rRad][A-Za-z]*|--(?:rec|deref|arch|dir).*")
 _FIND_RUNS = frozenset(
     ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 )
 _FIND_NAMES = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename"))
 _PATCHES_OF_GIT = frozenset(("diff", "show", "grep", "whatchanged", "range-diff"))
 _COPIES_OF_GIT = frozenset(("archive", "format-patch", "fast-export", "bundle"))
-"""Commands of git that copy files, perhaps to where they are not hidden."""
-_PATCH_OPTION = re.compile(
+"""Commands of git that copy files, perhaps to names that are not hidden."""
+_PATCH_OPTION = Pattern(
     r"-p|-u|--patc.*|-U\d*|--uni.*|-L.*|-c|--cc|--dd|-m|-G.*|--bin.*|--reme.*"
 )
 _OBJECTS_OF_GIT = frozenset(("cat-file", "unpack-file", "difftool", "checkout-index"))
 """Commands of git that show or copy any object, whatever its name."""
-_SHOWS_OBJECTS = re.compile(r".*%\(raw.*|.*\balias\..*|commit\.verbose.*", re.DOTALL)
-"""Words by which other commands do so, or that make another command of one."""
+_SHOWS_OBJECTS = Pattern(r".*%\(raw.*|.*\balias\..*|commit\.verbose.*", re.DOTALL)
+"""Arguments with which other commands show objects or become another command."""
 _CHANGES_SHOWN = {
-    "status": re.compile(r"-[a-z]*v.*|--verb.*"),
-    "commit": re.compile(r"-[a-zA-Z]*[vp].*|--(?:verb|pat|inter).*"),
+    "status": Pattern(r"-[a-z]*v.*|--verb.*"),
+    "commit": Pattern(r"-[a-zA-Z]*[vp].*|--(?:verb|pat|inter).*"),
     **dict.fromkeys(
         ("add", "checkout", "reset", "restore", "stash"),
-        re.compile(r"-[a-zA-Z]*[pie].*|--(?:pat|inter|edit).*"),
+        Pattern(r"-[a-zA-Z]*[pie].*|--(?:pat|inter|edit).*"),
     ),
 }
-"""Options by which commands of git print the changes of tracked files."""
+"""Options with which commands of git print changes of tracked files."""
 _WITH_VALUE_OF_GIT = ("-S", "-G", "-O", "-l", "-n", "--diff-filter", "--format")
 _PLACES_OF_GIT = (
     *("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"),
     *("--attr-source", "--super-prefix"),
 )
-"""Options in front of a command of git that take the next word."""
-_NO_PATCH = re.compile(
+"""Options before a command of git that take the next word."""
+_NO_PATCH = Pattern(
     r"--(?:stat|name-only|name-status|shortstat|numstat|summary|no-patch|quiet"
     r"|dirstat)(?:=.*)?|-[sq]"
 )
-_PATTERN_OPTION = re.compile(r"-[A-Za-z]*[ef].*|--(?:reg|fil|match).*")
-_TARGET = re.compile(r"-[A-Za-z]*[tr].*|-[A-Za-z]*[RTa].*|--.*")
-"""Options of `cp` with which its last word may be more than a file to write."""
-_ALL_ENTRIES = re.compile(r"-[A-Za-z]*[aAf][A-Za-z]*|--al.*|--almost-all")
-"""Options by which `ls` lists names with a dot in front."""
+_PATTERN_OPTION = Pattern(r"-[A-Za-z]*[ef].*|--(?:reg|fil|match).*")
+_TARGET = Pattern(r"-[A-Za-z]*[tr].*|-[A-Za-z]*[RTa].*|--.*")
+"""Options of `cp` with which its last word may be more than the target."""
+_ALL_ENTRIES = Pattern(r"-[A-Za-z]*[aAf][A-Za-z]*|--al.*|--almost-all")
+"""Options with which `ls` lists dotfiles."""
 _LISTERS = ("ls", "find", "fd", "git")
-"""Programs whose output may be names of files for another one."""
+"""Programs whose output may be file names for another program."""
 _MOST_COMMANDS = 500
 _MOST_FOLDERS = 30
-"""Folders that a command may work in."""
 _MOST_LISTERS = 20
-"""Commands of one text whose folders are looked through."""
+"""Maximum number of commands in one text whose folders are searched."""
 _LISTED = "it could show hidden files"
 _ANY_OBJECT = "it can show any file of the history"
-_PARTS = re.compile(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
+_PARTS = Pattern(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
 _MOST_PARTS = 300
 _MOST_ENTRIES = 20_000
-"""Entries of folders that are looked through."""
 _INSTALLED = frozenset(
     (".git", "node_modules", ".venv", "venv", "site-packages", ".tox", "__pycache__")
 )
-"""Folders in which no files of the project are."""
+"""Folders without files of the project."""
 PRINTERS = frozenset(
     (
         *("cat", "tac", "nl", "head", "tail", "less", "more", "bat", "sed", "awk"),
@@ -144,26 +141,23 @@ PRINTERS = frozenset(
         *_SEARCHES,
     )
 )
-"""Programs that print what is in the files that their words name."""
+"""Programs that print the content of the files they name."""
 
 
 class HiddenUse(Struct, frozen=True):
-    """The reason why a command could show hidden files."""
-
     program: str
     reason: str
     listings: tuple[tuple[str, ...], ...] = ()
-    """Commands that list the files that the command would show: the reason holds if a
-    hidden one is among them, or if one of them fails.
+    """Commands that list the files it would show. The reason holds if a listed file is
+    hidden, or if a listing fails.
     """
 
 
 def find_hidden_uses(
     text: str, root: Path, folder: Path, argv: Sequence[str] = ()
 ) -> list[HiddenUse]:
-    """Return the reasons why a command could show hidden files of the project, or of
-    the user's home folder. It runs in `folder`: as `argv` without a shell, else as
-    `text` in one.
+    """Return the reasons why a command could show hidden files of the project or of the
+    home folder. It runs in `folder`: as `argv` without a shell, else as `text` in one.
     """
     commands = _Commands(root.resolve(), folder)
     if argv:
@@ -189,7 +183,7 @@ def find_hidden_uses(
 
 
 def list_hidden(names: str, root: Path, folder: Path) -> str:
-    """Return the reason for the first hidden file in a listing; empty without one."""
+    """Return the reason for the first hidden file in a listing, or an empty text."""
     hidden = HiddenFiles(root)
     for name in re.split(r"[\0\n]", names):
         for place in (folder / name, root / name):
@@ -203,7 +197,7 @@ class _Listing(Struct, frozen=True):
     is_substituted: bool
     why: str
     listings: tuple[tuple[str, ...], ...]
-    """As those of `HiddenUse`."""
+    """As in `HiddenUse`."""
 
 
 class _Commands(Struct, dict=True):
@@ -220,7 +214,6 @@ class _Commands(Struct, dict=True):
         return [self.folder]
 
     def enter_folders(self, segments: Sequence[Segment]) -> None:
-        """Take the folders that words name as those that a command may work in."""
         for segment in segments:
             for word in segment.words:
                 for part in _parts(word.text):
@@ -328,8 +321,8 @@ class _Commands(Struct, dict=True):
         return self._find_use_of_contents(segment, before, name, rest)
 
     def _find_why_of_named(self, name: str, named: list[Word]) -> str:
-        """Return the reason for a hidden file, of the folder or of a commit, that the
-        words behind a command of git name.
+        """Return the reason for a hidden file, on disk or in a commit, that the
+        arguments of a git command name.
         """
         if name == "grep":
             named = _without_pattern(named)
@@ -377,7 +370,6 @@ class _Commands(Struct, dict=True):
                 yield word
 
     def _why_in_history(self, word: str) -> str:
-        """Return the reason for a file of a commit, such as `HEAD:.env`."""
         _, colon, path = word.rpartition(":")
         if not colon:
             return ""
@@ -416,7 +408,7 @@ class _Commands(Struct, dict=True):
         except PatternRefused:
             return
         for pattern in dict.fromkeys(patterns):
-            # the value of a variable alone can be anything
+            # the value of a lone variable can be anything
             if word.is_variable and not pattern.strip("*/"):
                 continue
             path = Path(pattern.partition("=")[2] or pattern)
@@ -424,7 +416,6 @@ class _Commands(Struct, dict=True):
                 yield from _matching_files(folder, path.parts, word.is_variable)
 
     def _find_folders(self, words: Iterable[Word]) -> list[Path]:
-        """Return the folders that the words name."""
         return [place for word in words for place in self._folders_of(word)]
 
     def _folders_of(self, word: Word) -> list[Path]:
@@ -432,8 +423,8 @@ class _Commands(Struct, dict=True):
         return [place for place in places if _is_folder(place)]
 
     def _why_of_folders(self, folders: Sequence[Path], names: Sequence[str]) -> str:
-        """Return the reason if a folder holds a hidden file of one of these names; no
-        names mean all.
+        """Return the reason if a folder holds a hidden file that matches one of
+        `names`, or any hidden file if `names` is empty.
         """
         remaining = _MOST_ENTRIES
         for top in dict.fromkeys(folders):
@@ -456,7 +447,9 @@ class _Commands(Struct, dict=True):
 
 
 def _scripts_of_pipes(segments: Sequence[Segment]) -> list[Segment]:
-    """Return the commands that a command writes for a shell: `echo "cat .env" | sh`."""
+    """Return the commands that one command writes for a shell: `echo "cat .env" |
+    sh`.
+    """
     return [
         inner
         for writer, reader in pairwise(segments)
@@ -491,12 +484,12 @@ def _split_word(text: str) -> Iterator[str]:
 
 
 def _without_home(text: str) -> str:
-    """Return a path with the name of the home folder in place of its sign."""
+    """Expand a leading `~/` or `$HOME/`, and drop `file://`."""
     for sign in ("~/", "$HOME/", "${HOME}/"):
         if text.startswith(sign) and (home := home_folder()):
             return f"{home}/{text.removeprefix(sign)}"
     if text.startswith("/"):
-        # seen from the command, this is its folder
+        # these are the command's folder and the root
         text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?cwd/+", "", text)
         text = re.sub(r"^/+proc/[^/]+/(?:task/[^/]+/)?root/+", "/", text)
     return text.removeprefix("file://")
@@ -512,8 +505,8 @@ def _is_folder(place: Path) -> bool:
 def _matching_files(
     folder: Path, parts: Sequence[str], is_variable: bool
 ) -> Iterator[str]:
-    """Yield the paths in a folder that fit a pattern, part by part. A shell's star does
-    not mean a dot in front; the value of a variable can have one.
+    """Yield the paths in a folder that match a pattern, part by part. A shell's `*`
+    does not match a leading dot; the value of a variable can.
     """
     paths = [""]
     for part in parts:
@@ -544,14 +537,14 @@ def _select_read(segment: Segment) -> list[Word]:
     program, arguments = segment.program, segment.arguments
     texts = [word.text for word in arguments]
     if segment.is_substituted and program in ("ls", "echo", "printf", "find", "fd"):
-        # what it prints is read by another program
+        # another program reads the names that it prints
         return arguments
     if program in _NAMES_ONLY:
         return arguments if any(map(_READS_NAMES.fullmatch, texts)) else []
     if program in _SEARCHES:
         return _without_pattern(arguments)
     if program == "cp" and len(arguments) > 1:
-        # the last one is written, unless an option names the place
+        # the last argument is written, unless an option names the target
         return arguments if any(map(_TARGET.fullmatch, texts)) else arguments[:-1]
     if program in ("sed", "gsed"):
         return [*arguments, *_files_in_script(arguments)]
@@ -574,8 +567,8 @@ def _reads_folders(segment: Segment, *, has_folders: bool) -> bool:
 
 
 def _gets_no_hidden_names(arguments: list[Word], earlier: Sequence[Segment]) -> bool:
-    """True if `xargs` runs a program that prints names only, or if git lists the files
-    for it, which is judged as a listing.
+    """True if `xargs` runs a program that prints only names, or if git lists the files,
+    which is judged as a listing.
     """
     runs_names_only = bool({word.text for word in arguments} & _NAMES_ONLY)
     return runs_names_only or any(other.program == "git" for other in earlier)
@@ -596,7 +589,7 @@ def _without_pattern(arguments: list[Word]) -> list[Word]:
 
 def _is_quiet(program: str, words: Sequence[str]) -> bool:
     """True if a search prints no lines of files. An option may be the value of another
-    one: `grep -e -q`.
+    option: `grep -e -q`.
     """
     pattern = _QUIET if program in ("grep", "egrep", "fgrep") else _QUIET_ELSEWHERE
     for before, word in pairwise(("", *words)):
@@ -608,7 +601,7 @@ def _is_quiet(program: str, words: Sequence[str]) -> bool:
 
 
 def _files_in_script(arguments: list[Word]) -> list[Word]:
-    """Return the files that a script of `sed` names: `r.env`."""
+    """Return the files that a `sed` script names: `r.env`."""
     return [
         Word(name, name, name)
         for word in arguments
@@ -621,7 +614,6 @@ def _runs_programs(arguments: list[Word]) -> bool:
 
 
 def _names_of_find(segments: Sequence[Segment]) -> list[str]:
-    """Return the patterns of names that `find` was given."""
     names: list[str] = []
     for segment in segments:
         words = [word.text for word in segment.arguments]
@@ -648,7 +640,7 @@ def _prints_files(name: str, rest: Sequence[str]) -> bool:
 
 
 def _list_instead(name: str, rest: Sequence[str]) -> tuple[str, ...]:
-    """Return the words by which git lists the files that it would print."""
+    """Return the git arguments that list the files instead of printing them."""
     if name == "grep":
         return (name, "-l", "-z", *rest)
     options = ("--name-only", "--no-renames", "-z")

@@ -1,8 +1,8 @@
-"""The policy for commands in a project, and running them.
+"""Decide which commands may run in a project, and run them.
 
-A command runs without a shell, if its program is on the list. `commands.mode` decides
-about other commands. This protects against accidents. It is not a sandbox: an allowed
-`python` can do whatever its user can.
+A program on the list runs, without a shell. `commands.mode` decides about other
+commands. This protects against accidents. It is not a sandbox: an allowed `python` can
+do whatever its user can.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.environments import (
     OWN_PROGRAMS,
@@ -46,13 +47,12 @@ ALWAYS_ALLOWED = (
 )
 _LONGEST = 100_000  # characters
 _LISTING_SECONDS = 10.0
-"""The time limit for listing the files that a command would show."""
 _log = logging.getLogger(__name__)
 
-_IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
-_EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
-_UNSEEN = re.compile(f"[{CONTROL_CHARACTERS}]")
+_IN_DOUBLE_QUOTES = Pattern(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
+_EXPANDED = Pattern(r"[$*?\[{}~#!()=^]")
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
+_UNSEEN = Pattern(f"[{CONTROL_CHARACTERS}]")
 _OFF_LIST_HINT = (
     "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`,"
     " or put it into a script or a Makefile target that an allowed program runs."
@@ -70,8 +70,8 @@ _SHELL_HINT = (
 
 
 class CommandRefused(BadInput):
-    """A command that does not run. `program` is the one that is not allowed, if that is
-    the reason. `allowed` are the programs that may run, if the text is the reason.
+    """A command must not run. `program` is set if it is not allowed. `allowed` lists
+    the programs that may run, if the command's text is the reason.
     """
 
     refusal = Refusal.COMMAND_REFUSED
@@ -109,7 +109,7 @@ class Refused(CommandResult, frozen=True):
     program: str = ""
     allowed: tuple[str, ...] = ()
     hint: str = ""
-    """For the user. A model cannot do anything about it."""
+    """A hint for the user. A model cannot act on it."""
 
     @property
     def failure(self) -> str:
@@ -117,40 +117,36 @@ class Refused(CommandResult, frozen=True):
 
 
 class Permission(StrEnum):
-    """The user's answer about a command that needs one."""
-
     YES = "yes"
     NO = "no"
     ALWAYS = "always"
-    """Yes, also to the same command in the same folder for the rest of the session."""
+    """Yes, and do not ask again this session for this command in this folder."""
 
 
 Permit = Callable[[str, str], Awaitable[Permission]]
-"""Asks the user about a command, with the reason of the question."""
+"""Asks the user about a command and gives the reason."""
 
 
 async def nobody(command: str, reason: str) -> Permission:
-    """Answer no, if there is no user to ask."""
+    """Refuse: there is no user to ask."""
     del command, reason
     return Permission.NO
 
 
 class Words(Struct, frozen=True):
-    """A command text as a POSIX shell would split it. Nothing is expanded."""
+    """A command text, split like a POSIX shell does. Nothing is expanded."""
 
     argv: tuple[str, ...]
     operator: str
-    """The first thing that only a shell can do (a pipe, a second command, a
-    redirection, a substitution), or empty.
+    """The first element that needs a shell (pipe, second command, redirection,
+    substitution), or empty.
     """
     expands: bool
-    """True if a shell might change the words (variables, patterns, comments). Without a
-    shell they stay unchanged.
-    """
+    """True if a shell might change the words (variables, patterns, comments)."""
 
 
 class JudgedCommand(Struct, frozen=True):
-    """A judged command text, and how it is started."""
+    """A command text with the decision about it and the argv that starts it."""
 
     text: str
     argv: tuple[str, ...]
@@ -159,12 +155,12 @@ class JudgedCommand(Struct, frozen=True):
     """Why the user must be asked first; empty if the command may run."""
     in_shell: bool = False
     listings: tuple[tuple[str, ...], ...] = ()
-    """Commands that list the files it would show. The user is asked if a file is hidden
-    from models.
+    """Commands that list the files it would show. The user is asked if one of them is
+    hidden from models.
     """
     is_always_asked: bool = False
-    """True if the objection counts in every approval mode: the command could show files
-    that are hidden from models, or it is a check that the user does not trust.
+    """True if every approval mode must ask: the command could show hidden files, or it
+    is a check that the user does not trust.
     """
 
 
@@ -199,7 +195,7 @@ def _read_pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _find_operator(kind: str, content: str) -> str:
-    """Return the first thing in a piece that only a shell can do, or an empty text."""
+    """Return the first element of a piece that needs a shell, or an empty text."""
     if kind == "operator":
         return content
     if kind != "double":
@@ -221,16 +217,12 @@ def _unquote(kind: str, content: str) -> str:
 
 
 class IShellExecutor(Protocol):
-    """The port through which tools and action plans run commands. `CommandRunner`
-    implements it.
-    """
+    """The port through which tools and action plans run commands."""
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
-        """Run a command to its end. A command that fails or is refused is a result, not
-        an exception.
-        """
+        """Run a command to its end. Failure and refusal are results, not exceptions."""
         ...
 
 
@@ -241,8 +233,8 @@ async def execute_inside(
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> CommandResult:
-    """Run a command through the port if its folder is inside the project. Else the
-    result is a refusal, and the port is not called.
+    """Run a command through the port if its folder is inside the project, else
+    refuse.
     """
     try:
         confine_folder(root, cwd or "")
@@ -252,7 +244,7 @@ async def execute_inside(
 
 
 class RunProgram(Protocol):
-    """Runs a program to its end; `run_command` does."""
+    """Runs a program to its end, see `run_command`."""
 
     async def __call__(
         self,
@@ -270,47 +262,47 @@ class RunProgram(Protocol):
 
 
 class TrustedChecks(Struct, frozen=True):
-    """The checks of plans that run like the user's own commands."""
+    """Checks of plans that run like the user's own commands."""
 
     accepts: Callable[[str], bool] = lambda check: True
     add: Callable[[Iterable[str]], None] = lambda checks: None
-    """Accepts the checks of a plan that the user approved."""
+    """Trusts the checks of a plan that the user approved."""
 
 
 class CommandRunner(Struct, frozen=True):
-    """Runs command texts in a project, as far as its settings and the user allow."""
+    """Runs command texts in a project, within its settings and the user's approval."""
 
     root: Path
     settings: Commands = field(default_factory=Commands)
     permit: Permit = nobody
     asks: Callable[[], bool] = lambda: True
-    """True while the user is asked about commands that are not on the list. Otherwise
-    they run. `commands.mode: safe` refuses them in any case.
+    """True if the user must approve commands that are not on the list. If false, they
+    run, except in `commands.mode: safe`.
     """
     clock: WorkClock = field(default_factory=WorkClock)
-    """Stops while the user is asked."""
+    """Stopped while the user is asked."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables for all commands. Those of a single command take precedence."""
     always: set[tuple[str, str]] = field(default_factory=set)
-    """The commands that the user allowed for the session, with their folders from the
-    root.
+    """The commands that the user allowed for the session, with their folders relative
+    to the root.
     """
     noted_in: Path | None = None
-    """The folder in which running commands are noted, see `run_command`."""
+    """Folder for notes of running commands, see `run_command`."""
     trusted_checks: TrustedChecks = TrustedChecks()
     run_program: RunProgram = run_command
     on_output: OnOutput = ignore_output
-    """Receives the output of commands as it comes, from `execute` and `run`."""
+    """Receives the output of `execute` and `run` as it arrives."""
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The list of programs that run without a question."""
+        """The programs that run without a question."""
         return tuple(sorted({*ALWAYS_ALLOWED, *self.settings.allow}))
 
     async def execute(
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
-        """Run a command as `IShellExecutor` does, with the rules of `run`."""
+        """Run a command for `IShellExecutor`, with the rules of `run`."""
         return await self.run(command, cwd=cwd, env=env)
 
     async def run(
@@ -321,10 +313,10 @@ class CommandRunner(Struct, frozen=True):
         env: Mapping[str, str] | None = None,
         starts: Callable[[], None] = lambda: None,
     ) -> CommandResult:
-        """Run a command text. The result is a `Refused` one if nothing ran.
+        """Run a command text. Returns `Refused` if nothing ran.
 
-        `cwd` is relative to the project and created if missing; `env` is for this
-        command only; `starts` is called just before the command starts. Raises only
+        `cwd` is relative to the project and created if missing. `env` is for this
+        command only. `starts` is called just before the command starts. Raises only
         what `starts` and `permit` raise.
         """
         try:
@@ -353,13 +345,12 @@ class CommandRunner(Struct, frozen=True):
         trusted: bool = False,
         for_model: bool = False,
     ) -> JudgedCommand:
-        """Return how a text would be started. Raises `CommandRefused`. With an
-        `objection`, `ask` decides, for instance about a command that could show files
-        that are hidden from models.
+        """Return how a text would be started. Raises `CommandRefused`. If the result
+        has an `objection`, `ask` decides.
 
-        `also` returns true for a further program that may run. A `trusted` text is the
-        user's own: it may name any program and needs no question. A model reads all
-        output of a command `for_model`; otherwise only programs that print files count.
+        `also` accepts further programs. A `trusted` text is the user's own: it may run
+        any program without a question. `for_model`: a model reads all of the output, so
+        every program counts, not only those that print files.
         """
         command = self.read(text, cwd, also=also, trusted=trusted)
         if trusted:
@@ -418,11 +409,11 @@ class CommandRunner(Struct, frozen=True):
         )
 
     async def _with_listed(self, command: JudgedCommand) -> JudgedCommand:
-        """Return the command with an objection if one of its listings has a hidden
-        file. Nothing is listed if the user is asked anyway.
+        """Add an objection if a listing contains a hidden file. Nothing is listed if
+        the user is asked anyway.
         """
         if command.objection and self.asks():
-            # not known to be harmless, even if the user changes the mode now
+            # still unchecked, so ask even if the user changes the mode now
             return replace(
                 command,
                 is_always_asked=command.is_always_asked or bool(command.listings),
@@ -439,7 +430,7 @@ class CommandRunner(Struct, frozen=True):
             why = await asyncio.to_thread(
                 list_hidden, result.stdout, self.root, command.folder
             )
-            # 1: nothing was found, or files differ; 2 of grep: a file is missing
+            # 1: no match, or files differ; 2 from grep: a file is missing
             codes = (0, 1, 2) if listing[0].endswith("grep") else (0, 1)
             if result.timed_out or result.cut or result.return_code not in codes:
                 why = why or "cdd cannot tell which files it would show"
@@ -448,9 +439,9 @@ class CommandRunner(Struct, frozen=True):
         return command
 
     def _take_any(self, text: str, folder: Path) -> JudgedCommand:
-        """Return the command for a text in unsafe mode: a shell, whatever the text.
+        """Return the command for a text in unsafe mode: any text runs in a shell.
 
-        A plain call of `python` and the like means the project's own Python here, too.
+        A plain call of `python` or `pytest` still uses the project's environment.
         """
         with contextlib.suppress(CommandRefused):
             words = split(text)
@@ -462,14 +453,12 @@ class CommandRunner(Struct, frozen=True):
         return JudgedCommand(text, shell_argv(text), folder, in_shell=True)
 
     def _find_argv(self, argv: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-        """Return the words with which a command is started in a folder."""
         program, *rest = argv
         if _is_path(program):
             return (str(folder.absolute() / program), *rest)
         return as_started(argv, self.root, folder)
 
     def _judged(self, text: str, folder: Path) -> JudgedCommand:
-        """Judge a text for a model. A refusal names the programs that may run."""
         try:
             return self.judge(text, folder, for_model=True)
         except CommandRefused as refusal:
@@ -483,7 +472,7 @@ class CommandRunner(Struct, frozen=True):
         return command.is_always_asked or self.asks()
 
     async def ask(self, command: JudgedCommand) -> None:
-        """Ask the user if necessary. Raises `CommandRefused` if the user refuses."""
+        """Ask the user if necessary. Raises `CommandRefused` after a refusal."""
         if not self.must_ask(command):
             return
         with self.clock.standing_still():
@@ -507,7 +496,7 @@ class CommandRunner(Struct, frozen=True):
         copies: Path | None = None,
         on_output: OnOutput = ignore_output,
     ) -> CommandResult:
-        """Run a judged command without a question. `copies` and `on_output` as for
+        """Run a judged command without asking. `copies` and `on_output` as in
         `run_command`.
         """
         if self.settings.mode == "unsafe":
@@ -515,8 +504,8 @@ class CommandRunner(Struct, frozen=True):
         _log.info("Running %.1000r in %s", command.text, command.folder)
         env = {**self.env, **(env or {})}
         if command.in_shell:
-            # the shell looks up programs: the project's own come first, unless the
-            # command has a PATH
+            # the shell looks up programs: the project's come first, unless the command
+            # sets PATH
             folders = (*map(str, own_folders(self.root)), *os.get_exec_path())
             env = {"PATH": os.pathsep.join(folders), **env}
         else:
@@ -538,9 +527,7 @@ class CommandRunner(Struct, frozen=True):
 
 
 def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, object]:
-    """Return a result in the form that the `execute_command` tool promises to
-    models.
-    """
+    """Return a result in the format of the `execute_command` tool."""
     match result:
         case Refused(program=str(program), allowed=allowed) if program:
             return {
@@ -574,8 +561,8 @@ def as_tool_answer(command: str, result: CommandResult, cwd: str) -> dict[str, o
 
 
 def _readable(text: str, *, unsafe: bool) -> str:
-    """Return the text without blanks around it. Raises `CommandRefused` if it is empty,
-    too long, or has invisible characters.
+    """Strip the text. Raises `CommandRefused` if it is empty, too long, or has
+    invisible characters.
     """
     text = text.replace("\r\n", "\n").strip(" \t\r\n")
     if not text:
@@ -591,7 +578,7 @@ def _readable(text: str, *, unsafe: bool) -> str:
 
 
 def needs_shell(words: Words) -> str:
-    """Return why the words need a shell; empty if they do not."""
+    """Return why the words need a shell, or an empty text."""
     if words.operator:
         return f"{_shown(words.operator)} needs a shell, and commands run without one"
     assignment = _ASSIGNMENT.match(words.argv[0])
@@ -626,9 +613,7 @@ def _is_path(program: str) -> bool:
 
 
 def _make(folder: Path) -> None:
-    """Create the folder if it is missing, and check it again: the answer to a question
-    may have taken hours.
-    """
+    """Create the folder and check it again: the user's answer may have taken hours."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         confined = folder.resolve() == folder

@@ -1,4 +1,4 @@
-"""Find the program of a name on the PATH of this process."""
+"""Look up programs on the PATH of this process."""
 
 import os
 from collections.abc import Sequence
@@ -9,10 +9,9 @@ IS_WINDOWS = os.name == "nt"
 
 
 def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
-    """Return the path of a program in one of the folders `first` or on the PATH of this
-    process.
+    """Return the path of a program in `first` or on the PATH of this process.
 
-    Only absolute folders count: `.` would mean another program in each folder.
+    Relative entries are ignored: `.` would mean another program in each folder.
     """
     if Path(name).name != name:
         return None
@@ -29,7 +28,6 @@ def find_program(name: str, first: Sequence[Path] = ()) -> Path | None:
 
 
 def is_program(file: Path) -> bool:
-    """True for a file that may be started."""
     try:
         return file.is_file() and os.access(file, os.X_OK)
     except (OSError, ValueError):  # a name that no disk can hold

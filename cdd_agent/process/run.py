@@ -1,11 +1,9 @@
-"""The one module that starts other programs. A program gets its arguments without a
-shell, and a time limit.
+"""The one module that starts other programs: without a shell, with a time limit.
 
-A command runs in a separate process group, and its environment carries a mark. After
-the time limit, or if the caller is cancelled, the whole group is ended, and every
-process with the mark. If a command ends by itself, only the rest of its group is ended;
-a process that left the group, such as a server, stays. `policy.py` decides which
-commands may run.
+A command runs in a separate process group, and its environment carries a mark. On a
+timeout or a cancellation, the whole group is ended, and every process with the mark. If
+a command ends by itself, only the rest of its group is ended; a process that left the
+group, such as a server, stays. `policy.py` decides which commands may run.
 """
 
 import asyncio
@@ -37,38 +35,38 @@ if sys.platform == "linux":
 
 LARGEST_COPY = 64_000_000  # bytes
 _KEPT = 256 * 1024
-"""Characters kept of each stream. Of a longer one, a quarter is from the beginning and
-the rest from the end.
+"""Characters kept of each stream: a quarter from its beginning, the rest from its
+end.
 """
 _SLICE = 0.01
-"""Seconds. `GRACE` is waited for in slices, so that time in which this process was
-stopped does not count.
+"""Seconds. Waiting for `GRACE` in slices excludes time in which this process was
+suspended.
 """
 WHOLE = sys.maxsize
-"""All characters of stdout, however many."""
+"""Keep all of stdout."""
 _PIPE = 1024 * 1024
-"""The largest number of bytes to read at once, and the size to request for a pipe."""
+"""Maximum bytes per read, and the pipe size to request."""
 SHOWN_EVERY = 0.1
-"""Seconds between two pieces of output on the screen."""
+"""Seconds between two updates of the output on screen."""
 SHOWN_CHARACTERS, SHOWN_LINES = 64 * 1024, 500
-"""The most to show in one piece: a quarter is the beginning, the rest the end."""
+"""Maximum size of one update: a quarter from the beginning, the rest from the end."""
 
 StreamName = Literal["stdout", "stderr"]
 
 
 class OutputChunk(Struct, frozen=True):
-    """A piece of a running command's output, decoded. Bytes that are not UTF-8 become
+    """A decoded piece of a running command's output. Bytes that are not UTF-8 become
     replacement characters.
     """
 
     text: str
     stream: StreamName
-    """The stream it was written to. If a piece has both, the stream at its end."""
+    """The stream of the text, or of its end if it mixes both."""
 
 
 class CommandResult(Checked, frozen=True):
-    """The end of a command. `return_code` is 127 if there is no such program, 126 if it
-    could not be started or was refused, and negative for a signal.
+    """The end of a command. `return_code` is 127 for an unknown program, 126 for one
+    that could not start or was refused, and negative for a signal.
     """
 
     stdout: str
@@ -77,17 +75,15 @@ class CommandResult(Checked, frozen=True):
     seconds: float = 0.0
     timed_out: bool = False
     cut: bool = False
-    """True if the output was longer than what is kept: its middle is missing."""
+    """True if the middle of the output was dropped because it was too long."""
     started: bool = True
-    """False if there is no such program, or if it could not or must not run."""
     refused: bool = False
-    """True if the policy or the user refused the command; `stderr` has the reason."""
     limit: float = 0.0
     """The time limit in seconds."""
 
     @property
     def failure(self) -> str:
-        """The reason of a failure, in words; empty after a success."""
+        """The reason for a failure, or an empty text."""
         if not self.started:
             return self.stderr
         if self.timed_out:
@@ -99,11 +95,11 @@ class CommandResult(Checked, frozen=True):
 
 
 OnOutput = Callable[[OutputChunk], None]
-"""Receives a command's output as it comes. Returns at once and never raises."""
+"""Receives a command's output as it arrives. Returns at once and never raises."""
 
 
 def ignore_output(chunk: OutputChunk) -> None:
-    """Ignore the output, for callers that need only the result."""
+    """Ignore the output: for callers that need only the result."""
 
 
 def child_environment(
@@ -112,11 +108,11 @@ def child_environment(
     hide: Iterable[str] = (),
     passed: Iterable[str] = (),
 ) -> dict[str, str]:
-    """Return the user's environment without secrets, with `extra` added.
+    """Return the user's environment without secrets, plus `extra`.
 
-    A variable is secret if `hide` names it (patterns such as `AWS_*` work), or if its
-    name looks secret and `passed` does not name it, or if the user typed its value as
-    a key in this session.
+    A variable is secret if `hide` names it (patterns such as `AWS_*` work), if its name
+    looks secret and `passed` does not name it, or if the user typed its value as a key
+    in this session.
     """
     hide, passed = tuple(hide), tuple(passed)
     environment = {
@@ -136,7 +132,7 @@ def _own_environment() -> dict[str, str]:
 
 
 def shell_argv(text: str) -> tuple[str, ...]:
-    """Return the arguments with which the system's shell runs a text."""
+    """Return the argv that runs a text in the system's shell."""
     if os.name == "nt":
         return ("cmd", "/d", "/c", text)
     return ("/bin/sh", "-c", text)
@@ -159,22 +155,21 @@ async def run_command(
 ) -> CommandResult:
     """Run `argv` in `cwd` for at most `limit` seconds.
 
-    `on_output` receives the output for display, joined to a few pieces a second. The
-    middle of a large piece is left out, and the program never waits for the display.
-    The result has the beginning and the end of each stream. With `most`, it has all of
-    stdout instead, up to that many characters (`WHOLE`: all); then it is `cut`, and the
-    program is ended.
+    - `on_output` receives the output for display, a few pieces a second, without the
+      middle of large ones. The program never waits for the display.
+    - The result has the beginning and the end of each stream. With `most`, it has
+      stdout from its beginning, up to that many characters (`WHOLE`: all). If stdout is
+      longer, the program is ended and the result is `cut`.
+    - `stdin` is a file or closed. `stdout` is a file that receives that stream
+      unchanged. `copies` is a folder for the files `stdout` and `stderr`, each up to a
+      little over `LARGEST_COPY`.
+    - `noted_in` is a folder in which the command is noted while it runs, so that
+      `end_noted` can end it after a kill of this process.
+    - `env`, `hide` and `passed` make the `child_environment`. A program without a path
+      is looked up in the PATH of this process, whatever `env` contains.
 
-    `stdin` is a file or closed. With a file for `stdout`, the whole stream goes there
-    unchanged. With a folder for `copies`, both streams are also written to the files
-    `stdout` and `stderr` there, up to a little over `LARGEST_COPY`. With `noted_in`,
-    the command is noted in that folder while it runs, so that `end_noted` can end it
-    after a kill of this process.
-
-    A program without a path is looked up in the PATH of this process, whatever `env`
-    says. `env`, `hide` and `passed` make the `child_environment`. A command that fails,
-    is missing or takes too long raises nothing: the result says so. If the caller is
-    cancelled, the command and everything it started are ended.
+    Raises nothing for a command that fails, is missing or times out: the result has the
+    reason. Cancelling ends the command and everything it started.
     """
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -221,8 +216,8 @@ async def run_command(
 
 
 def run_in_foreground(argv: Sequence[str], cwd: Path | None = None) -> int:
-    """Run a program of the user in the terminal, with the environment of the user.
-    Returns its exit code. Raises `OSError` if it cannot be started.
+    """Run a program in the terminal with the user's whole environment. Returns its exit
+    code. Raises `OSError` if it cannot be started.
     """
     environment = _own_environment()
     return subprocess.run(argv, cwd=cwd, env=environment, check=False).returncode
@@ -246,7 +241,7 @@ def _start(
         program = find_program(argv[0])
     if program is None:
         raise _NoSuchProgram
-    # Windows' form of a separate process group
+    # separate process group on Windows
     flags = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     with contextlib.ExitStack() as files:
         try:
@@ -274,7 +269,7 @@ def _start(
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group: TERM, then KILL after a grace. That includes
+    """End the whole process group: TERM, then KILL after a grace period. Includes
     children of a leader that has ended.
     """
     if sys.platform == "win32":
@@ -301,8 +296,8 @@ def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 class _Output:
-    """Both pipes of a process. Each is read by a thread, so that neither can block the
-    other or the program.
+    """Both pipes of a process. A thread reads each, so that neither can block the other
+    or the program.
     """
 
     def __init__(
@@ -322,7 +317,7 @@ class _Output:
             "stderr": HeadTailBuffer(),
         }
         self._full: asyncio.Future[None] = self._loop.create_future()
-        """Done when stdout is longer than `most`."""
+        """Done when stdout exceeds `most`."""
         streams: tuple[tuple[StreamName, IO[bytes] | None], ...] = (
             ("stdout", process.stdout),
             ("stderr", process.stderr),
@@ -349,10 +344,10 @@ class _Output:
         return self._full.done()
 
     async def end(self, *, limit: float | None = None) -> None:
-        """Wait until the program and its pipes end, for at most `limit` seconds, or
-        until stdout is full.
+        """Wait until the program and its pipes end, stdout is full, or `limit` seconds
+        pass.
         """
-        # `wait_for` can lose a request to stop that comes at its end.
+        # `wait_for` can lose a cancellation that arrives at its end
         await asyncio.wait(
             {self._ended, self._full},
             timeout=limit,
@@ -362,9 +357,7 @@ class _Output:
     def result(
         self, return_code: int, seconds: float, limit: float, *, timed_out: bool
     ) -> CommandResult:
-        """Show the last output, and return the result. Output that comes later does not
-        count.
-        """
+        """Show the last output and return the result. Later output is ignored."""
         self._closed.set()
         self._show()
         out, err = self._kept["stdout"], self._kept["stderr"]
@@ -383,7 +376,7 @@ class _Output:
         self, name: StreamName, pipe: IO[bytes], ends_early: bool, copy: "_StreamFile"
     ) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        # A larger pipe holds the program up less. The system limits its size.
+        # a larger pipe blocks the program less; the system limits its size
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
@@ -408,7 +401,7 @@ class _Output:
     def _tell(self, what: Callable[..., None], *arguments: object) -> None:
         """Call a function in the event loop, from a reader's thread."""
         if not self._closed.is_set():
-            # the loop was closed between the check and the call
+            # the loop may close between the check and the call
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(what, *arguments)
 
@@ -429,8 +422,8 @@ class _Output:
 def _ended(
     process: subprocess.Popen[bytes], readers: Iterable[threading.Thread]
 ) -> None:
-    """Wait for a program's end, and until its pipes are read. A background child may
-    hold them open, so this is limited to `GRACE`.
+    """Wait until the program ends and its pipes are read. A background child may hold
+    the pipes open, so this takes at most `GRACE`.
     """
     process.wait()
     for _ in range(round(GRACE / _SLICE)):
@@ -441,9 +434,7 @@ def _ended(
 
 
 class _StreamFile:
-    """A copy of a stream in a file, if one is wanted. A file that cannot be written
-    completely is deleted.
-    """
+    """A copy of a stream in an optional file. An incomplete file is deleted."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._length = path, 0
@@ -488,7 +479,7 @@ class _PendingOutput:
             return is_first
 
     def taken(self) -> OutputChunk | None:
-        """Return the waiting output; None if there is none."""
+        """Return the waiting output, or None."""
         with self._lock:
             pieces, length, stream = self._kept, self._length, self._stream
             self._begin()
@@ -498,9 +489,9 @@ class _PendingOutput:
 
 
 def _for_display(buffer: "HeadTailBuffer", length: int) -> str:
-    """Return whole lines of the beginning and the end, and the number of characters
-    between them. A line that is too long is split at a blank: half of a secret would
-    not be recognised.
+    """Return whole lines from the beginning and the end, with the number of characters
+    between them. A line that is too long is split at a blank, because half of a secret
+    would not be redacted.
     """
     begin, end = buffer.head, "".join(buffer.tail)
     if not buffer.cut:
@@ -546,8 +537,6 @@ class HeadTailBuffer(Struct):
 
 
 class _Head:
-    """The beginning of a stream, up to a number of characters."""
-
     def __init__(self, most: int) -> None:
         self._left, self._pieces, self.cut = most, list[str](), False
 

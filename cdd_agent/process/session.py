@@ -1,19 +1,19 @@
-"""`execute_command_tool`: commands for callers with many sessions, each in a separate
+"""`execute_command_tool`: commands for callers with many sessions, each in its
 folder.
 """
 
 import os
-import re
 from pathlib import Path
 
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner, as_tool_answer
 from cdd_agent.settings.config import Commands
 from cdd_agent.settings.reading import use_switches
 from cdd_agent.settings.user_folders import data_folder
 from cdd_agent.threads import waited_for
 
-_ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
+_ID = Pattern(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
 
 
 def execute_command_tool(
@@ -23,15 +23,14 @@ def execute_command_tool(
     session_id: str,
     cwd: str | None = None,
 ) -> dict[str, object]:
-    """Run a command in the folder of a session, which is created if missing, and wait
-    for its end.
+    """Run a command in the session's folder, which is created if missing.
 
     `cwd` is relative to that folder and cannot leave it. Returns `{"success": True,
     "command", "return_code", "stdout", "stderr", "cwd"}`, also for a command that
-    fails, or `{"error": ...}`. Works with and without a running event loop, and blocks
-    it.
+    fails, or `{"error": ...}`. Works with or without a running event loop, which it
+    blocks.
     """
-    # a model may send anything
+    # a model may send any type
     if not all(isinstance(text, str) for text in (command, cwd or "")):
         return {"error": "Failed to execute command: `command` and `cwd` are texts"}
     try:
@@ -62,7 +61,7 @@ def _session_folder(*ids: str) -> Path:
 
 
 def _base_folder() -> Path:
-    """Return the folder of all sessions."""
+    """Return the folder that holds all sessions."""
     chosen = os.environ.get("CDD_WORKSPACES")
     if chosen:
         return Path(chosen).absolute()

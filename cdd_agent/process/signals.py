@@ -1,4 +1,4 @@
-"""Signals of the system in an event loop."""
+"""Handle signals of the system in an event loop."""
 
 import asyncio
 import signal
@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 
 def handle_signals(names: tuple[str, ...], handler: Callable[[], object]) -> None:
-    """Call `handler` in the running event loop when one of these signals arrives.
-    Windows has no such signals: there, nothing happens.
+    """Call `handler` in the running event loop when one of these signals arrives. Does
+    nothing on Windows. Raises `ValueError` outside of the main thread.
 
-    `loop.add_signal_handler` loses signals. It gets them through a socket, which is
-    full while another thread wakes the loop often, for example during a long paste.
-    Raises `ValueError` outside of the main thread.
+    `loop.add_signal_handler` loses signals: its socket is full while another thread
+    wakes the loop often, for example during a long paste.
     """
     if sys.platform == "win32":
         return

@@ -1,6 +1,4 @@
-"""A clock for working time, without the time spent waiting for the user or the
-baseline.
-"""
+"""A clock for working time, without time spent waiting for the user or the baseline."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +8,10 @@ from msgspec import Struct
 
 
 class WorkClock(Struct):
-    """A clock that can be stopped."""
-
     _waited: float = 0.0
 
     def now(self) -> float:
-        """Return seconds since some time in the past."""
+        """Return seconds since an arbitrary moment."""
         return monotonic() - self._waited
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The context of a project for a model: file tree, environment, chosen files."""
+"""The context of a project for a model: file tree, environment, requested files."""
 
 import os
 import platform
@@ -29,11 +29,11 @@ _WIDTH = 200
 """Entries of one folder in the tree."""
 _DEPTH = 30
 _COUNTED = 100_000
-"""Entries that are read."""
+"""Entries to read."""
 _HIDDEN = 50
-"""Hidden files that are listed in the text."""
+"""Hidden files to list in the text."""
 _GITIGNORE = 10_000
-"""Characters of the `.gitignore` that are shown."""
+"""Characters of the `.gitignore` to show."""
 
 
 class FileContext(Checked, frozen=True):
@@ -56,16 +56,14 @@ class Environment(Checked, frozen=True):
 
 
 class ContextResult(Checked, frozen=True):
-    """The context of a project."""
-
     repo_tree: str
     environment_info: Environment
     gitignore_content: str
-    """The `.gitignore` at the root; empty without one."""
+    """The root's `.gitignore`, or empty."""
     file_contexts: tuple[FileContext, ...]
     hidden_files: tuple[HiddenFile, ...] = ()
-    """Files and folders that models do not see. Files that are hidden by their content
-    alone are found only when they are read.
+    """Files and folders that models do not see. Files that only their content hides are
+    found when they are read.
     """
 
     def to_json(self) -> dict[str, Any]:
@@ -189,8 +187,8 @@ def entries(
     *,
     on_hidden: Callable[[HiddenFile], None] | None = None,
 ) -> list[WalkEntry]:
-    """List the entries of a project without some files and folders; at most one more
-    than `_COUNTED`. `on_hidden` is as for `walk`.
+    """List the entries of a project except some files and folders, up to one more than
+    `_COUNTED`. For `on_hidden` see `walk`.
     """
     inside = tuple(f"{place}/" for place in without)
     listed = (
@@ -213,8 +211,8 @@ def _draw(root: Path, listed: Sequence[WalkEntry]) -> str:
 
 
 def plain_tree(listed: Sequence[WalkEntry], lines: int) -> str:
-    """Return the tree in about this number of lines, without branches: to a model they
-    are only tokens.
+    """Return the tree in about this number of lines. It has no branches, which cost
+    tokens and do not help a model.
     """
     top = _tree("", listed[:_COUNTED])
     indented = _indented(top, _levels_that_fit(top, lines))

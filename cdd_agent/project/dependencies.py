@@ -1,5 +1,5 @@
-"""The packages that the manifests of a Python project declare, each with the place of
-its declaration. Nothing is resolved, and no tool is asked.
+"""Packages that the manifests of a Python project declare, with the places of the
+declarations. Nothing is resolved, and no tool runs.
 """
 
 import configparser
@@ -16,13 +16,14 @@ from cdd_agent.files.manifests import (
     section,
 )
 from cdd_agent.files.text import decode_file
+from cdd_agent.pattern import Pattern
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
-_REQUIREMENT = re.compile(
+_NAME = Pattern(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+_REQUIREMENT = Pattern(
     rf"\s*({_NAME.pattern})\s*(?:\[[^\]]*\])?\s*(?:$|[<>=!~;@#(,].*)"
 )
-_STRING = re.compile(r"""["']([^"'\n]{1,100})["']""")
-_LIST_ITEM = re.compile(r"^[ \t]*-[ \t]+[\"']?([^\s\"'#:]+)", re.MULTILINE)
+_STRING = Pattern(r"""["']([^"'\n]{1,100})["']""")
+_LIST_ITEM = Pattern(r"^[ \t]*-[ \t]+[\"']?([^\s\"'#:]+)", re.MULTILINE)
 _TABLES = (
     ("project", "optional-dependencies"),
     ("dependency-groups",),
@@ -36,14 +37,14 @@ _TABLES = (
     ("tool", "pixi"),
     ("tool", "tox"),
 )
-"""Tables of pyproject.toml with packages, at any depth: as items of lists, or as
+"""Tables of pyproject.toml that contain packages at any depth, as list items or
 keys.
 """
 
 
 def declared_packages(folder: Path) -> dict[str, str]:
     """Return the normalised names of the packages that a folder's manifests declare,
-    each with the first place. Raises `ManifestUnreadable`.
+    with their first places. Raises `ManifestUnreadable`.
     """
     packages: dict[str, str] = {}
     for name, place in _declarations(Manifests(folder)):
@@ -52,7 +53,7 @@ def declared_packages(folder: Path) -> dict[str, str]:
 
 
 def normalise(name: str) -> str:
-    """Return the name of a package as an index compares it."""
+    """Return a package name in the form that indexes compare."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -143,4 +144,4 @@ _READERS: tuple[tuple[tuple[str, ...], Callable[[str], Iterator[str]]], ...] = (
     (("setup.py", "noxfile.py"), _in_code),
     (("environment.yml", "environment.yaml"), _in_yaml),
 )
-"""Patterns of manifests other than pyproject.toml, and the function that reads them."""
+"""Patterns of manifests other than pyproject.toml, with their readers."""

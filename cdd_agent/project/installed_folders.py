@@ -1,5 +1,5 @@
-"""Folders with installed packages, such as `node_modules`: where a project has them,
-and links to them in another tree of the project.
+"""Folders with installed packages, such as `node_modules`: find them in a project, and
+link them into another tree of it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ ENVIRONMENTS = (".venv", "venv")
 UNMISTAKABLE = (*ENVIRONMENTS, "node_modules")
 """Names that only folders with installed packages have."""
 INSTALLED = (*UNMISTAKABLE, "vendor")
-"""Names of folders with installed packages. A `vendor` may also be part of the project.
-"""
+"""Names of folders with installed packages. A `vendor` may also be project code."""
 _AUTOLOADER = ("autoload.php", "composer", "bin")
-"""Files and folders of Composer that find the project by their own place."""
+"""Parts of Composer that locate the project relative to themselves."""
 
 
 def find_installed(top: Path, listed: ProjectFiles) -> list[str]:
-    """Return the folders with installed packages, wherever they are, relative to `top`.
-    None of their files is tracked, and no folder is inside another. `vendor` is one
-    only if git ignores it.
+    """Return the folders with installed packages, relative to `top`. They have no
+    tracked files and are not nested. `vendor` counts only if git ignores it.
     """
     candidates = {path[:-1] for path in listed.ignored if path.endswith("/")}
     for path in listed.untracked:
@@ -51,14 +49,12 @@ def find_installed(top: Path, listed: ProjectFiles) -> list[str]:
 
 
 def is_installed(path: str, installed: Collection[str]) -> bool:
-    """True for a file in one of these folders with installed packages, and for the
-    folders.
-    """
+    """True for these folders with installed packages, and files in them."""
     return any(parent in installed for parent in _installed_parents(f"{path}/"))
 
 
 def _installed_parents(path: str) -> list[str]:
-    """Return the folders with a name of `INSTALLED` that a file is in."""
+    """Return the folders around a file whose names are in `INSTALLED`."""
     parts = path.split("/")
     return [
         "/".join(parts[:number])
@@ -68,9 +64,9 @@ def _installed_parents(path: str) -> list[str]:
 
 
 def link_installed(top: Path, tree: Path, listed: ProjectFiles) -> list[str]:
-    """Link the folders with installed packages of a project into another tree of it,
-    and return them. A folder that the tree has, or has no place for, is left out.
-    Raises `BadInput`.
+    """Link a project's folders with installed packages into another tree of it. Returns
+    the linked folders; skips those that exist or have no place there. Raises
+    `BadInput`.
     """
     linked = []
     for path in find_installed(top, listed):
@@ -92,10 +88,10 @@ def link_installed(top: Path, tree: Path, listed: ProjectFiles) -> list[str]:
 class _Installed(Struct, frozen=True):
     """Links a folder with installed packages into another tree.
 
-    The folder may lead back to the project's own files: npm, pnpm and yarn link the
-    packages of a workspace, Composer finds the project by the place of its autoloader.
-    Tests in the other tree must use the files there. Such a folder is made again, with
-    links to what is installed.
+    The folder may lead back to the project's own files: npm, pnpm and yarn link a
+    workspace's packages, and Composer locates the project relative to its autoloader.
+    Tests in the other tree must use the files there. Such a folder is therefore rebuilt
+    with links to the installed packages.
     """
 
     top: Path
@@ -124,8 +120,8 @@ class _Installed(Struct, frozen=True):
         return any(self._own_target(entry) for entry in _entries(folder))
 
     def _own_target(self, entry: Path) -> Path | None:
-        """Return the project's own file or folder that a link leads to, relative to the
-        project.
+        """Return the target of a link to the project's own file or folder, relative to
+        the project.
         """
         if not entry.is_symlink():
             return None

@@ -1,7 +1,7 @@
-"""Other Pythons than this program's, to compile a text that may need a newer one.
+"""Other Pythons than cdd's own, to compile a text that may need a newer version.
 
-A text is compiled and not run: in isolated mode, without site-packages, in an empty
-folder, for a bounded time. Interpreters inside the project are not started.
+A text is compiled but not run: in isolated mode, without site-packages, in an empty
+folder, with a time limit. Interpreters inside the project are not started.
 """
 
 import re
@@ -23,9 +23,9 @@ Version = tuple[int, int]
 
 OURS: Version = (sys.version_info.major, sys.version_info.minor)
 NEWEST: Version = (3, 30)
-"""The last version that is looked for by name."""
+"""The newest version to look for by name."""
 _SECONDS = 10.0
-"""The limit of one interpreter; after this time no other one starts."""
+"""The time limit of one interpreter. After this time no other one starts."""
 _QUESTION = """\
 import sys
 print("Python %d.%d" % sys.version_info[:2])
@@ -43,15 +43,15 @@ class Opinion(Struct, frozen=True):
 
     version: Version
     wrong: str
-    """Why the text does not compile; empty if it does."""
+    """Why the text does not compile, or empty."""
     is_of_project: bool = False
-    """True for the interpreter of the project's environment, which decides."""
+    """True for the project environment's interpreter, which decides."""
 
 
 def opinion(root: Path, source: bytes) -> Opinion | None:
     """Compile a text with the Python of the project's environment. Without one, any
     newer Python that `requires-python` allows may accept it; if all refuse, the newest
-    is quoted. None if there is no such Python.
+    one's error counts. None if there is no such Python.
     """
     deadline = time.monotonic() + _SECONDS
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
@@ -108,7 +108,7 @@ def _matches(
 
 
 def _installed_pythons(root: Path) -> Iterator[Path]:
-    """Yield the Pythons on the PATH, the newest first."""
+    """Yield the Pythons on the PATH, newest first."""
     minors = range(NEWEST[1], OURS[1], -1)
     for name in (*(f"python3.{minor}" for minor in minors), "python", "python3"):
         program = find_program(name)
@@ -124,8 +124,8 @@ def _is_outside(root: Path, program: Path) -> bool:
 
 
 def _compile(program: Path, text: Path) -> tuple[Version, str] | None:
-    """Return an interpreter's version and the error. None without an answer: it is a
-    shim of a missing version, or the text is nested too deeply.
+    """Return an interpreter's version and error. None without an answer: it is a shim
+    of a missing version, or the text is nested too deeply.
     """
     run = run_command(
         [str(program), "-I", "-S", "-B", "-W", "ignore", "-c", _QUESTION],

@@ -1,5 +1,5 @@
-"""Python packages of a project that are installed from another tree of it (in editable
-mode): tests would import the other tree's code.
+"""Find a project's Python packages that are installed from another tree of it (in
+editable mode): tests would import the other tree's code.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cdd_agent.refusals.kinds import Refusal
 
 _WHERE_FROM = """\
 import importlib.util, os, sys
-here = os.getcwd()
-sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
+# `python -c` adds the current folder, unlike a runner of tests
+sys.path[:] = [path for path in sys.path if path]
 for name in sys.argv[1:]:
     try:
         found = importlib.util.find_spec(name)
@@ -44,7 +44,7 @@ class OwnPackages(Struct, frozen=True):
     def env(
         self, root: Path, environment: Mapping[str, str] = _NO_VARIABLES
     ) -> Mapping[str, str]:
-        """Add variables to the `environment` that make Python import from `root`."""
+        """Add variables to `environment` that make Python import from `root`."""
         if not self.folders:
             return environment
         path = [str(root / folder) for folder in self.folders]
@@ -60,9 +60,9 @@ async def own_packages(
     environment: Mapping[str, str] = _NO_VARIABLES,
     bases: Sequence[str] = ("",),
 ) -> OwnPackages:
-    """Find the packages at `root` that tests would import from the `other` tree in
-    this `environment`. `bases` are the folders that have a Python environment or use
-    the project's. Raises `BadInput` if no variable changes that.
+    """Find the packages at `root` that tests would import from the `other` tree.
+    `bases` are the folders that have a Python environment or use the project's. Raises
+    `BadInput` if no variable changes that.
     """
     look = _ImportSearch(root, other)
     owners: dict[str, list[str]] = {}
@@ -99,7 +99,7 @@ async def own_packages(
 
 
 def package_names(root: Path, bases: Iterable[str]) -> frozenset[str]:
-    """Return the names of the project's packages, with the folders that they are in."""
+    """Return the names of the project's packages, with their folders."""
     names = set[str]()
     for base in bases:
         names.update(f"{base}/{name}" for name in _packages_of(root / base))

@@ -1,5 +1,5 @@
-"""The package manager of a JavaScript project: the one that `package.json` names, else
-the one whose lock file is there. Packages of a workspace go by the folders around them.
+"""The package manager of a JavaScript project: the one in `package.json`, else the one
+with a lock file. Packages of a workspace use that of the folders around them.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _MANAGERS = frozenset(_LOCKS.values())
 
 
 def package_manager(folder: Path, root: Path) -> str:
-    """Return the name of the manager for a folder of a project."""
+    """Return the package manager for a folder of a project."""
     for place in (folder, *folder.parents):
         if not place.is_relative_to(root):
             break
@@ -36,7 +36,7 @@ def package_manager(folder: Path, root: Path) -> str:
 
 
 def _named_manager(manifests: Manifests) -> str:
-    """Return the manager that package.json names; empty if it names none."""
+    """Return the manager that package.json names, or an empty text."""
     try:
         content: Mapping[str, Any] = manifests.content("package.json")
     except ManifestUnreadable:

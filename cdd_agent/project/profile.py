@@ -1,4 +1,4 @@
-"""A project's profile, read from its manifests: name, description and commands."""
+"""A project's profile from its manifests: name, description and commands."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _PURPOSES = {
     "lint": ("lint", "check", "typecheck"),
     "format": ("format", "fmt"),
 }
-"""Purposes of commands, and usual names of their targets and scripts."""
+"""Purposes of commands, with the usual names of their targets and scripts."""
 
 
 class Profile(Struct):
@@ -30,10 +30,10 @@ class Profile(Struct):
         default_factory=lambda: {purpose: [] for purpose in _PURPOSES}
     )
     unread: list[str] = field(default_factory=list)
-    """Files that could not be read, each with the reason."""
+    """Files that could not be read, with the reasons."""
 
     def describe(self, content: Mapping[str, Any]) -> None:
-        """Take name and description of the first manifest with a description."""
+        """Use name and description of the first manifest with a description."""
         if self.description:
             return
         for key in ("name", "description"):

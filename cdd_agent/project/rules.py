@@ -14,16 +14,16 @@ from cdd_agent.text.sanitize import sanitize_for_display
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 LONGEST = 20_000
-"""Characters of one file that are used."""
+"""Maximum characters of one file to use."""
 LONGEST_TOGETHER = 40_000
 RULES_FOR_AGENTS = "the project's rules for agents"
 """Their name in messages."""
 _LONGEST_BLANKS = 2_000
-"""Characters of a file's blanks."""
+"""Maximum characters of a file's blanks."""
 
 
 class RulesFile(Struct, frozen=True):
-    """The text of equal files of rules."""
+    """The common text of one or more files of rules."""
 
     name: str
     """Relative to the project's root, such as `../AGENTS.md`."""
@@ -35,7 +35,7 @@ class RulesFile(Struct, frozen=True):
 
 class ProjectRules(Struct, frozen=True):
     files: tuple[RulesFile, ...] = ()
-    """The nearest to the root first."""
+    """Nearest to the root first."""
     notes: tuple[str, ...] = ()
     unfilled: frozenset[str] = frozenset()
     """Paths of files in which the user has filled in nothing."""
@@ -70,8 +70,8 @@ class ProjectRules(Struct, frozen=True):
 
 
 def project_rules(root: Path) -> ProjectRules:
-    """Read the rules at the root, then of the folders around it in the repository.
-    Equal files, often links, are one.
+    """Read the rules at the root, then in the folders around it in the repository.
+    Equal files, often links, count once.
     """
     reading = _Reading(root.resolve())
     for depth, folder in enumerate(_folders_around(root.resolve())):

@@ -35,9 +35,9 @@ from cdd_agent.refusals.kinds import Refusal
 _FILES, _LINES = 1_000, 200
 _SECONDS = 20.0
 _MAX_LINE = 300
-"""Characters of a line that are shown."""
+"""Characters of a line to show."""
 _MAX_FILE = LARGEST_DECODED
-"""Bytes of a file that is searched."""
+"""Maximum bytes of a file to search."""
 _MAX_PATTERN = 2_000
 _PACKAGE = Path(__file__).resolve().parents[2]
 _CHILD = (
@@ -45,24 +45,22 @@ _CHILD = (
     " s.search(sys.argv[2])"
 )
 _LINE, _WRONG, _CUT, _NOTE, _DONE = "=!<#."
-"""First characters of the search process's lines."""
+"""First characters of the search process's output lines."""
 
 
 class SearchFailed(CddError):
-    """A search that failed without an answer."""
+    """A search failed without an answer."""
 
     refusal = Refusal.BAD_PATTERN
 
 
 def list_files(root: Path, under: str = ".", limit: int = _FILES) -> LineList:
-    """List the files in a folder and below it. Raises `SourceMissing` or
-    `SourceHidden`.
-    """
+    """List the files below a folder. Raises `SourceMissing` or `SourceHidden`."""
     return _list_paths(_entries(root, locate(root, under)), limit)
 
 
 def glob_files(root: Path, pattern: str, limit: int = _FILES) -> LineList:
-    """List the files whose path matches: `*` and `?` within a name, `**` for folders,
+    """List the files with a matching path: `*` and `?` within a name, `**` for folders,
     `[ab]`, `{a,b}`. Raises `PatternRefused` or `PathRefused`.
     """
     glob = Glob(root, pattern)
@@ -79,10 +77,10 @@ async def grep_files(
     *,
     seconds: float = _SECONDS,
 ) -> LineList:
-    """Return matching lines as `path:number:line`. `glob` selects files; without a `/`
+    """Return matching lines as `path:number:line`. `glob` selects files; without a `/`,
     by name alone. Raises `PatternRefused`.
 
-    Some expressions never end on some lines, so a process searches, with a time limit.
+    Some expressions never end on some lines, so a process with a time limit searches.
     """
     path = locate(root, under)
     _expect_shown(root, path)
@@ -94,7 +92,7 @@ async def grep_files(
         glob = glob.replace("\\", "/")
         if "/" not in glob:
             glob = f"**/{glob}"
-        Glob(root, glob)  # an invalid pattern is refused without a search
+        Glob(root, glob)  # refuse an invalid pattern without a search
     root = root.absolute()  # noqa: ASYNC240  # no disk is asked
     wanted = _Wanted(str(root), pattern, str(path), glob, ignore_case, limit)
     argv = [sys.executable, "-I", "-W", "ignore", "-c", _CHILD, str(_PACKAGE)]
@@ -196,7 +194,7 @@ def _matching_lines(expression: re.Pattern[str], path: str, text: str) -> Iterat
 
 
 def _read_text(root: Path, entry: WalkEntry, charsets: Charsets) -> str | None:
-    """Return a text: empty for a binary file, None for one that is left out."""
+    """Return a text: empty for a binary file, None for an excluded one."""
     if is_secret_path(entry.text):
         return None
     path = PurePosixPath(entry.text)

@@ -1,5 +1,5 @@
-"""The folders of a project with its code, the outer ones first: without hidden folders,
-and without those that git ignores or that hold the code of others.
+"""The folders with a project's code, outer ones first. Excludes hidden and ignored
+folders, and those with third-party code.
 """
 
 import os
@@ -28,8 +28,6 @@ _MOST_FOLDERS = 3_000
 
 
 class SourceFolder(NamedTuple):
-    """A folder of the project."""
-
     path: str
     """From the project's root; empty for the root."""
     files: frozenset[str]
@@ -39,7 +37,7 @@ def source_folders(
     root: Path, depth: int, without: Collection[str] = ()
 ) -> Iterator[SourceFolder]:
     """Yield the folders of a project down to a depth. `without` are names of further
-    folders to leave out. At most `_MOST_FOLDERS` are read.
+    folders to exclude. At most `_MOST_FOLDERS` are read.
     """
     remaining = deque([("", 0, read_lists_above(root))])
     count = 0
@@ -65,9 +63,7 @@ def _is_own(name: str, lists: FolderLists) -> bool:
 
 
 def _read(place: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of the files and of the folders in a folder. Links are left
-    out.
-    """
+    """Return the names of files and folders in a folder, without links."""
     files: set[str] = set()
     folders: set[str] = set()
     try:
@@ -78,5 +74,5 @@ def _read(place: Path) -> tuple[frozenset[str], frozenset[str]]:
                 elif entry.is_dir(follow_symlinks=False):
                     folders.add(entry.name)
     except OSError:
-        pass  # a folder that cannot be read has nothing for the caller
+        pass  # an unreadable folder has nothing for the caller
     return frozenset(files), frozenset(folders)

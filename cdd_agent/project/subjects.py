@@ -1,6 +1,5 @@
-"""The files that a test file tests: it imports them or is named after them.
-
-Imports through other modules, and names built while the test runs, are missed.
+"""Find the files that a test file tests: it imports them or is named after them.
+Imports through other modules, and names built at run time, are missed.
 """
 
 import ast
@@ -13,14 +12,15 @@ from msgspec import Struct
 
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.text import decode_versions
+from cdd_agent.pattern import Pattern
 
-_TEST_NAME = re.compile(r"tests?[_-](.+)|(.+?)[._-](?:tests?|spec)")
+_TEST_NAME = Pattern(r"tests?[_-](.+)|(.+?)[._-](?:tests?|spec)")
 _SCRIPTS = {".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx"}
 """Suffixes of one language."""
 _TEST_FOLDERS = ("test", "tests", "__tests__", "spec", "specs")
 _SOURCES = (".", "src", "lib")
 """Folders with imported modules, in each folder around a test."""
-_DEFINED = re.compile(
+_DEFINED = Pattern(
     r"^\s*(?:async\s+)?(?:def|class)\s+(test\w*)", re.IGNORECASE | re.MULTILINE
 )
 _LARGEST = 1_000_000
@@ -32,7 +32,7 @@ class TestFile(Struct, frozen=True):
     defined: frozenset[str] = frozenset()
     """Names of its tests and their classes."""
     imported: frozenset[PurePosixPath] = frozenset()
-    """Files that could hold imported modules. Most of them do not exist."""
+    """Files that could hold imported modules. Most do not exist."""
 
     __test__ = False  # not a test class, whatever its name
 
@@ -50,7 +50,7 @@ class TestFile(Struct, frozen=True):
         return cls(place, frozenset(defined), frozenset(imported))
 
     def tie(self, root: Path, path: PurePosixPath) -> str:
-        """Return why this is a test of the file; empty if it is not."""
+        """Return why this is a test of the file, or an empty text."""
         if path == self.path:
             # a doctest
             return "" if is_test_file(path) else f"it is in {path}"
@@ -75,7 +75,7 @@ class TestFile(Struct, frozen=True):
         return True
 
     def _part_of_project(self) -> PurePosixPath:
-        """Return the folder around the outermost folder of tests."""
+        """Return the folder around the outermost test folder."""
         folders = self.path.parts[:-1]
         for depth, folder in enumerate(folders):
             if folder in _TEST_FOLDERS:

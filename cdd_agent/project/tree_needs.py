@@ -1,4 +1,4 @@
-"""The files that tests need in another tree of a project and that git does not have."""
+"""The files that tests need in another tree of a project and that git lacks."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class TreeNeeds(JsonFile, frozen=True):
     """Files outside git that another tree of a project has or lacks."""
 
     top: str = ""
-    """The top folder of the repository, or the folder, that the packages are from."""
+    """The top of the repository, or the folder, from which the packages are."""
     linked: tuple[str, ...] = ()
-    """Folders with installed packages that are links or contain links, relative to the
+    """Folders with installed packages that are or contain links, relative to the
     project.
     """
     missing: tuple[str, ...] = ()
-    """Ignored files and folders, and submodules, that the tree does not have, relative
-    to `top`.
+    """Ignored files and folders, and submodules, that the tree lacks, relative to
+    `top`.
     """
 
     @property
@@ -61,9 +61,9 @@ class TreeNeeds(JsonFile, frozen=True):
 
 
 def python_bases(installed: Iterable[str], project: str = ".") -> tuple[str, ...]:
-    """Return the folder of the project and those below it that have a Python
-    environment, relative to the project. `installed` are folders with installed
-    packages. They are relative to the same folder as `project`.
+    """Return the project's folder and its subfolders with a Python environment,
+    relative to the project. `installed` are folders with installed packages, relative
+    to the same folder as `project`.
     """
     bases = [""]
     for path in map(PurePosixPath, installed):
@@ -81,9 +81,9 @@ def load_tree_needs(root: Path) -> TreeNeeds:
 
 
 def linked_folders(root: Path) -> tuple[str, ...]:
-    """Return the folders with installed packages that are links, relative to `root`:
-    those that `Equipment` made, and links of the user. Git's `node_modules/` ignores a
-    folder but not a link. Raises `Damaged`.
+    """Return the folders with installed packages that are links, made by `Equipment` or
+    the user, relative to `root`. Git's `node_modules/` ignores a folder but not a link.
+    Raises `Damaged`.
     """
     links = [name for name in UNMISTAKABLE if (root / name).is_symlink()]
     return tuple(dict.fromkeys((*load_tree_needs(root).linked, *links)))
@@ -103,15 +103,15 @@ class Equipment(Struct, frozen=True):
 
     @classmethod
     async def find(cls, source: Path) -> Self:
-        """List what a project has. Raises `GitUnusable`."""
+        """List a project's packages. Raises `GitUnusable`."""
         repository = await repository_of(source)
         top = repository.top if repository else source
         return cls(source, top, await _list(top, repository))
 
     @classmethod
     async def find_in_folder(cls, source: Path) -> Self:
-        """List what a folder has that is used in place of the project. Repositories
-        around it do not count. Raises `GitUnusable`.
+        """List the packages of a folder that replaces the project. Repositories around
+        it do not count. Raises `GitUnusable`.
         """
         return cls(source, source, await _list(source, None), is_project=False)
 
@@ -127,8 +127,8 @@ class Equipment(Struct, frozen=True):
         return tuple(place.relative_to(prefix).as_posix() for place in inside)
 
     async def link_into(self, root: Path) -> TreeNeeds:
-        """Link the folders into another tree, in which the project is at `root`.
-        Returns and saves what the tree needs. Raises `BadInput`.
+        """Link the folders into another tree, with the project at `root`. Returns and
+        saves the tree's needs. Raises `BadInput`.
         """
         return await in_thread(partial(self._link_into, root), name="links")
 
@@ -157,7 +157,7 @@ async def _list(top: Path, repository: Repository | None) -> ProjectFiles:
 
 
 def find_missing(tree: Path, listed: ProjectFiles) -> list[str]:
-    """Return what a tree lacks of a project's ignored files and its submodules."""
+    """Return the ignored files and submodules of a project that a tree lacks."""
     missing: list[str] = []
     for path in listed.ignored:
         is_cache = path.endswith((".pyc", ".pyo")) or not _CACHES.isdisjoint(
@@ -176,8 +176,8 @@ def _is_empty(folder: Path) -> bool:
 
 
 def add_files(top: Path, tree: Path, missing: Iterable[str]) -> None:
-    """Copy files into another tree and link folders, as far as `top` has them. What
-    cannot be added stays missing.
+    """Copy files and link folders from `top` into another tree, as far as they exist.
+    Anything that cannot be added stays missing.
     """
     for path in missing:
         source, place = top / path, tree / path

@@ -1,6 +1,4 @@
-"""The project that a command works on: its folder, its settings and its tickets. This
-module decides which of the settings take effect.
-"""
+"""Opens a project: its folder, its tickets, and the settings that take effect."""
 
 from __future__ import annotations
 
@@ -36,25 +34,21 @@ from cdd_agent.trust.store import Answers, TrustStore
 
 
 class ProjectTrust(Struct, frozen=True):
-    """The state of a project's settings that need trust."""
-
     settings: tuple[ProjectSetting, ...] = ()
-    """All settings that need trust, also checks of plans."""
+    """All settings that need trust, including checks of plans."""
     left_out: tuple[ProjectSetting, ...] = ()
     """The settings that do not take effect."""
     checks: TrustedChecks = TrustedChecks()
     not_stored: str = ""
-    """The reason why the user's answer could not be stored."""
+    """Why the user's answer could not be stored."""
 
     @property
     def accepted(self) -> list[str]:
-        """The digests of the settings that take effect."""
         left_out = {setting.digest for setting in self.left_out}
         return [s.digest for s in self.settings if s.digest not in left_out]
 
     @property
     def left_out_keys(self) -> list[tuple[str, ...]]:
-        """The keys of the settings that do not take effect. A check has none."""
         return [setting.keys for setting in self.left_out if setting.keys]
 
 
@@ -64,37 +58,38 @@ class Project(Struct, frozen=True):
     tickets: TicketStore
     trust: ProjectTrust = ProjectTrust()
     flags: Mapping[str, Any] = field(default_factory=dict)
-    """The settings of the command line."""
+    """Settings from the command line."""
 
 
 class TrustAnswer(Enum):
-    """The user's decision about the settings that need trust."""
+    """The user's decision about settings that need trust."""
 
     TRUST = "trust"
-    """The settings take effect from now on."""
+    """Trust the settings from now on."""
     ONCE = "once"
-    """The settings take effect in this run."""
+    """Use the settings in this run."""
     DEFAULTS = "continue with defaults"
-    """The settings are left out of this run."""
+    """Ignore the settings in this run."""
 
 
 class AcceptThese(Struct, frozen=True):
-    """The decision that just these settings take effect in this run."""
+    """The decision to use only these settings, in this run."""
 
     digests: frozenset[str]
 
 
 class TrustQuestion(Struct, frozen=True):
-    """The settings that need the user's decision. What is shown is what is used."""
+    """The settings that need a decision. They are read once: what is shown is what is
+    used.
+    """
 
     root: Path
     settings: tuple[ProjectSetting, ...]
     trusted_before: Mapping[str, str]
-    """The values that were trusted last, by the name of the setting, if they differ."""
+    """The last trusted value of each setting that has changed, by name."""
     text: str
-    """The content of the project's settings file."""
     note: str = ""
-    """The reason why earlier answers do not count."""
+    """Why earlier answers do not count."""
 
 
 Decide = Callable[[TrustQuestion], TrustAnswer | AcceptThese]
@@ -102,19 +97,19 @@ Decide = Callable[[TrustQuestion], TrustAnswer | AcceptThese]
 
 
 class NotTrusted(NotApproved):
-    """Settings of the project need the user's trust, and there is no user to ask."""
+    """Settings need the user's trust, and there is no user to ask."""
 
     refusal = Refusal.NOT_TRUSTED
 
 
 def leave_out(question: TrustQuestion) -> TrustAnswer:
-    """Decide for a read-only command: it does without the settings."""
+    """Ignore the settings: for read-only commands."""
     del question
     return TrustAnswer.DEFAULTS
 
 
 def accept_once(question: TrustQuestion) -> TrustAnswer:
-    """Decide for a script that accepts all settings."""
+    """Use the settings once: for scripts that accept all settings."""
     del question
     return TrustAnswer.ONCE
 
@@ -126,15 +121,15 @@ def open_project(
     exactly: bool = False,
     decide: Decide = leave_out,
 ) -> Project:
-    """Open the project that contains `folder`, with the settings that take effect.
-    Raises `BadInput`, and `NotTrusted` from `decide`.
+    """Open the project that contains `folder`.
 
-    `exactly`: the folder itself is the root, also inside another project.
+    `exactly`: `folder` itself is the root, even inside another project. Raises
+    `BadInput`, and `NotTrusted` from `decide`.
     """
     try:
         if not folder.is_dir():
             raise BadInput(f"{folder} is not a folder", refusal=Refusal.OUTSIDE_PROJECT)
-    except OSError as error:  # a name that is too long, a folder that is closed
+    except OSError as error:  # for example, a name that is too long
         raise BadInput(
             f"{folder} cannot be used: {error.strerror or error}", refusal=Refusal.DISK
         ) from error
@@ -143,7 +138,7 @@ def open_project(
     expect_no_link_out(
         root, [*_entries(settings_folder), *_entries(settings_folder / "runs")]
     )
-    # read once: what is shown is what is used
+    # Read once: what is shown is what is used.
     layers = SettingsLayers.read(_read_settings(root), flags)
     tickets = _open_tickets(root, layers.config)
     config, trust = _decide(layers, tickets, decide)
@@ -152,8 +147,8 @@ def open_project(
 
 
 def in_tree(project: Project, root: Path, **settings: Any) -> Project:
-    """Return the project in a tree that cdd made for one of its runs. It has the same
-    settings, but for those given, and inherits the user's trust. Raises `BadInput`.
+    """Return the project in a worktree that cdd made, with the same trust and settings,
+    except those in `settings`. Raises `BadInput`.
     """
     config = replace(project.config, **settings)
     tickets = _open_tickets(root, config)
@@ -161,8 +156,8 @@ def in_tree(project: Project, root: Path, **settings: Any) -> Project:
 
 
 def config_without_user(project: Project) -> Config:
-    """Return the settings for a machine without a user to ask. It refuses checks that
-    are not trusted, and so all commands that the user would be asked about.
+    """Return settings for a machine without a user. If a check is untrusted, all
+    commands that need a question are refused.
     """
     if any(setting.name == CHECK for setting in project.trust.left_out):
         return with_setting(project.config, "commands.mode", "ask")
@@ -170,23 +165,22 @@ def config_without_user(project: Project) -> Config:
 
 
 def stored_layers(project: Project) -> SettingsLayers:
-    """Return the current settings of the files and variables. What was left out at the
-    start is left out here, too. Raises `BadInput`.
+    """Read the current settings of files and variables, without those that were ignored
+    at the start. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
     return layers.without(project.trust.left_out_keys)
 
 
 def stored_config(project: Project) -> Config:
-    """Return the values of `stored_layers`. Raises `BadInput`."""
     return stored_layers(project).config
 
 
 def look_at_trust(
     project: Project,
 ) -> tuple[list[ProjectSetting], list[ProjectSetting]]:
-    """Return the settings that need trust in the current files, and those among them
-    that are not trusted. Raises `BadInput`.
+    """Return the settings in the current files that need trust, and the untrusted ones
+    among them. Raises `BadInput`.
     """
     layers = SettingsLayers.read(_read_settings(project.root), {})
     settings = _in_need(layers, project.tickets)
@@ -195,9 +189,7 @@ def look_at_trust(
 
 
 def trust_project(project: Project) -> list[ProjectSetting]:
-    """Trust all settings of the project's current files, and return them. Raises
-    `BadInput`.
-    """
+    """Trust all settings in the current files, and return them. Raises `BadInput`."""
     layers = SettingsLayers.read(_read_settings(project.root), {})
     settings = _in_need(layers, project.tickets)
     if settings:
@@ -206,18 +198,17 @@ def trust_project(project: Project) -> list[ProjectSetting]:
 
 
 def trust_written(project: Project, text: str, names: Collection[str]) -> Project:
-    """Trust the settings that cdd writes into the project's file at the user's request.
-    Other settings of the file do not become trusted. Returns the project with its new
-    state.
+    """Trust only the named settings, which cdd writes into the project's file at the
+    user's request. Return the project with its new trust.
     """
     root = project.root
     file = SettingsFile.parse(text, root / PROJECT_FILE)
     left_out = [s for s in project.trust.left_out if not _is_named(s, names)]
     trust = replace(project.trust, left_out=tuple(left_out))
-    # a variable that goes before the file today may be gone tomorrow
+    # Variables override the file now, but may be unset later.
     layers = SettingsLayers.read(file, {}, {}).without(trust.left_out_keys)
     written = [s for s in settings_with_rule(layers, root) if _is_named(s, names)]
-    # what cannot be stored is asked about at the next start
+    # If this fails, the next start asks.
     with suppress(BadInput):
         TrustStore.open().add(root, written)
     return replace(project, trust=trust)
@@ -243,7 +234,7 @@ def _entries(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
     except OSError:
-        # it is missing, or reported where it is used
+        # The folder is missing, or the code that uses it reports the error.
         return []
 
 
@@ -301,8 +292,8 @@ def _decide(
 
 
 def _read_answers(store: TrustStore, root: Path) -> tuple[Answers, str]:
-    """Return the earlier answers for a project, and a note for the question if they
-    do not count or the next one cannot be stored.
+    """Return the earlier answers for a project, and a note for the question if they do
+    not count or the next answer cannot be stored.
     """
     if store.file is None:
         note = "There is no home folder, so your answer applies only to this run."
@@ -314,7 +305,7 @@ def _read_answers(store: TrustStore, root: Path) -> tuple[Answers, str]:
 
 
 def _last_shown(answers: Answers) -> dict[str, str]:
-    """Return the value of each setting that was trusted last. Checks have no values."""
+    """Return the last trusted value of each setting. Checks have no values."""
     return {
         name: values[-1].shown
         for name, values in answers.items()
@@ -323,14 +314,13 @@ def _last_shown(answers: Answers) -> dict[str, str]:
 
 
 def _ask(question: TrustQuestion, decide: Decide) -> TrustAnswer | AcceptThese:
-    """Return the decision. `decide` is called only if no earlier answer counts."""
+    """Return the decision. Call `decide` only if an answer is missing."""
     if os.environ.get(TRUST, "").strip().lower() in ("1", "true", "yes"):
         return TrustAnswer.ONCE
     return decide(question) if question.settings else TrustAnswer.TRUST
 
 
 def _store(store: TrustStore, root: Path, settings: Collection[ProjectSetting]) -> str:
-    """Store the user's answer. Return why that could not be done, or nothing."""
     if not settings:
         return ""
     try:
@@ -343,8 +333,8 @@ def _store(store: TrustStore, root: Path, settings: Collection[ProjectSetting]) 
 def _trusted_checks(
     config: Config, root: Path, store: TrustStore, trusted: set[str]
 ) -> TrustedChecks:
-    """Return the checks that may run in a shell. `trusted` holds digests; a check that
-    the user approves later is added to it.
+    """Return the checks that may run in a shell. Checks that the user approves later
+    are added to the digests in `trusted`.
     """
 
     def accepts(check: str) -> bool:

@@ -1,4 +1,4 @@
-"""A session: the project, the agent that receives plain text, and the user."""
+"""A session: a project, the active agent, and the user."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ from cdd_agent.session.open_project import Project
 from cdd_agent.session.session_lines import read_line_without_agent
 from cdd_agent.settings.config import Approval, Config
 from cdd_agent.text.redaction import Redactor
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 
 if TYPE_CHECKING:
@@ -55,92 +56,84 @@ if TYPE_CHECKING:
 
 
 Opener = Callable[..., "Agent"]
-"""Opens an agent on a `Ticket`, its first argument; its options are keyword arguments.
+"""Opens an agent on a `Ticket`, the first argument; options are keyword arguments.
 Raises `CddError`.
 """
 
 
 _SHOWN_AT_FIRST = 6
-"""Models that the first screen has room for."""
+"""Maximum models on the first screen."""
 FindServers = Callable[[], "Awaitable[Sequence[LocalServer]]"]
 
 
 class Completed(Struct, frozen=True):
-    """A ticket that was created, or whose spec, plan or run was completed."""
-
     ticket_slug: str
     agent: str | None = None
-    """The agent that completed it; None for a ticket that was created."""
+    """None for a new ticket."""
 
 
 class Session(Struct, eq=False, dict=True):
-    """The state of a user's work in a project. Lines go to the active agent, else to
-    chat.
+    """The state of a user's work in a project. Lines go to the active agent, otherwise
+    to chat.
     """
 
     project: Project
     openers: Mapping[str, Opener]
-    """The openers of agents that work on tickets, by the agent's name."""
     open_chat: Callable[[], GeneralAgent]
     emit: Emit
-    """Receives the events of the session."""
     tally: Tally
-    """The cost of all model calls of this session."""
     use: Callable[[Config], None]
-    """Uses these settings, and their models in all agents. Raises `BadInput` if there
-    is no such model; then nothing was changed.
+    """Switches all agents to these settings and their models. Raises `BadInput` for an
+    unknown model, and changes nothing then.
     """
     find_servers: FindServers
     open_desk: Callable[[Ticket], PlanDesk]
     open_code: Callable[[], CodeFinder]
-    """Finds code; created when it is first needed."""
+    """Creates the code finder on first use."""
     make_tree: Callable[[Ticket], Awaitable[Ticket]]
-    """Creates or checks the worktree of a ticket's run; returns the ticket in it.
+    """Creates or checks the worktree of a ticket's run. Returns the ticket in it.
     Raises `CddError`.
     """
     land_run: Callable[..., Awaitable[None]]
-    """Brings a `Ticket`'s run over from its own tree, by `rebase` or by merging. Raises
-    `CddError`; then nothing was changed.
+    """Merges or rebases a `Ticket`'s run from its worktree into the project. Raises
+    `CddError`, and changes nothing then.
     """
     verify: Callable[..., Awaitable[None]]
-    """Runs the checks of a `Ticket`'s completed steps again, on a copy of the files, or
-    with `strength` with small faults in them. Raises `CddError`.
+    """Runs the checks of a `Ticket`'s completed steps again, on a copy of the files.
+    With `strength`, the copy contains small faults. Raises `CddError`.
     """
     frontend: Frontend = field(default_factory=Nobody)
-    """Answers questions before an undo."""
     scope: SessionScope = field(default_factory=SessionScope)
-    """The changes that belong to this session."""
     approval: ApprovalMode = field(default_factory=ApprovalMode)
-    """The approval mode, at first the one of the settings."""
+    """Initially the mode in the settings."""
     last_prompt: PromptMade | None = None
     agent: Agent | None = None
     offers: tuple[OfferedModel, ...] = ()
-    """The models of this computer's servers, from the last search."""
+    """Models of servers on this computer, from the last search."""
     _shown: set[tuple[str, str]] = field(default_factory=set)
-    """The agents and tickets whose conversation the user has seen."""
+    """Agents and tickets whose conversation was shown."""
     _completed: Completed | None = None
     _worked_on: str | None = None
 
     @property
     def last_ticket(self) -> str | None:
-        """The slug of the active agent's ticket, or else of the one that was worked on
-        last.
+        """The slug of the active agent's ticket, otherwise of the last ticket in this
+        session.
         """
         return self.agent.ticket_slug if self.agent is not None else self._worked_on
 
     def find_ticket(self, typed: str | None) -> Ticket | None:
-        """Return the ticket that was typed, also as a part of its slug, or without one
-        the one that was worked on last, if there is one. Raises `BadInput`.
+        """Return the ticket of a slug or part of a slug. Without one, return the last
+        ticket, if any. Raises `BadInput`.
         """
         if typed is not None:
-            return self.project.tickets.find(typed, by_part=True)
+            return self.project.tickets.find(typed, EnoughOfSlug.PART)
         if self.last_ticket is None:
             return None
         return self.project.tickets.find_slug(self.last_ticket)
 
     @cached_property
     def memory(self) -> ActiveMemory:
-        """The agent that was active last."""
         return ActiveMemory(self.project.root)
 
     @property
@@ -149,19 +142,17 @@ class Session(Struct, eq=False, dict=True):
 
     @cached_property
     def chat(self) -> GeneralAgent:
-        """The general agent, opened when it is first needed."""
+        """The general agent, opened on first use."""
         return self.open_chat()
 
     @cached_property
     def files(self) -> FileIndex:
-        """The files of the project that a line can mention, for finding them while it
-        is typed.
-        """
+        """The project's files, for completion of mentions."""
         return files_to_mention(self.project.root)
 
     def change_approval(self, value: Approval) -> None:
-        """Use another approval mode at once, also for the step that runs. An open run
-        logs it.
+        """Change the approval mode at once, also for the running step. An open run logs
+        the change.
         """
         self.approval.change(value)
         emit = self.emit if self.agent is None else self.agent.emit
@@ -169,11 +160,9 @@ class Session(Struct, eq=False, dict=True):
             emit(ApprovalChanged(value))
 
     def can_engage(self, name: str) -> bool:
-        """True if an agent of this name works on tickets."""
         return name in self.openers
 
     async def look_for_models(self) -> ModelsFound:
-        """Return the models that servers on this computer offer now."""
         servers = await self.find_servers()
         self.offers = tuple(
             OfferedModel(model, server.name, server.api_base)
@@ -185,15 +174,14 @@ class Session(Struct, eq=False, dict=True):
         )
 
     def find_unfinished(self) -> LastActive | None:
-        """Return the agent that was active last, if its work is not finished."""
         return self.memory.find_unfinished(self.project.tickets)
 
     async def first_look(self, *, first_line: str = "") -> None:
-        """Report an unfinished ticket, unless the session begins with a line, and the
-        models found if none is configured.
+        """Report an unfinished ticket, unless the session starts with a line. If no
+        model is configured, report the models found.
         """
         last = await asyncio.to_thread(self.find_unfinished)
-        # Otherwise this session has begun the work.
+        # With a current agent, this session has already started work.
         if last is not None and self.memory.current is None and not first_line:
             text = (
                 f"Last time, {AGENT_NAMES[last.agent or '']} was working on"
@@ -203,7 +191,7 @@ class Session(Struct, eq=False, dict=True):
         if self.project.config.model is not None:
             return
         models = await self.look_for_models()
-        # The user may have chosen a model in the meantime.
+        # The user may have chosen a model during the search.
         has_model = self.project.config.model is not None
         if not has_model and (models.models or models.without_models):
             shown = models.models[:_SHOWN_AT_FIRST]
@@ -213,13 +201,13 @@ class Session(Struct, eq=False, dict=True):
     async def engage(
         self, name: str, ticket: Ticket, *, worktree: bool = False, **options: object
     ) -> None:
-        """Make an agent the active one, on a ticket, perhaps in a separate worktree. If
-        it has nothing to do, report that and leave it.
+        """Activate an agent on a ticket, optionally in a worktree. An agent that has
+        nothing to do reports that, and is left at once.
         """
         self._leave_ticket(ticket)
         if worktree:
             ticket = await self.make_tree(ticket)
-        # If that fails, the active agent stays active.
+        # If this fails, the active agent stays active.
         agent = self.openers[name](ticket, **options)
         self.leave()
         self.agent = agent
@@ -229,20 +217,20 @@ class Session(Struct, eq=False, dict=True):
         await self._show_conversation(agent.name, ticket)
         try:
             await agent.begin()
-        except RunElsewhere:  # the run is elsewhere: this session cannot continue it
+        except RunElsewhere:  # this session cannot continue the run
             self.leave()
             raise
         if agent.is_done:
             self.leave()
 
     async def _show_conversation(self, name: str, ticket: Ticket) -> None:
-        """Show the saved conversation about a spec or a plan, once in this session."""
+        """Show the saved conversation about a spec or a plan, once per session."""
         conversation = (name, ticket.slug)
         if name not in ("socrates", "planner") or conversation in self._shown:
             return
         self._shown.add(conversation)
         record = RunRecord.of_ticket(ticket, self.redactor)
-        # The agent reports a file that cannot be read.
+        # The agent itself reports an unreadable file.
         with suppress(BadInput):
             saved = await asyncio.to_thread(conversation_so_far, record, name)
             if saved.events:
@@ -257,12 +245,12 @@ class Session(Struct, eq=False, dict=True):
     async def send_to_run(
         self, ticket: Ticket, line: str, *, is_look: bool = False
     ) -> None:
-        """Send a command to a ticket's run. The active agent stays active. `is_look`:
-        the command changes nothing.
+        """Send a command to a ticket's run without a change of the active agent.
+        `is_look`: the command is read-only.
         """
         with self.visit_run(ticket, is_look=is_look) as run:
             meaning = run.meaning(line)
-            # A working agent has not finished its record.
+            # `carry_out` opens the record, which a working agent has open already.
             if is_look and run is self.agent:
                 await meaning.act()
             else:
@@ -270,8 +258,8 @@ class Session(Struct, eq=False, dict=True):
 
     @contextmanager
     def visit_run(self, ticket: Ticket, *, is_look: bool = True) -> Iterator[RunAgent]:
-        """Open the Executor on a ticket's run, or yield the active one. The active
-        agent stays active. `is_look`: nothing is changed.
+        """Yield the active run, or open the Executor on the ticket's run. The active
+        agent does not change. `is_look`: read-only.
         """
         active = self._active_run
         is_active = active is not None and active.ticket_slug == ticket.slug
@@ -299,14 +287,13 @@ class Session(Struct, eq=False, dict=True):
         return run
 
     def _lend_lock(self, ticket: Ticket) -> TicketLock | None:
-        """Return the ticket's lock if the active agent holds it."""
         if self.agent is None or self.agent.ticket_slug != ticket.slug:
             return None
         return self.agent.lock.lent()
 
     async def land(self, ticket: Ticket, *, rebase: bool) -> None:
-        """Bring a run over from its own tree. Raises `CddError`; then nothing was
-        changed.
+        """Bring a run from its worktree into the project. Raises `CddError`, and
+        changes nothing then.
         """
         self._leave_ticket(ticket)
         self._note_work(ticket)
@@ -314,7 +301,6 @@ class Session(Struct, eq=False, dict=True):
 
     @property
     def undoing(self) -> SessionUndo:
-        """Undo, redo and diff of the changes of this session."""
         changes = OutsideChanges.open(self.project.root, self.redactor)
         self.scope.conversations = self.chat.conversations
         return SessionUndo(
@@ -337,8 +323,8 @@ class Session(Struct, eq=False, dict=True):
         self.scope.add_ticket(ticket.slug)
 
     def run_reader(self, slug: str | None = None) -> RunReader:
-        """Return what reads the run of a ticket, by default of the current one. Raises
-        `BadInput` if there is no such ticket.
+        """Return a reader of a ticket's run, by default of the current ticket. Raises
+        `BadInput` if the ticket does not exist.
         """
         slug = slug or self.last_ticket
         if slug is None:
@@ -356,21 +342,21 @@ class Session(Struct, eq=False, dict=True):
         )
 
     async def preview_undo(self, number: int, slug: str) -> UndoPreview:
-        """Return the effect of undoing a step of a ticket. Raises `CddError`."""
+        """Return the effect of undoing a step. Raises `CddError`."""
         with self.visit_run(self.project.tickets.find_slug(slug)) as run:
             return await run.preview_undo(number)
 
     def edit_step(self, number: int, slug: str) -> StepEditing:
-        """Return the editor of a step's text in a plan. Raises `BadInput` if there is
-        no such ticket.
+        """Return an editor for a step of a plan. Raises `BadInput` if the ticket does
+        not exist.
         """
         ticket = self.project.tickets.find_slug(slug)
         lend_lock = partial(self._lend_lock, ticket)
         return StepEditing(self.open_desk(ticket), number, lend_lock)
 
     def take_up_plan(self, slug: str) -> None:
-        """Load a ticket's plan after an edit, while no turn runs: its run follows the
-        new plan. Raises `BadInput`.
+        """Reload a ticket's plan after an edit; its run follows the new plan. No turn
+        may be running. Raises `BadInput`.
         """
         if self._active_run is not None and self._active_run.ticket_slug == slug:
             self._active_run.take_up_plan()
@@ -378,8 +364,8 @@ class Session(Struct, eq=False, dict=True):
     # Lines
 
     def meaning(self, line: str) -> Meaning:
-        """Return the meaning of a line that is no command: for the active agent, for a
-        run that is not open, or for chat. Nothing is done for it.
+        """Return the meaning of a line that is not a command, without acting on it. It
+        is for the active agent, for a run that is not open, or for chat.
         """
         if self.agent is not None:
             return self.agent.meaning(line)
@@ -392,15 +378,15 @@ class Session(Struct, eq=False, dict=True):
         return self.agent.steer(meaning, take)
 
     def save_long_line(self, line: str) -> str:
-        """Return a line in the form in which it is kept and sent: the beginning and the
-        end of a very long one, which is saved in a file.
+        """Save a very long line in a file, and return its beginning and end. Return
+        other lines unchanged.
         """
         if len(line) <= LONGEST or line.lstrip()[:1] in ("/", "!"):
             return line
         return save_long_line(self.project.root, line, self.redactor)
 
     async def carry_out(self, meaning: Meaning) -> None:
-        """Do what a line means for the active agent or for chat. Raises `CddError`."""
+        """Act on a line, in the active agent or in chat. Raises `CddError`."""
         line = self.save_long_line(meaning.line)
         if line != meaning.line:
             meaning = self.meaning(line)
@@ -411,7 +397,7 @@ class Session(Struct, eq=False, dict=True):
         try:
             await agent.carry_out(meaning)
         except CddError:
-            if agent.is_done:  # a finished agent takes no more lines
+            if agent.is_done:  # a finished agent accepts no more lines
                 self.leave()
             raise
         if agent.is_done:
@@ -431,7 +417,7 @@ class Session(Struct, eq=False, dict=True):
         return completed
 
     def turn_to_chat(self) -> None:
-        """Leave the active agent for a conversation that was resumed."""
+        """Leave the active agent, for a resumed chat."""
         self.leave()
         self.memory.remember(None, None)
 
@@ -441,7 +427,7 @@ class Session(Struct, eq=False, dict=True):
             self.leave()
 
     def leave(self) -> None:
-        """Return to chat if an agent is active."""
+        """Return to chat."""
         if self.agent is not None:
             self.agent.close()
             self.agent = None

@@ -1,5 +1,5 @@
-"""The meaning of a line while no agent is active: a word about a run that is not open,
-or text for chat.
+"""The meaning of a line while no agent is active: a command for a closed run, or text
+for chat.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ NO_AGENT = "No agent is active: this is chat."
 
 
 class SessionInChat(Protocol):
-    """The part of a session that these lines need."""
-
     @property
     def emit(self) -> Emit: ...
 
@@ -58,7 +56,6 @@ class SessionInChat(Protocol):
 
 
 def read_line_without_agent(session: SessionInChat, line: str) -> Meaning:
-    """Return the meaning of a line that is no command. Nothing is done for it."""
     run_line = read_run_line(line)
     meaning = None
     if run_line is not None:
@@ -67,9 +64,7 @@ def read_line_without_agent(session: SessionInChat, line: str) -> Meaning:
 
 
 def _read_run_line(session: SessionInChat, line: RunLine) -> Meaning | None:
-    """Return the meaning of a word about a run; None if the line can be part of a
-    conversation.
-    """
+    """Return the meaning of a line about a run; None if the line may be chat."""
     if line.is_from_log and not line.step:
         return _read_newest_change_line(session, line)
     memory = session.memory
@@ -108,7 +103,9 @@ def _read_newest_change_line(session: SessionInChat, line: RunLine) -> Meaning:
 
 
 def _read_chat_line(session: SessionInChat, line: str) -> Meaning:
-    """Return the meaning of a line for chat. A few words are answered here."""
+    """Return the meaning of a line for chat. Some words are answered without a
+    model.
+    """
     text = line.strip().lower()
     if not text:
         return Meaning(LineKind.NOTHING, "nothing", "", _do_nothing)

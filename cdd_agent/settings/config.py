@@ -37,7 +37,7 @@ _CONTENT_FIELDS = frozenset(
 
 
 def runs_others(program: str) -> bool:
-    """True if the arguments of a program name what it runs."""
+    """True if the arguments of a program name another program to run."""
     return re.sub(r"\.(exe|com|bat|cmd)$", "", program.lower()) in _COMMAND_RUNNERS
 
 
@@ -294,7 +294,7 @@ class ModelSettings(Section, frozen=True):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The settings that are given, by name."""
+        """The given settings, by name."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in values.items() if value is not UNSET}
 
@@ -565,7 +565,7 @@ class Config(Section, frozen=True):
 
 
 def with_values(config: Config, given: Mapping[str, Any]) -> Config:
-    """Return the settings with other values; of a section, those that are given."""
+    """Replace settings. For a section, only the given ones."""
     changes = dict(given)
     for name, value in given.items():
         if isinstance(value, dict):

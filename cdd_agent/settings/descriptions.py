@@ -26,7 +26,7 @@ class SettingDescription(Struct, frozen=True):
     group: SettingGroup
     purpose: str
     choices: Mapping[str, str] = field(default_factory=dict)
-    """A line about each value, if the setting is a choice. The keys are YAML."""
+    """A line about each value of a choice. The keys are YAML."""
     unset: str = ""
     """The meaning of `null`."""
     example: str = ""
@@ -50,7 +50,7 @@ def described(
     unset: str = "",
     example: str = "",
 ) -> Meta:
-    """Return the annotation of a field that describes its setting."""
+    """Return the annotation that describes a field's setting."""
     description = SettingDescription(
         title, group, purpose, choices or {}, unset, example
     )

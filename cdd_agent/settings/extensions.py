@@ -1,5 +1,5 @@
-"""Parts of cdd that other packages add as entry points. One that fails is left out and
-named; the others work on.
+"""Parts of cdd that other packages add as entry points. A failing one is left out and
+reported; the others work.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _Value = TypeVar("_Value")
 
 
 class Extensions:
-    """The entry points of one group, and those that are left out."""
+    """The entry points of one group."""
 
     def __init__(self, group: str, what: str) -> None:
         self._group = group
         self._what = what
         """A noun for one extension: `test runner`."""
         self.left_out: dict[str, str] = {}
-        """Names of the extensions that are not used, with the reasons."""
+        """Names of unused extensions, with the reasons."""
         self.waiting: list[str] = []
-        """The names of the extensions that are not loaded yet."""
+        """Names of extensions that are not loaded yet."""
         self.loading = ""
         self.seconds: dict[str, float] = {}
-        """How long each extension took to load."""
+        """Seconds that each extension took to load."""
 
     def load(self, make: Callable[[str, object], _Value]) -> tuple[_Value, ...]:
         """Load all extensions. `make` checks one, which was built without arguments."""
@@ -46,7 +46,7 @@ class Extensions:
             started = time.monotonic()
             try:
                 value = make(self.loading, entry_point.load()())
-            # whatever another package does, cdd works without it
+            # cdd works without the package, whatever it raises
             except (Exception, SystemExit) as error:  # noqa: BLE001
                 self.leave_out(self.loading, error)
             else:
@@ -56,7 +56,7 @@ class Extensions:
         self.loading = ""
 
     def leave_out(self, name: str, error: BaseException) -> None:
-        """Note that an extension is not used any more."""
+        """Note that an extension is no longer used."""
         if name not in self.left_out:
             self.left_out[name] = f"{type(error).__name__}: {error}"[:300]
             _log.warning(
@@ -65,7 +65,7 @@ class Extensions:
 
 
 def require_type(value: object, kind: type[_Value]) -> _Value:
-    """Return a value of an extension. Raises `TypeError` if it has another type."""
+    """Return a value of an extension. Raises `TypeError` for another type."""
     if not isinstance(value, kind):
         raise TypeError(f"{value!r:.80} is not a {kind.__name__}")
     return value

@@ -1,23 +1,25 @@
-"""Reading a model string: the provider, and whether the model is hosted."""
+"""Parse a model string: the provider, and whether the model is hosted."""
 
-import re
+from cdd_agent.pattern import Pattern
 
 NAMES_WITHOUT_PROVIDER = {
-    "openai": re.compile(
+    "openai": Pattern(
         r"(?:ft:)?(?:gpt-(?:\d|daybreak|rosalind)|chatgpt-|codex-|computer-use-"
         r"|o[1-9](?:-|$))"
     ),
-    "anthropic": re.compile(r"claude-"),
+    "anthropic": Pattern(r"claude-"),
 }
 """Models that users name without their provider."""
-_OTHER_HOSTED_NAMES = re.compile(
+_OTHER_HOSTED_NAMES = Pattern(
     r"gemini-\d|grok-\d|deepseek-(?:chat|reasoner)$"
     r"|(?:codestral|devstral|magistral|ministral|mistral|pixtral)-[\w-]*latest$"
 )
 
 
 def provider_of(model: str | None) -> str:
-    """Return the provider of a model string: its prefix, or who offers the name."""
+    """Return the provider of a model string: its prefix, or the one that offers the
+    name.
+    """
     prefix, slash, _ = (model or "").partition("/")
     if slash:
         return prefix
@@ -28,7 +30,7 @@ def provider_of(model: str | None) -> str:
 
 
 def is_hosted_model(model: str) -> bool:
-    """True if the name is that of a model which only its provider runs."""
+    """True if only the model's provider runs it."""
     name = model.rpartition("/")[2]
     patterns = (*NAMES_WITHOUT_PROVIDER.values(), _OTHER_HOSTED_NAMES)
     return any(names.match(name) for names in patterns)

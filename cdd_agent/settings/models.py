@@ -1,4 +1,4 @@
-"""The settings of one model: of a role, or where a provider is down."""
+"""The settings of one model: for a role, or as a fallback."""
 
 from msgspec.structs import replace
 
@@ -12,12 +12,12 @@ SERVER_DEFAULTS = {
     "pictures": None,
     "request": OwnRequest(),
 }
-"""The settings that are meant for one server, with their defaults."""
+"""Settings for one server, with their defaults."""
 
 
 def with_settings(config: Config, choice: ModelSettings) -> Config:
-    """Return the settings for another model. Settings that are meant for one server
-    stay only with that server.
+    """Return the settings for another model. Settings for one server stay only with
+    that server.
     """
     given = choice.given
     is_same = not choice.model or is_same_server(
@@ -29,10 +29,9 @@ def with_settings(config: Config, choice: ModelSettings) -> Config:
 
 
 def is_same_server(model: str | None, api_base: str | None, other: str) -> bool:
-    """True if another model may be asked at the address that was given with `model`.
-
-    A hosted model is not asked at a local server, unless that was given with a hosted
-    model: then it is a gateway.
+    """True if the model `other` may be called at the address for `model`. A hosted
+    model is not called at a local server, unless the address came with a hosted model:
+    then it is a gateway.
     """
     if provider_of(other) != provider_of(model):
         return False
@@ -46,7 +45,7 @@ def of_role(config: Config, role: Role) -> Config:
 
 
 def fallbacks_of(config: Config) -> list[Config]:
-    """Return the settings for each model that is asked after the first one."""
+    """Return the settings for each fallback model."""
     asked = config.model, config.api_base
     choices = [with_settings(config, choice) for choice in config.fallbacks]
     return [choice for choice in choices if (choice.model, choice.api_base) != asked]

@@ -1,7 +1,6 @@
 """Read settings: the user's own file, then the project's `.cdd/config.yaml`, then
-`CDD_*` variables, then flags.
-
-The later layer wins, key by key; an address stays with its model.
+`CDD_*` variables, then flags. The later layer wins, key by key; an address stays with
+its model.
 """
 
 import difflib
@@ -32,7 +31,7 @@ from cdd_agent.values.value_schemas import find_schema
 
 USER_CONFIG = "CDD_USER_CONFIG"
 TRUST = "CDD_TRUST"
-"""The variable by which a script accepts all settings of a project."""
+"""The variable with which a script accepts all settings of a project."""
 _UNSAFE_SWITCHES = ("CDD_ENABLE_UNSAFE_COMMANDS", "HIVE_ENABLE_UNSAFE_COMMANDS")
 FROM_ENVIRONMENT = (
     "model",
@@ -64,15 +63,17 @@ _OTHER_VARIABLES = (
     "CDD_CLUSTER_PATIENCE",
     "CDD_WORKER_ENVIRONMENT",
 )
-"""Variables that are read elsewhere, and are no settings."""
+"""Variables that are read elsewhere and are no settings."""
 _MIN_LIKENESS = 0.73
-"""The likeness of a misspelt variable. `CDD_MODULE` is below it for `CDD_MODEL`."""
+"""The minimum likeness of a misspelt variable. `CDD_MODULE` is below it for
+`CDD_MODEL`.
+"""
 _YES_NO = {"yes": True, "on": True, "no": False, "off": False}
 _YAML_NOTE = "in YAML, yes and on mean true, no and off mean false"
 
 
 class SettingsFile(PartlyShown, frozen=True):
-    """The settings of a file, all valid, and their lines."""
+    """The valid settings of a file, with their lines."""
 
     hidden_fields = ("text", "values", "_entries")
 
@@ -117,8 +118,8 @@ class SettingsFile(PartlyShown, frozen=True):
 
 
 class SettingsLayers(PartlyShown, frozen=True):
-    """The settings of a project by their origin. The files are read once, so that the
-    user sees the settings that are used.
+    """The settings of a project by origin. The files are read once, so that the user
+    sees the settings in use.
     """
 
     hidden_fields = ("user", "environment", "flags")
@@ -137,7 +138,7 @@ class SettingsLayers(PartlyShown, frozen=True):
         flags: Mapping[str, Any],
         environment: Mapping[str, str] | None = None,
     ) -> "SettingsLayers":
-        """Read the other layers. `flags` whose value is None were not given. Raises
+        """Read the other layers. `flags` with the value None were not given. Raises
         `BadInput`.
         """
         environment = os.environ if environment is None else environment
@@ -161,7 +162,7 @@ class SettingsLayers(PartlyShown, frozen=True):
         )
 
     def without(self, leave_out: Iterable[tuple[str, ...]]) -> "SettingsLayers":
-        """Leave out settings of the project's file, each named by its keys."""
+        """Leave out settings of the project's file, each given by its keys."""
         values = without_settings(self.project.values, leave_out)
         return replace(self, project=replace(self.project, values=values))
 
@@ -188,11 +189,11 @@ class SettingsLayers(PartlyShown, frozen=True):
 class _Layers(Struct):
     merged: dict[str, Any] = field(default_factory=dict)
     _address_model: str | None = None
-    """The model that `api_base` was given with; None if it is for any model."""
+    """The model that came with `api_base`; None if it is for any model."""
 
     def add(self, layer: dict[str, Any], *, is_for_any_model: bool = False) -> None:
-        """Put a layer over the others. A model without an address is not asked at the
-        server of another model, unless that address `is_for_any_model`.
+        """Put a layer over the others. A model without an address is not called at
+        another model's server, unless that address `is_for_any_model`.
         """
         model, address = layer.get("model"), self.merged.get("api_base")
         if (
@@ -223,7 +224,7 @@ def given_names(values: Mapping[str, Any]) -> set[str]:
 def without_settings(
     values: dict[str, Any], leave_out: Iterable[tuple[str, ...]]
 ) -> dict[str, Any]:
-    """Return settings without some, each named by its keys."""
+    """Return settings without some, each given by its keys."""
     for name, *keys in leave_out:
         section = values.get(name)
         rest = {key: value for key, value in values.items() if key != name}
@@ -238,8 +239,8 @@ def without_settings(
 
 
 def misspelt_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that look misspelt, each with a message. Other unknown
-    variables may be those of other programs.
+    """Return the variables that look misspelt, with messages. Other unknown variables
+    may belong to other programs.
     """
     unknown = [
         variable
@@ -298,8 +299,8 @@ def user_file() -> Path | None:
 
 
 def existing_user_file() -> Path | None:
-    """Return the file of the user's own settings, if it exists or the user named it. In
-    a container, the user may have no access to `HOME`.
+    """Return the user's settings file, if it exists or the user named it. In a
+    container, the user may have no access to `HOME`.
     """
     file = user_file()
     if file is None or os.environ.get(USER_CONFIG):
@@ -357,8 +358,8 @@ def _split_sections(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _respell(place: Place, value: Any) -> Any:
-    """Return a value as its type has it. YAML reads `on` and `off` as booleans, and
-    variables have these words for booleans. A model string stands for a mapping.
+    """Convert a value's spelling to its type. YAML reads `on` and `off` as booleans,
+    and variables use these words for booleans. A model string stands for a mapping.
     """
     if isinstance(value, list):
         return [_respell((*place, number), item) for number, item in enumerate(value)]

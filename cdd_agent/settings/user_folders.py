@@ -1,10 +1,9 @@
-"""The user's own folders. The only module that looks for the home folder.
+"""The user's own folders. No other module looks for the home folder.
 
 A user may have none: a container may run under a user id without a passwd entry and
-without `HOME`. Each function then returns None, and the caller saves nothing.
-An empty or relative `HOME` or `XDG_*` variable counts as not set.
-
-The functions create no folder, and the folders need not exist.
+without `HOME`. Each function then returns None, and the caller saves nothing. An empty
+or relative `HOME` or `XDG_*` variable counts as not set. The folders may not exist, and
+none is created.
 """
 
 import os
@@ -18,8 +17,7 @@ if sys.platform != "win32":
     import pwd
 
 _PLATFORM_NAME = "cdd-agent"
-"""The name of the settings, cache and data folders. Files of older versions are there.
-"""
+"""The name of the settings, cache and data folders, as in older versions."""
 _XDG_NAME = "cdd"
 
 
@@ -53,14 +51,14 @@ def cache_folder() -> Path | None:
 
 
 def state_folder() -> Path | None:
-    """Return the folder of state that belongs to no project, on every platform
+    """Return the folder of state outside projects, on every platform
     `$XDG_STATE_HOME/cdd` or `~/.local/state/cdd`.
     """
     return _xdg_folder("XDG_STATE_HOME", ".local/state")
 
 
 def git_config_folder() -> Path | None:
-    """Return the folder of git's settings beside `~/.gitconfig`."""
+    """Return the folder of git's settings next to `~/.gitconfig`."""
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     if base.is_absolute():
         return base / "git"
@@ -69,7 +67,7 @@ def git_config_folder() -> Path | None:
 
 
 def worker_cache_folder() -> Path | None:
-    """Return the folder of the projects that cluster workers keep, on every platform in
+    """Return the folder of the projects on a cluster worker, on every platform in
     `$XDG_CACHE_HOME/cdd` or `~/.cache/cdd`.
     """
     folder = _xdg_folder("XDG_CACHE_HOME", ".cache")

@@ -9,6 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config, Models, ModelSettings, Role, with_values
 from cdd_agent.settings.models import with_settings
@@ -16,7 +17,7 @@ from cdd_agent.settings.reading import check_settings
 from cdd_agent.values.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 
 _ANSWER_OPTIONS = ("effort", "temperature", "max_output_tokens")
-_PLAIN_TEXT = re.compile(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", re.ASCII)
+_PLAIN_TEXT = Pattern(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", re.ASCII)
 """Texts that need no quotes, such as model strings."""
 
 
@@ -34,8 +35,8 @@ def with_model(
     where: str,
     role: Role | None = None,
 ) -> Config:
-    """Change the model of one role, or of all roles without one. Raises `BadInput`,
-    which names `where` it was chosen.
+    """Change the model of one role, or of all roles. Raises `BadInput`, which names
+    `where` it was chosen.
     """
     content = {"model": model, "api_base": api_base}
     choice = ModelSettings(**check_settings(content, lambda place: where))
@@ -45,7 +46,7 @@ def with_model(
 
 
 def only_model(config: Config, model: str, api_base: str | None) -> Config:
-    """Ask one model for all roles, without fallbacks. Raises `BadInput`."""
+    """Use one model for all roles, without fallbacks. Raises `BadInput`."""
     content = {"model": model, "api_base": api_base} if api_base else {"model": model}
     given = check_settings(content, lambda place: f"--{place[0]}".replace("_", "-"))
     config = with_settings(config, ModelSettings(**given))
@@ -63,10 +64,9 @@ def _with_role(config: Config, role: Role, choice: ModelSettings) -> Config:
 
 
 def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
-    """Return a settings file with other values for some keys, and the rest unchanged.
-
-    A new key comes after the comment that shows it, or at the end. Raises `BadInput`,
-    with the lines to write, if the file cannot be changed line by line.
+    """Return a settings file with other values for some keys, and the rest unchanged. A
+    new key follows the comment that shows it, or is at the end. Raises `BadInput`, with
+    the lines to write, if the file cannot be changed line by line.
     """
     before = _read_values(text, source)
     wanted = dict(before)
@@ -99,8 +99,8 @@ def changed_text(text: str, source: str, changes: Mapping[str, object]) -> str:
 
 def without_setting(text: str, source: str, name: str) -> str:
     """Return a settings file without a setting such as `budget.usd`, and without its
-    section if that would be empty. Comments on other lines stay. Raises `BadInput` if
-    the lines of the setting cannot be removed alone.
+    section if that becomes empty. Comments on other lines stay. Raises `BadInput` if
+    the setting's lines cannot be removed alone.
     """
     section, _, key = name.rpartition(".")
     values = _read_values(text, source)
@@ -148,8 +148,8 @@ def _lines_of(text: str, source: str, place: Sequence[str]) -> range:
 
 
 def _last_line(node: Any) -> int:
-    """Return the last line of a value. A block ends with its last value; the parser
-    counts the comments below it.
+    """Return the last line of a value. A block ends with its last value, although the
+    parser includes the comments below it.
     """
     is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
     if is_block and node.value:

@@ -1,13 +1,14 @@
-"""Completions of a typed text, and the names that it may stand for."""
+"""Completions of a typed text, and the names that it may mean."""
 
-import re
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from cdd_agent.pattern import Pattern
+
 _SHORTEST_TYPO = 3
 """The fewest letters of a text that may have a wrong letter."""
-_WORD = re.compile(r"[^\W_]+")
+_WORD = Pattern(r"[^\W_]+")
 
 
 class CompletionKind(Enum):
@@ -38,12 +39,12 @@ class Completion(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The names that a typed text may stand for."""
+    """The names that a typed text may mean."""
 
     starting: Sequence[str]
     containing: Sequence[str]
     scattered: Sequence[str]
-    """Names that have its letters in this order, the closest together first."""
+    """Names with its letters in this order, closest together first."""
     misspelled: Sequence[str] = ()
     """Names whose beginning, or a word in them, differs from the text by one letter.
     Empty if another name matches.
@@ -60,12 +61,12 @@ class Matches(NamedTuple):
 
     @property
     def good(self) -> Sequence[str]:
-        """The names that have the text, else those that are only like it."""
+        """The names that contain the text, else similar ones."""
         return [*self.starting, *self.containing] or self.scattered or self.misspelled
 
 
 def find_matches(typed: str, names: Iterable[str]) -> Matches:
-    """Return the names that a typed text may stand for, without regard to case."""
+    """Return the names that a typed text may mean, ignoring case."""
     typed = typed.casefold()
     starting: list[str] = []
     containing: list[str] = []
@@ -88,7 +89,7 @@ def find_matches(typed: str, names: Iterable[str]) -> Matches:
 
 
 def _find_letters(letters: str, name: str) -> list[int]:
-    """Return the place of each letter, in their order; empty if one is missing."""
+    """Return the index of each letter, in order; empty if one is missing."""
     places: list[int] = []
     place = -1
     for letter in letters:

@@ -16,24 +16,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.network.keys import clean_key
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.secret_names import is_secret_name
 
 _MIN_LENGTH = 8
 _MAX_WORD_LENGTH = 15
 _MIN_CHARACTERS = 4
-"""Different characters of a secret. `********` is a placeholder."""
+"""Minimum number of different characters in a secret. `********` is a placeholder."""
 _MARK = "[redacted]"
 _CONTEXT = 2
 """Characters before a shape that matter for its beginning."""
 
 _typed_keys: dict[str, str] = {}
-"""Keys that the user typed in this process, and the names of their variables."""
+"""Keys that the user typed in this process, with their variables' names."""
 
 T = TypeVar("T")
 
 
 def hide_typed_key(key: str, name: str) -> None:
-    """Replace a key in all texts from now on, also by redactors that exist already."""
+    """Redact a key in all texts from now on, even by existing redactors."""
     if _can_be_secret(key):
         _typed_keys[key] = name
 
@@ -84,7 +85,7 @@ _PREFIXES = {
     ),
     ("AIza",): _Run(_BASE64URL, 35, 35),
 }
-"""Credentials by their prefixes, with what follows."""
+"""Credentials: prefix, and what follows."""
 _SIGNED_TOKEN = _shape(
     *("eyJ", _Run(_BASE64URL, 8, 4096)),
     *(".eyJ", _Run(_BASE64URL, 8, 8192)),
@@ -95,7 +96,7 @@ _WORDS = [
     *[_shape(prefix, run) for names, run in _PREFIXES.items() for prefix in names],
     _SIGNED_TOKEN,
 ]
-"""Shapes of whole words: in `task-…`, `sk-…` means nothing."""
+"""Shapes of whole words: the `sk-…` in `task-…` means nothing."""
 _ADDRESS = _shape(
     *("://", _Run(r"[^\s/:@\"'`<>{}\\]", 0, 128)),
     *(":", _Run(r"[^\s/\"'`<>{}\\]", 1, 256), "@"),
@@ -108,7 +109,7 @@ _PRIVATE_KEY = _shape(
 _OTHERS = [_ADDRESS, _PRIVATE_KEY]
 _MAX_SHAPE = 2 * max(sum(run.most for run in shape) for shape in [*_WORDS, *_OTHERS])
 """A character of a run may be two long."""
-# a word begins also after an escaped line break
+# a word may also begin after an escaped line break
 _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 
@@ -126,7 +127,7 @@ def _partial_pattern(shape: _Shape) -> str:
 
 
 def _any_shape(words: list[str], others: list[str], *, first: int) -> str:
-    """Match all shapes. To compare their `first` characters before saves time."""
+    """Match all shapes. Comparing their `first` characters first saves time."""
     starts = set()
     for shape in [*_WORDS, *_OTHERS]:
         starts.add("".join(run.characters for run in shape[:first]))
@@ -141,7 +142,7 @@ _WHOLE = _any_shape(
     [_whole_pattern(shape) for shape in _OTHERS],
     first=2,
 )
-_PARTIAL = re.compile(
+_PARTIAL = Pattern(
     _any_shape(
         [_partial_pattern(shape) for shape in _WORDS],
         [_partial_pattern(shape) for shape in _OTHERS],
@@ -151,14 +152,14 @@ _PARTIAL = re.compile(
 )
 
 _FOLDER = r"(?:(?<![\w.~*)\]}}…-])|(?<=\\[nrt])){}(?![\w-])"
-"""The path of a folder that is no part of another path or name. It may follow a line
-end or a tab in JSON.
+"""A folder's path that is not part of another path or name. It may follow a line end or
+a tab in JSON.
 """
 
 
 class Redactor:
-    """Replaces texts of known shapes, and the given values, which have the names of
-    their variables.
+    """Replaces texts of known shapes, and given values by the names of their
+    variables.
     """
 
     def __init__(
@@ -166,8 +167,8 @@ class Redactor:
         names: Mapping[str, str] | None = None,
         folders: Mapping[str, str] | None = None,
     ) -> None:
-        """`folders` are absolute paths and what they are called. Such a text at the end
-        of another path, as `/app` in `src/app.py`, is not the folder.
+        """`folders` are absolute paths and their names. Such a text within another
+        path, as `/app` in `src/app.py`, is not the folder.
         """
         self._given = dict(names or {})
         self._folders = dict(folders or {})
@@ -188,7 +189,7 @@ class Redactor:
     def of_environment(
         cls, hide: Iterable[str] = (), environment: Mapping[str, str] | None = None
     ) -> "Redactor":
-        """Return a redactor for the secrets of this process. `hide` names more of its
+        """Return a redactor for the secrets of this process. `hide` names additional
         variables. Variables that commands may see (`pass_env`) are secrets, too.
         """
         hide = tuple(hide)
@@ -197,24 +198,23 @@ class Redactor:
         for name, value in sorted(variables.items(), reverse=True):
             if not is_secret_name(name, hide=hide):
                 continue
-            # a key is sent without the quotes around it
+            # a key is sent without its quotes
             for secret in (value.strip(), clean_key(value).text):
                 if _can_be_secret(secret):
                     names[secret] = name
         return cls(names)
 
     def with_folders(self, folders: Mapping[str, str]) -> "Redactor":
-        """Return a redactor that also replaces the paths of these folders."""
         return Redactor(self._given, {**self._folders, **folders})
 
     def redact(self, text: str) -> str:
-        """Write `[redacted]` or `[redacted: NAME]` instead of each secret."""
+        """Replace each secret by `[redacted]` or `[redacted: NAME]`."""
         self._take_over_typed_keys()
         return self._pattern.sub(self.replacement, text)
 
     def redacted(self, value: T) -> T:
-        """Redact all texts of a value, such as an event or a value of JSON. Keys stay.
-        A Struct without secrets is returned itself.
+        """Redact all texts of a value, such as an event or a JSON value. Keys stay. A
+        Struct without secrets is returned itself.
         """
         return cast("T", self._redact_value(value))
 
@@ -258,8 +258,8 @@ class Redactor:
         return self._pattern.search(text, start)
 
     def find_partial(self, text: str, start: int) -> int:
-        """Return the place of the first text that may become a secret or a longer one,
-        else the end of the text.
+        """Return the index of the first text that may become a secret or a longer one,
+        else the length of the text.
         """
         self._take_over_typed_keys()
         partial = _PARTIAL.search(text, max(start, len(text) - _MAX_SHAPE))
@@ -278,7 +278,7 @@ class Redactor:
 
 
 class StreamRedactor:
-    """Redacts a text that comes in pieces, with the same result as for the whole."""
+    """Redacts a text in pieces, with the same result as for the whole."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

@@ -4,9 +4,10 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-# A whole word of a name, or the end of a word that others are joined to, such as
-# PGPASSWORD.
-_SECRET = re.compile(
+from cdd_agent.pattern import Pattern
+
+# A whole word of a name, or the end of a compound such as PGPASSWORD.
+_SECRET = Pattern(
     r"""
     ( (?<![A-Z0-9]) (KEYS? | PASS | PAT)
     | TOKENS? | SECRETS? | PASSWORDS? | PASSWD | PASSPHRASES? | CREDENTIALS? | _PWD
@@ -18,7 +19,7 @@ _SECRET = re.compile(
 )
 
 
-# each started program gets an environment, mostly of the same names
+# each started program gets an environment, mostly with the same names
 @lru_cache(4096)
 def is_secret_name(
     name: str, *, hide: tuple[str, ...] = (), passed: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ from cdd_agent.tools.base import Answer, Tool
 
 
 class RunsActions(Protocol):
-    """The port through which tools carry out actions. `ActionRunner` implements it."""
+    """The port through which tools carry out actions, see `ActionRunner`."""
 
     async def run(self, action: Action) -> ActionResult:
         """Carry out an action. May raise `CddError`."""

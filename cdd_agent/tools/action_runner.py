@@ -1,4 +1,4 @@
-"""Carrying out actions. Each ends in one `ActionResult`, whatever happens."""
+"""Carry out actions. Each ends in one `ActionResult`, whatever happens."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Permit = Callable[[ChangeSet], Awaitable[tuple[ChangeSet, str]]]
 """Returns the changes that may be written, and a message about the others."""
 Writing = Callable[[ChangeSet, str], AbstractContextManager[None]]
-"""Is entered while changes are written, with the title of their action. May raise
+"""Entered while changes are written, with the title of their action. May raise
 `CddError`: then nothing is written.
 """
 _WITH_CONTENT = (
@@ -44,9 +44,7 @@ _WITH_CONTENT = (
     SearchTextNotFoundError,
     MultipleMatchesFoundError,
 )
-"""Failures that are reported with the content of the file: the author of the action
-needs it for the next attempt.
-"""
+"""Failures reported with the file's content, which the next attempt needs."""
 
 
 async def _permit_all(changes: ChangeSet) -> tuple[ChangeSet, str]:
@@ -54,22 +52,20 @@ async def _permit_all(changes: ChangeSet) -> tuple[ChangeSet, str]:
 
 
 class ActionRunner(Struct, frozen=True):
-    """Carries out actions in a project, one at a time. Nothing carries over from one
-    action to the next.
-    """
+    """Carries out actions in a project, one at a time. Actions share no state."""
 
     root: Path
     executor: IShellExecutor
     pages: "PageReader"
     searcher: IWebSearcher
     ask: Callable[[str], Awaitable[str]]
-    """Asks the user. Raises `NotApproved` where no user can answer."""
+    """Asks the user. Raises `NotApproved` without a user."""
     protected: Callable[[Path], bool] = lambda place: False
     """True for a resolved path that no action may write to."""
     permit: Permit = _permit_all
     writing: Writing = lambda changes, title: nullcontext()
     wrote: Callable[[ChangeSet], None] = lambda changes: None
-    """Receives the changes that were written."""
+    """Receives the written changes."""
 
     async def run(self, action: Action) -> ActionResult:
         """Carry out an action. A failure is a result, not an exception."""

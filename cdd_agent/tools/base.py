@@ -19,8 +19,8 @@ from cdd_agent.values.typed_values import Checked, WrongValue, parse_json, read
 from cdd_agent.values.value_schemas import schema_of
 
 Answer = dict[str, Any]
-"""The answer of a tool, as a JSON object: its result, or `error` with a message that a
-model can act on.
+"""A tool's answer as a JSON object: its result, or `error` with a message that a model
+can act on.
 """
 
 
@@ -31,10 +31,10 @@ class Arguments(Checked, frozen=True, forbid_unknown_fields=True):
 A = TypeVar("A", bound=Struct)
 
 _TEXTS = ("output", "content", "stdout", "stderr")
-"""Keys of answers whose values may be long texts."""
+"""Keys of answers that may have long texts."""
 _LIMITS = ("minimum", "maximum", "minItems")
-"""Keys of a schema that models do not receive: they cost tokens in every request, and
-the error of a wrong call names the limits.
+"""Schema keys that models do not receive: they cost tokens in every request, and the
+error for a wrong call names the limits.
 """
 
 
@@ -56,11 +56,11 @@ class Tool(ABC, Generic[A]):
     acts: ClassVar[bool] = True
     """True if a call may change the answers of other calls."""
     unsent: ClassVar[frozenset[str]] = frozenset()
-    """Keys of the answer that a model has no use for, such as a repeated argument."""
+    """Keys of the answer that are useless for a model, such as a repeated argument."""
 
     @property
     def purpose(self) -> str:
-        """The purpose, and when to use the tool: the docstring of its class."""
+        """The docstring of the class."""
         return " ".join((type(self).__doc__ or "").split())
 
     @property
@@ -74,7 +74,7 @@ class Tool(ABC, Generic[A]):
         return _make_schema(self.arguments)
 
     async def execute(self, /, *values: object, **kwargs: object) -> Answer:
-        """Call the tool. `values` are the first arguments, in their order.
+        """Call the tool. `values` are the first positional arguments.
 
         Wrong arguments and all failures are answers with an `error`.
         """
@@ -120,8 +120,8 @@ class Tool(ABC, Generic[A]):
         return "\n".join(lines)
 
     def get_openrouter_tool_definition(self) -> dict[str, Any]:
-        """Return the function form of OpenAI's chat completions, which OpenRouter and
-        litellm take too.
+        """Return the function in the format of OpenAI's chat completions, which
+        OpenRouter and litellm accept too.
         """
         function = {
             "name": self.name,
@@ -132,9 +132,9 @@ class Tool(ABC, Generic[A]):
 
 
 def format_answer(answer: Answer, unsent: Collection[str] = ()) -> str:
-    """Return an answer as a model receives it, without the keys that are `unsent`: a
-    line of JSON, and the longest text below it. In JSON, code takes a sixth more
-    tokens, and models copy its escapes into their edits.
+    """Return an answer as a model receives it, without the keys in `unsent`: a line of
+    JSON, and the longest text below it. Inside JSON, code takes a sixth more tokens,
+    and models copy its escapes into their edits.
     """
     fields = {key: value for key, value in answer.items() if key not in unsent}
     texts = {key: fields[key] for key in _TEXTS if fields.get(key)}
@@ -151,7 +151,7 @@ def _to_json(fields: Answer) -> str:
 
 
 def parse_answer(text: str) -> Answer:
-    """Read what `format_answer` has written. Empty if the text has another form."""
+    """Parse the output of `format_answer`. Empty for any other text."""
     fields: Answer = {}
     if text.startswith("{"):
         try:
@@ -180,8 +180,8 @@ def _name_arguments(
 def _parse_texts(
     fields: Mapping[str, Mapping[str, Any]], given: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return arguments with the lists and mappings that models write as texts, in tags
-    and in JSON. A text that is not JSON is unchanged.
+    """Parse lists and mappings that models write as JSON texts. A text that is not JSON
+    is unchanged.
     """
     arguments = dict(given)
     for name, value in given.items():
@@ -194,7 +194,7 @@ def _parse_texts(
 
 @cache
 def _make_schema(arguments: type[Struct]) -> dict[str, Any]:
-    # cached, since each request needs all schemas, and making one takes a while
+    # cached, because each request needs all schemas, and making one is slow
     properties: dict[str, Any] = {}
     required = []
     for field in structs.fields(arguments):

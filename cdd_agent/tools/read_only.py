@@ -1,5 +1,5 @@
-"""The read-only tools, for files, folders and history. Socrates and the Planner have
-these and no others.
+"""The read-only tools, for files, folders and history. Socrates and the Planner have no
+others.
 """
 
 import asyncio
@@ -258,7 +258,6 @@ READ_ONLY_TOOLS = frozenset(
         *(GitStatusTool, GitLogTool, GitDiffTool),
     )
 )
-"""The names of the read-only tools."""
 
 
 def read_only_tools(

@@ -1,5 +1,5 @@
-"""An arriving run: read into a separate folder, validated there as a whole, and then
-installed. A killed pull starts again from the beginning.
+"""An arriving run: read into a separate folder, validated as a whole, then installed. A
+killed pull starts from the beginning.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from cdd_agent.travel.validation import expect_valid
 
 
 class Arrival(Struct, frozen=True):
-    """The content of a commit that has been validated as a run."""
+    """The content of a commit, validated as a run."""
 
     manifest: Manifest
     folder: Path
-    """Has the folders `ticket` and `record`."""
+    """Contains the folders `ticket` and `record`."""
 
     @classmethod
     async def read(cls, reference: RunReference, tip: str, folder: Path) -> Self:
@@ -54,8 +54,8 @@ class Arrival(Struct, frozen=True):
         return path.read_bytes() if path.exists() else None
 
     def install_record(self, record: RunRecord) -> None:
-        """Replace the run's files in a record. Files that only this copy has, and that
-        are never sent, stay. Raises `BadInput`.
+        """Replace the run's files in a record. Files that only this copy has and that
+        are never sent stay. Raises `BadInput`.
         """
         source = self.folder / "record"
         arrived = {

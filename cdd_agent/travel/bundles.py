@@ -1,6 +1,5 @@
 """A run in one copy of a project: packed into a commit, and installed from one. `cdd
-push` and `cdd pull` send the commit to a remote; a cluster sends it as a bundle, in
-both directions.
+push` and `cdd pull` exchange the commit with a remote; a cluster sends it as a bundle.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from cdd_agent.travel.reference import NotARun
 from cdd_agent.travel.validation import LINK, leads_out
 
 FOUND = "travel/found"
-"""The name of the checkpoint of the files before a run is installed."""
+"""The checkpoint of the files before a run is installed."""
 _SETTINGS = ".cdd"
 """The folder of files that each copy keeps."""
 
 
 class RunHere(Struct, frozen=True):
-    """A ticket's run in one copy of a project, with checkpoints that no other process
-    uses.
+    """A ticket's run in one copy of a project. No other process may use its
+    checkpoints.
     """
 
     ticket: Ticket
@@ -42,13 +41,13 @@ class RunHere(Struct, frozen=True):
     checkpoints: Checkpoints
 
     def start_packing(self, head: str | None) -> Packing:
-        """`head` is the commit that the project is at."""
+        """`head` is the project's commit."""
         return Packing(self.ticket, self.record, self.checkpoints, head)
 
     async def pack(self, head: str, parent: str | None) -> tuple[str, str]:
-        """Return a commit with the current run on top of `parent`, and the tree of all
-        files here, including those that are not sent. `head` is the commit that the
-        project is at. Raises `CddError`.
+        """Return a commit of the current run on top of `parent`, and the tree of all
+        files here, even those that are not sent. `head` is the project's commit. Raises
+        `CddError`.
         """
         project = await self.checkpoints.take(PROJECT)
         packed = await self.start_packing(head).pack(project)
@@ -67,10 +66,10 @@ class RunHere(Struct, frozen=True):
     async def list_changes(
         self, manifest: Manifest, current: Checkpoint, kept: Collection[str]
     ) -> list[Change]:
-        """Return the changes, to be undone, that turn the arrived files of the project
-        into the current ones. Files named in `kept` are not deleted. Raises `NotARun`
-        for a link out of the project, and for another spelling of the folder of
-        settings: some disks do not tell them apart.
+        """Return the changes from the arrived files to the current ones; undoing them
+        installs the run. Files in `kept` are not deleted. Raises `NotARun` for a link
+        out of the project, and for another spelling of the settings folder, which some
+        disks do not distinguish.
         """
         changes = list[Change]()
         for change in await self.checkpoints.changes(
@@ -99,10 +98,9 @@ class RunHere(Struct, frozen=True):
         changes: Sequence[Change],
         references: Mapping[str, str] | None = None,
     ) -> None:
-        """Install the project's files, the checkpoints, the record and the ticket, in
-        this order. `references` are more objects that git must keep, by name. The
-        caller then calls `sync_all`. Raises `BadInput` if files changed since
-        `list_changes`.
+        """Install project files, checkpoints, record and ticket, in this order.
+        `references` are further objects to keep, by name. The caller then calls
+        `sync_all`. Raises `BadInput` if files changed after `list_changes`.
         """
         restored = await self.checkpoints.restore(changes)
         if restored.kept:
@@ -120,7 +118,6 @@ class RunHere(Struct, frozen=True):
         arrival.install_ticket(self.ticket)
 
     async def keep_objects(self, references: Mapping[str, str]) -> None:
-        """Keep objects in the repository under these names."""
         snapshots = self.checkpoints.snapshots
         prefix = f"{snapshots.namespace}/{self.ticket.slug}"
         updates = snapshots.input(
@@ -141,8 +138,8 @@ def _is_named_as_settings(path: str) -> bool:
 
 
 async def bundle(git: Git, have: Sequence[str], target: Path) -> None:
-    """Write the objects of the commit at `OUT` that the receiver lacks. `git` belongs
-    to a private repository. Raises `GitUnusable`.
+    """Write the objects of the commit at `OUT` that the receiver lacks. `git` is that
+    of a private repository. Raises `GitUnusable`.
     """
     exclusions = [f"^{commit}" for commit in have]
     await git("bundle", "create", "--quiet", str(target), OUT, *exclusions)

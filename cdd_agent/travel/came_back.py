@@ -1,7 +1,8 @@
-"""Bringing a run back into its worktree from the machine that carried it out. The
-result is first kept as a commit in the repository, so that it survives the end of this
-process; a file next to the tree names it. It is installed when the run ends or stops,
-or by the next process that uses the tree.
+"""Bring a run back into its worktree from the machine that carried it out.
+
+The result is first kept as a commit in the repository, so that it survives the end of
+this process; a file next to the tree names it. It is installed when the run ends or
+stops, or by the next process that uses the tree.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from cdd_agent.travel.transfer import utc_now
 
 
 class CameBack(JsonFile, frozen=True):
-    """The result of a run that its worktree does not have yet."""
+    """The result of a run, until its worktree has it."""
 
     attempt: int = 0
     """The number of the last worker that began."""
     tip: str | None = None
     """The commit with the run; None if its tree has the latest version."""
     project: str | None = None
-    """The tree object of the files at the time when the run was sent."""
+    """The tree object of the files when the run was sent."""
     arriving: bool = False
     """True while the result is being installed."""
 
     @classmethod
     def of(cls, record: Path) -> CameBack:
-        """Load the result for the run whose record is in this folder of the user's
-        tree. Raises `Damaged`.
+        """Load the result of the run with this record in the user's tree. Raises
+        `Damaged`.
         """
         return cls.load(record / CAME_BACK) or cls()
 
@@ -55,7 +56,7 @@ class CameBack(JsonFile, frozen=True):
 
 
 def reference_of(own: OwnTree) -> str:
-    """Return the name of git's reference to the result."""
+    """Return git's reference to the result."""
     return f"refs/cdd/cluster/{own.record.slug}"
 
 
@@ -77,8 +78,8 @@ async def in_its_own_tree(own: OwnTree, leave_out: Sequence[str]) -> RunHere:
 
 
 async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
-    """Install the result, if there is one, in the run's worktree. Raises `CddError`,
-    also if another process works on the run.
+    """Install the result, if any, in the run's worktree. Raises `CddError`, also if
+    another process works on the run.
     """
     if CameBack.of(own.record.folder).tip is None:
         return
@@ -92,8 +93,8 @@ async def put_what_came_back(own: OwnTree, leave_out: Sequence[str]) -> None:
 
 
 async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> None:
-    """Install the result; the caller has the run's locks. A repetition is harmless: the
-    files that it finds are kept at `refs/cdd/…/travel/found-TIME`.
+    """Install the result; the caller has the run's locks. Repeating is harmless: the
+    files found are kept at `refs/cdd/…/travel/found-TIME`.
     """
     folder = own.record.folder
     result = CameBack.of(folder)
@@ -117,7 +118,7 @@ async def put_in_place(own: OwnTree, here: RunHere, reference: RunReference) -> 
 
 
 async def _prepare_to_repeat(own: OwnTree, here: RunHere) -> None:
-    """Keep the files that a killed attempt left, which the user may have edited, in a
+    """Keep the files of a killed attempt, which the user may have edited, in a
     checkpoint. Delete the lock of its git.
     """
     git = Git(own.place, noted_in=own.record.folder)
@@ -129,8 +130,8 @@ async def _prepare_to_repeat(own: OwnTree, here: RunHere) -> None:
 async def _expect_unchanged(
     own: OwnTree, here: RunHere, head: str, result: CameBack
 ) -> None:
-    """Raise `BadInput` if the tree was changed since it was sent. `head` is the commit
-    of the result.
+    """Raise `BadInput` if the tree changed after it was sent. `head` is the commit of
+    the result.
     """
     git = Git(own.place, noted_in=own.record.folder)
     base = str(await own.trees.commit_of(f"refs/heads/{own.branch}"))

@@ -1,9 +1,8 @@
-"""Landing a run's work from its own tree: merged, checked, and only then in the user's
-branch.
+"""Land a run from its own tree: merge it, check it, then move the user's branch.
 
 A third tree tries all of it first. The user's branch and files move last, in one step
 of git, to a commit whose checks have passed. So a conflict or a failed check changes
-nothing. A killed landing is finished by the next one.
+nothing. The next landing finishes a killed one.
 """
 
 from __future__ import annotations
@@ -58,13 +57,11 @@ _STAYS = ("lock", "holder.json", STORE)
 
 
 class Landing(Struct, frozen=True):
-    """The landing of one run."""
-
     own: OwnTree
     record: RunRecord
-    """The run's, in its own tree."""
+    """The record in the run's own tree."""
     commands: Callable[[Path, Mapping[str, str]], CommandRunner]
-    """Makes a runner of commands for a project's root, with these variables."""
+    """Makes a command runner for a project's root, with these variables."""
     test_command: str | None
     limit: float
     """Seconds for a check."""
@@ -73,8 +70,8 @@ class Landing(Struct, frozen=True):
     emit: Emit
 
     async def land(self, *, rebase: bool) -> None:
-        """Move the user's branch to a commit with the run's work. Raises `CddError` and
-        leaves the branch unchanged if that fails.
+        """Move the user's branch to a commit with the run's work. On `CddError` the
+        branch is unchanged.
         """
         own = self.own
         self._expect_tree()
@@ -144,7 +141,9 @@ class Landing(Struct, frozen=True):
         await self._finish(result)
 
     async def _expect_all_committed(self, state: ExecutionState) -> None:
-        """Raise `BadInput` for work that is not in commits of the user's repository."""
+        """Raise `BadInput` for work that no commit in the user's repository
+        contains.
+        """
         own, trees = self.own, self.own.trees
         uncommitted = await self._uncommitted_work(state)
         if uncommitted:
@@ -179,8 +178,8 @@ class Landing(Struct, frozen=True):
         self.emit(Notice(text, tone, kind=NoticeKind.LANDED))
 
     async def _uncommitted_work(self, state: ExecutionState) -> list[str]:
-        """Return the files of the tree that landing would lose: changed ones, and new
-        ones of the steps. Other new files may be what checks left.
+        """Return the files that landing would lose: changed ones, and new ones of the
+        steps. Other new files may come from checks.
         """
         own = self.own
         changed = await own.trees.changed(own.place, untracked=False)
@@ -195,7 +194,7 @@ class Landing(Struct, frozen=True):
         return files
 
     def _is_work(self, path: str) -> bool:
-        """True if a file in the run's tree belongs to the user and not to cdd."""
+        """True if a file in the run's tree is the user's and not cdd's."""
         own = self.own
         place, source = own.place / path, own.trees.top / path
         if place.is_symlink() and place.readlink() == source:
@@ -206,7 +205,7 @@ class Landing(Struct, frozen=True):
     async def _check(
         self, commands: CommandRunner, plan: ImplementationPlan, state: ExecutionState
     ) -> None:
-        """Run the project's check and those of the steps on the result. Raises
+        """Check the result with the project's check and those of the steps. Raises
         `StepFailed`.
         """
         known_tests = KnownTests(self.record).so_far(state)
@@ -261,8 +260,8 @@ class Landing(Struct, frozen=True):
             ) from refusal
 
     async def _bring_record(self) -> None:
-        """Move the run's record, checkpoints and state to the user's tree. A repetition
-        is harmless.
+        """Move the run's record, checkpoints and state to the user's tree. Repeating is
+        harmless.
         """
         own, target = self.own, self.own.record.folder
         if self.record.folder.exists():
@@ -279,7 +278,7 @@ class Landing(Struct, frozen=True):
             write_atomic(own.ticket.state_path, state)
 
     async def _remove_tree(self) -> None:
-        """Keep a renamed copy of the tree if it has uncommitted files."""
+        """Rename the tree instead of deleting it if it has uncommitted files."""
         own = self.own
         if (own.place / ".git").exists():
             untracked = await own.trees.changed(own.place, untracked=True)

@@ -1,14 +1,14 @@
-"""The protocol of who holds a run, without git, network or disk. All copies of a
-project see one reference, whose commits hold the run and perhaps a
-lease, and which changes only by compare-and-swap. After a push, no copy holds the run.
-A pull adds a commit with a lease, and the holder renews the lease in the same way.
-Another copy can take the run over after the lease has ended, or when the user confirms
-it.
+"""The protocol of who holds a run, without git, network or disk.
 
-A copy works only until a margin before its lease ends, by its clock; another copy takes
-over only when the lease ended a margin ago. So two copies work at once only if their
-clocks differ by two margins, or if the user has confirmed that the other one is dead.
-That one notices at its next check, and cannot push its work.
+All copies of a project see one reference, which changes only by compare-and-swap. Its
+commits contain the run and perhaps a lease. After a push, no copy holds the run. A pull
+adds a commit with a lease, and the holder renews it in the same way. Another copy can
+take the run over after the lease has ended, or when the user confirms it.
+
+A copy stops working a margin before its lease ends, by its clock. Another copy waits
+for a margin after the end. So two copies work at once only if their clocks differ by
+two margins, or if the user wrongly confirmed that one is dead. That one notices at its
+next check, and cannot push its work.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Shared(Protocol):
         ...
 
     async def leased(self, tip: str, lease: Lease) -> str:
-        """Return a new commit on top of one, with this lease."""
+        """Return a new commit on top of `tip`, with this lease."""
         ...
 
     async def swap(self, expected: str | None, new: str) -> bool:
@@ -91,7 +91,7 @@ class Claim(Struct):
 
     async def take(self, tip: str, *, force: bool = False) -> tuple[str, Lease]:
         """Take the run of this commit and return the new tip. Raises `RunElsewhere`,
-        unless forced, if the lease of another copy has not ended.
+        unless forced, if another copy's lease has not ended.
         """
         current = await self.shared.lease(tip)
         if current is not None and not force and self._is_held_elsewhere(current):
@@ -106,9 +106,9 @@ class Claim(Struct):
         return lease.holder != self.holder and self.now() <= lease.until + MARGIN
 
     async def keep(self, known: Whereabouts) -> Whereabouts:
-        """Check that this copy still holds the run, and renew the lease when half of it
-        has passed. Raises `RunElsewhere` if another copy has taken the run,
-        `GitUnusable` if the remote cannot be reached.
+        """Check that this copy still holds the run. Renew the lease at half time.
+        Raises `RunElsewhere` if another copy has the run, `GitUnusable` if the remote
+        cannot be reached.
         """
         for _ in range(_TRIES):
             tip = await self.shared.tip()
@@ -135,8 +135,8 @@ class Claim(Struct):
         return known.until is None or self.now() >= known.until - self.duration / 2
 
     async def expect_free(self) -> None:
-        """Raises `RunElsewhere` if another copy holds it, `GitUnusable` if the remote
-        cannot be reached.
+        """Raises `RunElsewhere` if another copy holds the run, `GitUnusable` if the
+        remote cannot be reached.
         """
         tip = await self.shared.tip()
         lease = await self.shared.lease(tip) if tip else None
@@ -146,9 +146,8 @@ class Claim(Struct):
     async def find_replaceable(
         self, known: Whereabouts | None, *, force: bool = False
     ) -> str | None:
-        """Return the commit that a push of this copy replaces; None if the remote has
-        no run. Raises `RunElsewhere`, unless forced, if another copy holds the run or
-        has continued it.
+        """Return the commit that a push replaces; None if the remote has no run. Raises
+        `RunElsewhere`, unless forced, if another copy holds or has continued the run.
         """
         tip = await self.shared.tip()
         if tip is None or force or await self._may_replace(known, tip):
@@ -159,10 +158,11 @@ class Claim(Struct):
         self, known: Whereabouts | None, leaving: Whereabouts
     ) -> Whereabouts:
         """Replace the commit `leaving.tip` by `leaving.content`, so that no copy holds
-        the run. `known` are the whereabouts before the push. Until the push is known to
-        have ended, the run is `leaving` and cannot continue in any copy. Raises
-        `RunElsewhere`, and `PushRefused` if the remote refuses it; then nothing has
-        changed.
+        the run.
+
+        `known` are the whereabouts before the push. Until the push has certainly ended,
+        the run is `leaving` and can continue in no copy. Raises `RunElsewhere`, and
+        `PushRefused` if the remote refuses; then nothing has changed.
         """
         new = leaving.content
         assert new is not None, "it was packed"
@@ -180,8 +180,8 @@ class Claim(Struct):
         return pushed
 
     async def _may_replace(self, known: Whereabouts | None, tip: str) -> bool:
-        """True if no other copy has continued: the remote still has the commit that
-        this copy knows, sent, or made as a lease without receiving an answer.
+        """True if no other copy has continued: the remote has the commit that this copy
+        knows or sent, or a lease that this copy made without receiving an answer.
         """
         if known is None:
             return False

@@ -12,7 +12,6 @@ project/                     the project's current files
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from msgspec import Meta
@@ -20,6 +19,7 @@ from msgspec import Meta
 from cdd_agent.engine.old_records import OLD_FILES
 from cdd_agent.files.json_file import JsonFile, Moment
 from cdd_agent.git.checkpoint import FORM, Checkpoint
+from cdd_agent.pattern import Pattern
 from cdd_agent.version import VERSION
 
 MANIFEST = "run.json"
@@ -31,7 +31,7 @@ EMPTY_TREE = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
-"""Git's ids of a tree without files, by the length of an id. No commit can hold it."""
+"""Git's ids of an empty tree, by the length of an id. No commit can contain it."""
 EMPTY_TREES = frozenset(EMPTY_TREE.values())
 TICKET_TEXTS = ("spec.yaml", "spec.yml", "plan.md")
 TICKET_FILES = (*TICKET_TEXTS, "execution-state.json")
@@ -44,19 +44,19 @@ RECORD_FILES = (
     "baseline.txt",
     "going-back.json",
 )
-LEDGER = re.compile(r"step-[0-9]{2,}/(ledger|attempt-[0-9]+/beside)\.jsonl")
-_ATTEMPT = re.compile(r"step-[0-9]{2,}/attempt-[0-9]+")
-_ATTEMPT_FILE = re.compile(
+LEDGER = Pattern(r"step-[0-9]{2,}/(ledger|attempt-[0-9]+/beside)\.jsonl")
+_ATTEMPT = Pattern(r"step-[0-9]{2,}/attempt-[0-9]+")
+_ATTEMPT_FILE = Pattern(
     r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|command|tests"
     r"|failure)\.json|output(-[0-9]+)?\.txt|changes\.diff"
 )
-_VERSION_FILE = re.compile(r"versions/[0-9a-f]{40}")
+_VERSION_FILE = Pattern(r"versions/[0-9a-f]{40}")
 PROJECT = "travel/project"
-"""The name of the checkpoint of the files that are sent."""
+"""The checkpoint of the files that are sent."""
 
 
 class Manifest(JsonFile, frozen=True, kw_only=True):
-    """The list of what is in the commit."""
+    """The table of contents of the commit."""
 
     version: int = VERSION_OF_FORM
     made_by: Annotated[str, Meta(max_length=100)] = VERSION
@@ -64,17 +64,17 @@ class Manifest(JsonFile, frozen=True, kw_only=True):
     host: Annotated[str, Meta(max_length=255)]
     pushed: Moment
     head: Annotated[str, Meta(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})\Z")] | None = None
-    """The commit that the project was at."""
+    """The project's commit."""
     checkpoints: dict[str, str]
     """The ids of the trees, by name."""
     project: str
     """The id of the tree."""
     notes: tuple[Checkpoint, ...] = ()
-    """The checkpoints, without those in the form of version 0.1."""
+    """The checkpoints, without those in the format of version 0.1."""
     left_out: tuple[str, ...] = ()
-    """Files of the project and of the record that were not sent."""
+    """Files of the project and the record that were not sent."""
     stayed: tuple[str, ...] = ()
-    """Files of which contents before or after a step were not sent."""
+    """Files whose contents before or after a step were not sent."""
 
     @property
     def project_checkpoint(self) -> Checkpoint:
@@ -102,15 +102,13 @@ class Manifest(JsonFile, frozen=True, kw_only=True):
 
 
 def is_attempt_file(name: str) -> bool:
-    """True for a file of an attempt, by its name in the record, that is sent."""
+    """True for the name of an attempt's file that is sent."""
     folder, _, file = name.rpartition("/")
     return bool(_ATTEMPT.fullmatch(folder) and _ATTEMPT_FILE.fullmatch(file))
 
 
 def is_step_file(name: str) -> bool:
-    """True for a file of a step, by its name in the record, that may arrive; also from
-    version 0.1.
-    """
+    """True for the name of a step's file that may arrive, also from version 0.1."""
     if LEDGER.fullmatch(name) or is_attempt_file(name):
         return True
     folder, _, file = name.rpartition("/")

@@ -1,7 +1,9 @@
 """A separate git worktree for a run, on a branch `cdd/SLUG`, so that the user's files
-do not change. It is in `.cdd/runs/SLUG/tree` and is an ordinary project: the run's
-record and state are in it until it has landed. Folders that tests need and git does not
-have, such as `.venv` and `node_modules`, are links to the user's.
+do not change.
+
+It is in `.cdd/runs/SLUG/tree` and is an ordinary project: it has the run's record and
+state until landing. Folders that tests need and git lacks, such as `.venv` and
+`node_modules`, are links to the user's.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class OwnTree(Struct, frozen=True):
     ticket: Ticket
     trees: Trees
     prefix: str
-    """The project's folder in the repository; empty where it is the top."""
+    """The project's folder in the repository, or empty."""
 
     @classmethod
     async def open(cls, record: RunRecord, ticket: Ticket) -> OwnTree:
@@ -79,9 +81,8 @@ class OwnTree(Struct, frozen=True):
         return self.ticket.at(self.root)
 
     async def prepare(self, emit: Emit, base: str | None = None) -> Mapping[str, str]:
-        """Prepare the tree for a run to begin or resume; return the variables that
-        commands there need. Raises `BadInput`, also if another process works on the
-        ticket.
+        """Prepare the tree for starting or resuming a run. Returns variables for its
+        commands. Raises `BadInput`, also if another process works on the ticket.
         """
         self.record.prepare()
         with locked(self.record.folder, self.record.slug, emit):
@@ -89,8 +90,8 @@ class OwnTree(Struct, frozen=True):
             return await self.expect_own_packages(self.place, emit)
 
     async def make(self, emit: Emit, base: str | None = None) -> None:
-        """Create the tree from this commit or the user's branch, or check the existing
-        one. Raises `BadInput`.
+        """Create the tree from `base` or the user's branch, or check the existing one.
+        Raises `BadInput`.
         """
         made = load_own_tree(self.record.folder)
         if made is None or not made.is_made or not self.place.exists():
@@ -100,8 +101,8 @@ class OwnTree(Struct, frozen=True):
         self._copy_ticket()
 
     def _copy_ticket(self) -> None:
-        """Copy the user's spec and plan, which are edited in the user's tree, and
-        settings that are not in the commit.
+        """Copy the spec and plan, which the user edits in the user's tree, and settings
+        that are not in the commit.
         """
         old_spec = self.ticket_in_it.spec_path
         if old_spec.name != self.ticket.spec_path.name:
@@ -138,7 +139,7 @@ class OwnTree(Struct, frozen=True):
     async def _create(
         self, made: OwnTreeMade | None, emit: Emit, base: str | None
     ) -> None:
-        """Create the tree and its branch. `made` is from a start that was killed."""
+        """Create the tree and its branch. `made` is from a killed start."""
         tip = await self.trees.commit_of(f"refs/heads/{self.branch}")
         start = await self.trees.commit_of(base or "HEAD")
         if start is None:
@@ -166,8 +167,8 @@ class OwnTree(Struct, frozen=True):
         emit(Notice(text, kind=NoticeKind.OWN_TREE))
 
     async def equip(self, place: Path) -> None:
-        """Link what tests need into the run's tree, or into another one that also gets
-        the ignored files of the run's tree. Raises `BadInput` or `GitUnusable`.
+        """Link what tests need into a tree. A tree other than the run's also gets the
+        ignored files of the run's tree. Raises `BadInput` or `GitUnusable`.
         """
         equipment = await Equipment.find(self.record.root)
         needs = await equipment.link_into(place / self.prefix)
@@ -178,9 +179,9 @@ class OwnTree(Struct, frozen=True):
             )
 
     async def expect_own_packages(self, place: Path, emit: Emit) -> Mapping[str, str]:
-        """Return the variables with which tests in a tree import its packages, and not
-        those of the user's tree that are installed in editable mode. Raises `BadInput`
-        if no variable changes that.
+        """Return the variables with which tests import the tree's own packages instead
+        of editable installs from the user's tree. Raises `BadInput` if no variable
+        helps.
         """
         root = place / self.prefix
         bases = load_tree_needs(root).python_bases

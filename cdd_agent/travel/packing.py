@@ -1,11 +1,11 @@
-"""Packing a run into one commit: its ticket, state and record, its checkpoints, and the
-project's current files. `manifest.py` has the layout.
+"""Pack a run into one commit: ticket, state, record, checkpoints, and the project's
+current files. `manifest.py` has the layout.
 
 Not sent: files of this machine such as the lock, the conversations with Socrates and
 the Planner, contents of ignored files and of other repositories, and files that may
-hold secrets, unless they are in the commit that the project is at. Texts that are only
-read lose their secrets, and the names of folders of this machine. Texts that are used
-again, such as replies, are sent unchanged or not at all.
+have secrets, unless the project's commit contains them. Texts that are only read lose
+their secrets and the names of this machine's folders. Texts that are used again, such
+as replies, are sent unchanged or not at all.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import CommitEntry, new_commit
 from cdd_agent.git.objects import find_objects
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.threads import in_thread
@@ -53,11 +54,11 @@ from cdd_agent.travel.secret_files import (
     judge_name,
 )
 
-_FOR_READING = re.compile(
+_FOR_READING = Pattern(
     r"events\.jsonl|report\.(json|md)|(execution-)?state\.json|baseline\.txt"
     r"|(request|reply-partial)\.md|output(-[0-9]+)?\.txt|failure\.json|changes\.diff"
 )
-"""Texts in which secrets can be replaced: nothing depends on their exact words."""
+"""Texts in which secrets may be replaced: nothing depends on their exact words."""
 
 
 class PackedRun(Struct, frozen=True):
@@ -68,11 +69,11 @@ class PackedRun(Struct, frozen=True):
     left_out: dict[str, Reason]
     """Files of the project and the record that are not sent."""
     stayed: dict[str, Reason]
-    """Files of which contents before or after a step are not sent."""
+    """Files whose contents before or after a step are not sent."""
 
     async def commit(self, checkpoints: Checkpoints, parent: str | None) -> str:
-        """Return a new commit with the run, on top of `parent` and the project's
-        commit. Raises `BadInput`, `GitUnusable`.
+        """Return a new commit of the run, on top of `parent` and the project's commit.
+        Raises `BadInput`, `GitUnusable`.
         """
         manifest, snapshots = self.manifest, checkpoints.snapshots
         parents = dict.fromkeys(filter(None, (parent, manifest.head)))
@@ -88,19 +89,19 @@ class PackedRun(Struct, frozen=True):
 
 
 class Packing(Struct):
-    """Collects what is sent of one run."""
+    """Collects the parts of one run to send."""
 
     ticket: Ticket
     record: RunRecord
     checkpoints: Checkpoints
     head: str | None
-    """The commit that the project is at."""
+    """The project's commit."""
     left_out: dict[str, Reason] = field(default_factory=dict)
     stayed: dict[str, Reason] = field(default_factory=dict)
 
     async def pack(self, project: Checkpoint) -> PackedRun:
         """Pack the run with the files of this checkpoint. Raises `BadInput` if the spec
-        or plan holds a secret.
+        or plan contains a secret.
         """
         sent = await self._select_checkpoints(project)
         trees = {name: one.id for name, one in sent.items() if name != PROJECT}
@@ -129,8 +130,8 @@ class Packing(Struct):
         return PackedRun(manifest, tuple(entries), self.left_out, self.stayed)
 
     async def _select_checkpoints(self, project: Checkpoint) -> dict[str, Checkpoint]:
-        """Return the checkpoints as they are sent, by name. Those in the form of
-        version 0.1 stay: the ledgers have what they are needed for.
+        """Return the checkpoints to send, by name. Those in the format of version 0.1
+        stay: the ledgers replace them.
         """
         sent = dict[str, Checkpoint]()
         for one in await self.checkpoints.all():
@@ -150,7 +151,7 @@ class Packing(Struct):
     async def _remove_files(
         self, checkpoints: dict[str, Checkpoint], paths: Sequence[str]
     ) -> dict[str, Checkpoint]:
-        """Return the checkpoints without these files, as if they could not be read."""
+        """Return the checkpoints without these files, as if unreadable."""
         git = self.checkpoints.snapshots.git
         folder = self.checkpoints.snapshots.folder
         entries = list[CommitEntry]()
@@ -165,7 +166,7 @@ class Packing(Struct):
         )
         smaller = dict[str, Checkpoint]()
         for (name, one), tree in zip(checkpoints.items(), trees, strict=True):
-            # git drops a folder in which no file remains
+            # git drops a folder without files
             tree_id = tree.id if tree else EMPTY_TREE[len(commit)]
             unseen = sorted({*one.unseen, *map(name_in_json, paths)})
             smaller[name] = replace(one, id=tree_id, unseen=tuple(unseen))
@@ -192,7 +193,7 @@ class Packing(Struct):
     def _pack_record(
         self, sent: Mapping[str, Checkpoint], inner: Collection[str]
     ) -> Iterator[CommitEntry]:
-        """Yield the files of the record that are sent. `inner` are the folders of other
+        """Yield the files of the record to send. `inner` are the folders of other
         repositories in the project.
         """
         record = self.record.folder
@@ -257,7 +258,7 @@ class Packing(Struct):
             yield CommitEntry(f"record/{name}", content)
 
     def _make_presentable(self, content: bytes) -> bytes:
-        """Return a text without secrets and names of this machine's folders."""
+        """Remove secrets and names of this machine's folders."""
         text = self.record.redactor.redact(content.decode(errors="replace"))
         root, home = self.record.root, home_folder()
         for folder, short in ((root, "."), (home, "~")):
@@ -271,9 +272,7 @@ class Packing(Struct):
 
 
 def _ignored_changes(entries: Iterable[LedgerEntry]) -> dict[int, set[str]]:
-    """Return the changed files that git ignores, by the numbers of the attempts that
-    have some.
-    """
+    """Return the changed files that git ignores, by attempt number."""
     changed = dict[int, set[str]]()
     ignored = dict[int, set[str]]()
     for entry in entries:
@@ -291,7 +290,7 @@ def _with_sent_tree(entry: LedgerEntry, sent: Mapping[str, Checkpoint]) -> Ledge
 
 
 def _judge_path(path: str, inner: Collection[str]) -> Reason | None:
-    """Return why contents of a file that git does not ignore are not sent."""
+    """Return why the contents of a file that git does not ignore are not sent."""
     if any(path.startswith(f"{folder}/") for folder in inner):
         return Reason.INNER
     return judge_name(path)

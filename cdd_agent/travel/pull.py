@@ -1,6 +1,5 @@
-"""Pulling a run. The whole run is validated before the lease is taken. Then the record
-says that the run is arriving, and it is installed. A killed pull is finished by the
-next one.
+"""Pull a run. It is validated as a whole before the lease is taken. Then the record
+marks it as arriving, and it is installed. The next pull finishes a killed one.
 """
 
 from __future__ import annotations
@@ -41,10 +40,11 @@ from cdd_agent.travel.transfer import TIP, Connection, Travel, show_path
 async def pull(
     run: Travel, remote: str | None, *, force: bool = False, replace: bool = False
 ) -> None:
-    """Fetch the run from a remote; afterwards, this copy holds it. `force`: even if the
-    lease of another copy has not ended; `replace`: rename the record of another run of
-    the ticket. Raises `CddError`; then nothing was changed, or the pull must be
-    repeated.
+    """Fetch the run from a remote; afterwards this copy holds it.
+
+    `force`: even if another copy's lease has not ended. `replace`: rename the record of
+    another run of the ticket. Raises `CddError`; then nothing was changed, or the pull
+    must be repeated.
     """
     slug = run.ticket.slug
     async with run.connect(remote) as connection:
@@ -111,7 +111,7 @@ async def _take_back(connection: Connection, tip: str, *, force: bool) -> Wherea
 
 
 async def _expect_replaceable(connection: Connection, tip: str) -> None:
-    """Raise `RunElsewhere` if a pull would replace a run that is only here."""
+    """Raise `RunElsewhere` if a pull would replace a run that exists only here."""
     run, known, reference = connection.run, connection.known, connection.reference
     if known is None:
         if not run.ticket.state_path.exists() and not run.record.state.exists():
@@ -213,8 +213,8 @@ async def _expect_no_edits(
     current: Checkpoint,
     changes: Sequence[Change],
 ) -> None:
-    """Raise `BadInput` if a file that the pull replaces equals neither its version in
-    the commit of the run, nor that of the last push or pull.
+    """Raise `BadInput` if a file to replace equals neither its version in the run's
+    commit, nor that of the last push or pull.
     """
     snapshots, known = connection.here.checkpoints.snapshots, connection.known
 
@@ -262,8 +262,8 @@ def _how_to_clear(manifest: Manifest, head: str | None) -> str:
 
 
 async def _expect_same_ticket(connection: Connection, arrival: Arrival) -> None:
-    """Raise `BadInput` for a spec or plan that equals neither the arriving one, nor the
-    commit of the run, nor the last push or pull.
+    """Raise `BadInput` for a spec or plan that equals neither the arriving one, nor
+    that in the run's commit, nor that of the last push or pull.
     """
     ticket = connection.run.ticket
     for name in TICKET_TEXTS:
@@ -287,7 +287,7 @@ async def _expect_same_ticket(connection: Connection, arrival: Arrival) -> None:
 async def _is_committed(
     connection: Connection, manifest: Manifest, name: str, content: bytes
 ) -> bool:
-    """True if the run's commit has this content of a file of the ticket."""
+    """True if the run's commit has this content of a ticket's file."""
     repository, reference = connection.repository, connection.reference
     if repository is None or manifest.head is None:
         return False

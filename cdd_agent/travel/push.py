@@ -1,6 +1,5 @@
-"""Pushing a run. What may not leave this computer is listed first. Then the record says
-that the run is leaving, and the reference moves. A killed push is finished by the next
-one.
+"""Push a run. First cdd lists what must not leave this computer. Then the record marks
+the run as leaving, and the reference moves. The next push finishes a killed one.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ from cdd_agent.travel.transfer import TIP, Connection, Travel, show_path
 async def push(
     run: Travel, remote: str | None, *, force: bool = False, dry_run: bool = False
 ) -> None:
-    """Send the run to a remote; afterwards, no copy holds it. `force`: also if another
-    copy holds it. `dry_run`: contact no remote, and only list what would be sent.
-    Raises `CddError`.
+    """Send the run to a remote; afterwards no copy holds it.
+
+    `force`: even if another copy holds it. `dry_run`: contact no remote, and only list
+    what would be sent. Raises `CddError`.
     """
     slug = run.ticket.slug
     if not run.ticket.spec_path.exists() and not run.ticket.plan_path.exists():
@@ -74,8 +74,8 @@ async def push(
 
 
 async def _update_old_records(run: Travel) -> None:
-    """Write the ledgers of a run that version 0.1 began: its old records are not sent.
-    Raises `OldRecordUnreadable`.
+    """Write the ledgers of a run that version 0.1 began, because its old records are
+    not sent. Raises `OldRecordUnreadable`.
     """
     try:
         state = read_state(run.ticket)
@@ -99,7 +99,6 @@ def _report_not_sent(run: Travel, packed: PackedRun) -> None:
 
 
 def _group(files: Mapping[str, Reason]) -> dict[Reason, str]:
-    """Return the sorted paths by their reason."""
     groups = dict[Reason, list[str]]()
     for path, reason in sorted(files.items()):
         groups.setdefault(reason, []).append(show_path(path))
@@ -122,7 +121,7 @@ async def _report_sent(connection: Connection, packed: PackedRun) -> None:
 
 
 async def _list_uncommitted(here: RunHere, manifest: Manifest) -> list[str]:
-    """Return the files that are sent and differ from the project's commit."""
+    """Return the files to send that differ from the project's commit."""
     snapshots = here.checkpoints.snapshots
     if manifest.head:
         committed = f"{manifest.head}:{snapshots.prefix.removesuffix('/')}"

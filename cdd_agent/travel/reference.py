@@ -24,7 +24,7 @@ from cdd_agent.travel.lease import Lease
 from cdd_agent.travel.manifest import LARGEST_LEASE, LEASE
 
 MOST_BYTES = 2_000_000_000
-"""The largest fetch of a run, with the history that this copy lacks."""
+"""Maximum size of a fetch, with the history that this copy lacks."""
 
 
 class NotARun(BadInput):
@@ -48,9 +48,9 @@ class RunReference(Struct):
     """A private folder for git's input and output."""
     now: Callable[[], datetime]
     head: str | None = None
-    """The commit that the project is at."""
+    """The project's commit."""
     have: tuple[str, ...] = ()
-    """Commits in this copy that the run may be built on."""
+    """Commits in this copy that the run may build on."""
     fetched: str | None = None
     """The fetched commit, until it is accepted."""
 
@@ -64,9 +64,8 @@ class RunReference(Struct):
         now: Callable[[], datetime],
         repository: Repository | None,
     ) -> Self:
-        """Open the reference of the run whose record is in this folder; no other
-        process may use it at the same time. `remote` is a name or an address. Raises
-        `BadInput`, `GitUnusable`.
+        """Open the reference of the run with this record; no other process may use it
+        meanwhile. `remote` is a name or an address. Raises `BadInput`, `GitUnusable`.
         """
         address = await address_of(repository, remote)
         folder = record / "travel.git"
@@ -94,14 +93,14 @@ class RunReference(Struct):
 
     @property
     def git(self) -> Git:
-        """git with the fetched objects, also before they are accepted."""
+        """git with the fetched objects, even before they are accepted."""
         return self.remote.quarantined if self.fetched else self.remote.git
 
     async def tip(self) -> str | None:
         return await self.remote.tip(self.name)
 
     async def fetch(self) -> str | None:
-        """Fetch the current commit of the reference and return it, or None."""
+        """Fetch the reference and return its commit, or None."""
         self.fetched = None
         self.fetched = await self.remote.fetch(self.name, self.have, MOST_BYTES)
         return self.fetched
@@ -131,8 +130,8 @@ class RunReference(Struct):
         return await remote.swap(self.name, expected, new)
 
     async def read_file(self, commit: str, path: str, most: int) -> bytes | None:
-        """Return a file in a commit; None if there is none. Raises `NotARun` for one
-        larger than `most` bytes.
+        """Return a file in a commit, or None. Raises `NotARun` if it is larger than
+        `most` bytes.
         """
         name = f"{commit}:{path}"
         (found,) = await find_objects(self.git, self.folder, [name])
@@ -145,7 +144,7 @@ class RunReference(Struct):
         return content.read_bytes()
 
     async def bring(self, tip: str) -> None:
-        """Fetch the commit that the reference is at, unless it is here already."""
+        """Fetch the reference's commit, unless it is here already."""
         if not await self.has(tip):
             await self.fetch()
         self.accept()

@@ -1,6 +1,4 @@
-"""Keeping the lease during work on a run: it is checked once a minute and renewed in
-time.
-"""
+"""Keep the lease during work on a run: check it once a minute, and renew it in time."""
 
 from __future__ import annotations
 
@@ -43,9 +41,11 @@ async def lease_kept(
     every: float = _INTERVAL,
 ) -> AsyncIterator[None]:
     """Cancel the work on a run when this copy loses it; the work then ends with
-    `RunElsewhere`. A run that was never pushed needs no lease. Raises `RunElsewhere` if
-    another copy holds the run. If the remote does not answer, the work continues until
-    the lease ends. `every`: seconds between two checks.
+    `RunElsewhere`.
+
+    A run that was never pushed needs no lease. Raises `RunElsewhere` if another copy
+    holds the run. If the remote does not answer, the work continues until the lease
+    ends. `every`: seconds between two checks.
     """
     known = load_whereabouts(record.folder)
     if known is None:
@@ -101,8 +101,8 @@ async def lease_kept(
 
 
 class _Renewal(Struct):
-    """The lease of a run that this copy works on. Raises `RunElsewhere` when this copy
-    loses it.
+    """The lease of a run that this copy works on. Methods raise `RunElsewhere` when
+    this copy loses it.
     """
 
     slug: str
@@ -128,8 +128,8 @@ class _Renewal(Struct):
                 raise self._over(text) from error
 
     async def watch_clock(self) -> None:
-        """End with the lease, also if the remote hangs or the machine was asleep."""
-        # no event announces that time passes
+        """End with the lease, even if the remote hangs or the machine was asleep."""
+        # no event announces the passing of time
         while not self._is_over():  # noqa: ASYNC110
             await asyncio.sleep(min(self.every, _TICK))
         raise self._over(f"The lease of {self.slug} was not renewed in time")

@@ -1,4 +1,4 @@
-"""Finding the files of checkpoints that may hold secrets and are not sent."""
+"""Find the files of checkpoints that may contain secrets and are not sent."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cdd_agent.threads import in_thread
 from cdd_agent.travel.manifest import EMPTY_TREE
 
 LARGEST_SEARCHED = 5_000_000
-"""Bytes of a content in which secrets are looked for."""
+"""Bytes of a content to search for secrets."""
 _REPOSITORY, _ABSENT = b"160000", b"000000"
 
 
 class Reason(StrEnum):
-    """Why files, or contents of them, are not sent."""
+    """Why files, or their contents, are not sent."""
 
     SETTINGS = "they are settings of this copy"
     NAME = "their names suggest secrets"
@@ -36,7 +36,7 @@ class Reason(StrEnum):
 
 
 def judge_name(path: str) -> Reason | None:
-    """Return why a file of the project with this path is never sent."""
+    """Return why a project file with this path is never sent."""
     if path == PROJECT_FILE.as_posix():
         return Reason.SETTINGS
     if is_secret_path(path):
@@ -51,12 +51,12 @@ def has_secret(content: bytes, redactor: Redactor) -> bool:
 
 
 class SecretSearch(Struct, frozen=True):
-    """Searches what is in checkpoints and in no commit of the user."""
+    """Searches contents that are in checkpoints and in no commit of the user."""
 
     snapshots: Snapshots
     redactor: Redactor
     head: str | None
-    """The commit that the project is at."""
+    """The project's commit."""
 
     async def find(self, checkpoints: Sequence[Checkpoint]) -> dict[str, Reason]:
         """Return the files that are not sent, by path. Raises `GitUnusable`."""
@@ -82,9 +82,9 @@ class SecretSearch(Struct, frozen=True):
     async def _list_uncommitted(
         self, checkpoints: Sequence[Checkpoint]
     ) -> dict[str, set[str]]:
-        """Return the ids of contents, with their paths, that differ from the user's
-        commit. Each tree is compared with the previous one, so that each change of a
-        run is listed once.
+        """Return the ids of contents that differ from the user's commit, with their
+        paths. Each tree is compared with the previous one, so that each change of a run
+        is listed once.
         """
         git, folder = self.snapshots.git, self.snapshots.folder
         base = EMPTY_TREE[len(checkpoints[0].id)]

@@ -1,12 +1,9 @@
-"""The common part of a push and a pull: the locked run here, and its reference in a
-remote.
-"""
+"""The common part of push and pull: the locked run, and its reference in a remote."""
 
 from __future__ import annotations
 
 import json
 import platform
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -33,6 +30,7 @@ from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.repository import Repository, repository_of
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.bundles import RunHere
@@ -41,8 +39,8 @@ from cdd_agent.travel.manifest import TICKET_TEXTS, Manifest
 from cdd_agent.travel.reference import RunReference
 
 TIP = "travel/tip"
-"""The name of git's reference to the last commit that was pushed or pulled."""
-_PLAIN_PATH = re.compile(r"[\w./@+-]+")
+"""Git's reference to the last commit that was pushed or pulled."""
+_PLAIN_PATH = Pattern(r"[\w./@+-]+")
 
 
 def utc_now() -> datetime:
@@ -68,9 +66,7 @@ class Travel(Struct, frozen=True):
         emit: Emit,
         own: Iterable[str],
     ) -> Self:
-        """`own` are files and folders of this program outside `.cdd`, relative to
-        `root`.
-        """
+        """`own` are files and folders of cdd outside `.cdd`, relative to `root`."""
         record = RunRecord.of_ticket(ticket, redactor)
         leave_out = no_part(record.root, (*own, ticket.shown(ticket.folder)))
         return cls(ticket, record, emit, leave_out)
@@ -79,13 +75,13 @@ class Travel(Struct, frozen=True):
     async def connect(self, remote: str | None) -> AsyncIterator[Connection]:
         """Lock the run and open its reference. The default remote is that of the last
         push or pull, else `origin`. Fetched objects that were not accepted are deleted
-        in the end. Raises `CddError`.
+        at the end. Raises `CddError`.
         """
         with self._lock() as known:
             name = remote or (known.remote if known else "origin")
             record = self.record
             repository = await repository_of(record.root)
-            # before the reference, which uses its store of objects
+            # before the reference, which uses its object store
             checkpoints = await Checkpoints.open(
                 record.root,
                 record.folder / STORE,
@@ -156,7 +152,7 @@ class Connection(Struct, frozen=True):
     claim: Claim
 
     def describe(self, phase: Phase, manifest: Manifest) -> Whereabouts:
-        """Return the whereabouts with what this copy has now."""
+        """Return the whereabouts with the current state of this copy."""
         ticket = dict[str, str]()
         for name in TICKET_TEXTS:
             content = digest(read_bytes(self.run.ticket.folder / name))

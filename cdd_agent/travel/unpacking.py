@@ -1,4 +1,4 @@
-"""Writing the files of an arriving run into a separate folder. Names, kinds and sizes
+"""Write the files of an arriving run into a separate folder. Names, kinds and sizes
 come from the remote and are checked first.
 """
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.files.json_file import from_json
 from cdd_agent.git.objects import find_objects
+from cdd_agent.pattern import Pattern
 from cdd_agent.travel.manifest import (
     EMPTY_TREES,
     LARGEST_LEASE,
@@ -26,8 +27,8 @@ _LARGEST = {MANIFEST: LARGEST_MANIFEST, LEASE: LARGEST_LEASE}
 _MOST_FILES = 200_000
 LARGEST_FILE = 200_000_000
 _MOST_BYTES = 1_000_000_000
-"""The size of a ticket and its record."""
-_CHECKPOINT = re.compile(r"[a-z0-9-]+(/[A-Za-z0-9-]+)+")
+"""Maximum size of a ticket and its record."""
+_CHECKPOINT = Pattern(r"[a-z0-9-]+(/[A-Za-z0-9-]+)+")
 _CHUNK = 1 << 20
 _FILE = "100644"
 
@@ -57,7 +58,7 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
 
 
 async def _list_contents(reference: RunReference, tip: str) -> dict[str, str]:
-    """Return the ids of the contents of all files, by path."""
+    """Return the content ids of all files, by path."""
     listed = reference.folder / "listed"
     words = ("-r", "-l", "-z", tip, "--", MANIFEST, LEASE, "ticket/", "record/")
     await reference.git("ls-tree", *words, stdout=listed)
@@ -103,7 +104,7 @@ def _read_manifest(data: bytes, slug: str) -> Manifest:
     try:
         manifest = from_json(data, Manifest)
         for one in (manifest.project_checkpoint, *manifest.list_checkpoints().values()):
-            one.part("")  # reads all names
+            one.part("")  # raises for an invalid name
     except ValueError as error:
         raise NotARun(f"{MANIFEST}: {error}") from error
     _check_names(manifest, slug)
@@ -122,8 +123,8 @@ def _check_names(manifest: Manifest, slug: str) -> None:
 
 
 async def _expect_trees(reference: RunReference, tip: str, manifest: Manifest) -> None:
-    """Check that each tree of the manifest is in the commit. A tree in the form of
-    version 0.1 has the entry `files`.
+    """Check that each tree of the manifest is in the commit. In version 0.1 it has the
+    entry `files`.
     """
     trees = {"project": manifest.project_checkpoint}
     for name, one in manifest.list_checkpoints().items():

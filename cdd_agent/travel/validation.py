@@ -1,11 +1,10 @@
-"""Validating an arriving run as untrusted input. Each file is read by the reader that
-reads it later, and no path or link leads out of the project.
+"""Validate an arriving run as untrusted input. Each file is parsed by its later reader,
+and no path or link leads out of the project.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore, hash_content
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import FILE_MODES
+from cdd_agent.pattern import Pattern
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
@@ -28,12 +28,12 @@ from cdd_agent.travel.reference import NotARun
 from cdd_agent.verification.baseline import Baseline
 
 LINK = "120000"
-_UNDO = re.compile(r"[A-Za-z0-9-]+")
+_UNDO = Pattern(r"[A-Za-z0-9-]+")
 _PERMISSIONS = range(0o1000)
 
 
 def expect_valid(folder: Path, manifest: Manifest) -> None:
-    """Raise `NotARun` if a file of the run in this folder is not valid."""
+    """Raise `NotARun` if a file of the run in this folder is invalid."""
     validation = _Validation(folder, manifest, manifest.list_checkpoints())
     try:
         validation.check_ticket()
@@ -46,7 +46,7 @@ def expect_valid(folder: Path, manifest: Manifest) -> None:
 
 
 def leads_out(path: str, target: str) -> bool:
-    """True if a link at this path of the project leads out of the project."""
+    """True if a link at this path leads out of the project."""
     reached = os.path.normpath(PurePosixPath(path).parent / target)
     if PurePosixPath(target).is_absolute():
         return True
@@ -104,7 +104,7 @@ class _Validation(Struct, frozen=True):
         _ = attempt.failure, attempt.tests, attempt.dialogue, attempt.all_guidance
 
     def _check_ledger(self, ledger: LedgerFile) -> None:
-        """An undo writes the files that a ledger names."""
+        """Check paths, because an undo writes the files that a ledger names."""
         for entry in ledger.entries():
             expect_inside((*entry.kept, *entry.merged, *entry.ignored, *entry.private))
             for change in entry.changes:

@@ -1,12 +1,12 @@
-"""Decides which keys answer an open question, and which belong to a draft.
+"""Decides whether keys answer an open question or belong to a draft.
 
 All keys type into the prompt. A text can be an answer only if its first key came into
-an empty prompt while the question was visible, and if the keyboard rested before that
-key or before Enter. A letter after a rest is an answer without Enter if the keyboard
-rests after it, too.
+an empty prompt while the question was visible, and the keyboard rested before that key
+or before Enter. A single letter with a rest before and after it is an answer without
+Enter.
 
-`next_typed` and `sent_as` are the whole of it: they map a state and a key to the next
-state, and to what Enter sends.
+`next_typed` and `sent_as` contain all rules: they map a state and a key to the next
+state, and to the meaning of Enter.
 """
 
 from __future__ import annotations
@@ -22,62 +22,57 @@ from time import monotonic, perf_counter
 from msgspec import Struct
 from textual.events import Event
 
-_NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
-"""A no with a reason."""
+from cdd_agent.pattern import Pattern
+
+_NO = Pattern(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 
 
 class KeyClock(Struct, frozen=True):
-    """The times of keys."""
-
-    # as Textual stamps its events
+    # The clock of Textual's events.
     now: Callable[[], float] = perf_counter if os.name == "nt" else monotonic
     pressed: Callable[[Event], float] = lambda event: event.time
-    """Return the time at which a key was pressed. It may be handled much later."""
+    """Returns the time of the key press, which may be long before its handling."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 class KeyKind(Enum):
-    """The kinds of keys that differ for a question."""
-
     TEXT = auto()
-    """A key that types a character."""
     ENTER = auto()
     OTHER = auto()
-    """An arrow, Backspace, a paste."""
 
 
 class Timing(Enum):
-    """The time of a key, compared with the question."""
+    """The time of a key relative to the question."""
 
     UNSEEN = auto()
     """The question was not visible yet."""
     SEEN = auto()
-    """It was visible, but the keyboard had not rested since."""
+    """The question was visible, but the keyboard had not rested since."""
     RESTED = auto()
-    """The keyboard had rested since the question became visible and the key before."""
+    """The keyboard rested after the previous key and after the question became
+    visible.
+    """
 
 
 class Typed(Enum):
-    """What the text in the prompt is to the question, by the first key of the text."""
+    """The role of the text in the prompt, decided by its first key."""
 
     NOTHING = auto()
     """The last key typed no text."""
     DRAFT = auto()
-    """The text was begun before the question was visible."""
+    """The text began before the question was visible."""
     SEEN = auto()
-    """The text was begun in sight of the question, without a rest. It is an answer if
-    Enter comes after a rest.
+    """The text began while the question was visible, without a rest. It is an answer if
+    the user rests before Enter.
     """
     ANSWER = auto()
-    """The text was begun after a rest."""
+    """The text began after a rest."""
 
 
 class Sent(Enum):
-    """What a line is to the question when Enter sends it."""
-
     DRAFT = auto()
     DRAFT_AFTER_REST = auto()
-    """A draft, but the user rested in sight of the question before Enter."""
+    """A draft, but the user rested before Enter while the question was visible."""
     ANSWER = auto()
 
 
@@ -86,7 +81,6 @@ _BEGUN = {
     Timing.SEEN: Typed.SEEN,
     Timing.RESTED: Typed.ANSWER,
 }
-"""The state after the first key of a text."""
 
 
 def next_typed(typed: Typed, kind: KeyKind, timing: Timing, *, is_empty: bool) -> Typed:
@@ -99,7 +93,7 @@ def next_typed(typed: Typed, kind: KeyKind, timing: Timing, *, is_empty: bool) -
 
 
 def sent_as(typed: Typed, timing: Timing, *, is_empty: bool) -> Sent:
-    """Return what Enter sends. `is_empty`: the prompt shows no text."""
+    """Return the role of a sent line. `is_empty`: the prompt shows no text."""
     has_rested = timing is Timing.RESTED
     if _is_first(typed, timing, is_empty=is_empty):
         typed = Typed.NOTHING
@@ -109,25 +103,21 @@ def sent_as(typed: Typed, timing: Timing, *, is_empty: bool) -> Sent:
 
 
 def _is_first(typed: Typed, timing: Timing, *, is_empty: bool) -> bool:
-    """True if no text is before this key. An empty prompt alone is no proof: it shows
-    the keys of a fast typist late.
+    """True if the key is the first one of a text. An empty prompt alone is no proof: it
+    may not show a fast typist's keys yet.
     """
     return is_empty and (timing is Timing.RESTED or typed is Typed.NOTHING)
 
 
 class Answering:
-    """An open question, and the keys that may answer it."""
-
     def __init__(
         self, words: Iterable[str] = (), *, takes_reason: bool = False
     ) -> None:
-        """`words` are the possible answers; the first letter of each is enough. Without
-        words, every line is an answer. `takes_reason`: the text after a no is its
-        reason.
+        """`words` are the possible answers; the first letter is enough. Without
+        `words`, every line is an answer. `takes_reason`: text after "no" is its reason.
         """
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.seen_at = inf
-        """The time at which the question became visible."""
         self.reason = ""
         self.typed = Typed.NOTHING
         self._sent = Sent.DRAFT
@@ -138,20 +128,15 @@ class Answering:
         self._refused_line = ""
 
     def find_word(self, text: str) -> str | None:
-        """Return the answer that a text means, whenever it was typed."""
         return self._words.get(text.strip().lower())
 
     def find_answer(self, text: str) -> str | None:
-        """Return the answer that the text of the prompt means if Enter is pressed now
-        or later.
-        """
         if self.typed not in (Typed.SEEN, Typed.ANSWER):
             return None
         reason = self._find_reason(text)
         return f"no: {reason}" if reason else self.find_word(text)
 
     def _find_reason(self, text: str) -> str:
-        """Return the reason of a no; empty if there is none."""
         if not self._takes_reason:
             return ""
         match = _NO.fullmatch(text.strip())
@@ -160,8 +145,8 @@ class Answering:
     def receive_key(
         self, kind: KeyKind, timing: Timing, *, character: str = "", is_empty: bool
     ) -> str | None:
-        """Note a key before the prompt receives it. `is_empty`: the prompt shows no
-        text. Returns the answer to give if nothing follows.
+        """Note a key before the prompt receives it. Return the answer that the key
+        gives if no other key follows.
         """
         is_first = _is_first(self.typed, timing, is_empty=is_empty)
         if kind is KeyKind.ENTER:
@@ -172,8 +157,8 @@ class Answering:
         return None
 
     def receive_line(self, line: str) -> str | None:
-        """Return the answer that a sent line means; None for a draft. If any line is an
-        answer, a draft must be sent twice.
+        """Return the answer that a sent line means; None for a draft. If any line can
+        be an answer, a draft must be sent twice.
         """
         if self._words:
             if self._sent is not Sent.ANSWER:

@@ -1,4 +1,4 @@
-"""The shell: shows events and passes lines to the session. It decides nothing."""
+"""The shell: shows events and passes lines to the session. It makes no decisions."""
 
 from __future__ import annotations
 
@@ -53,22 +53,21 @@ if TYPE_CHECKING:
     Opened = tuple[Session, tuple[Notice, ...]]
 
 _QUIET = 0.1
-"""Seconds after the first screen in which imports do not compete with the first keys.
-"""
+"""Seconds after the first screen without imports, which would delay the first keys."""
 
 
 class Shell(KeyRouting, ScreenActions, Turns, Leaving):
-    """Transcript, steps, prompt. One turn runs at a time; Escape or Ctrl+C stops it.
+    """The app. One turn runs at a time; Escape or Ctrl+C stops it.
 
-    The session opens behind the first screen, because importing settings, adapters and
-    the engine takes longer than typing the first word. The app returns an error that
-    occurs while it opens.
+    The session opens after the first screen is visible: the imports of settings,
+    adapters and engine take longer than typing the first word. An error during the
+    opening is the app's result.
     """
 
     TITLE = "cdd"
-    ENABLE_COMMAND_PALETTE = False  # the shell has one
+    ENABLE_COMMAND_PALETTE = False  # the shell has its own palette
     CSS_PATH = "shell.tcss"
-    # declared so by Textual
+    # Textual declares these without ClassVar.
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
         (0, "-narrow"),
         (BESIDE, "-medium"),
@@ -86,15 +85,14 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         *,
         helps_to_begin: bool = False,
     ) -> None:
-        """`first` is sent as if the user had typed it. `clock` has the times of keys.
-        If the shell `helps_to_begin`, its first screen shows the welcome.
+        """`first` is sent like a typed line. `clock` measures key times.
+        `helps_to_begin`: the first screen is the welcome.
         """
         super().__init__(root, clock, has_welcome=helps_to_begin)
         self._open_session = open_session
         self._first = first
         self._helps_to_begin = helps_to_begin
         self.wants_demo = False
-        """True if the user quit to watch the demo."""
         theme = load_last_theme().name
         self.fitting_theme = theme if theme in ("dark", "light") else "dark"
         use_theme(self, theme)
@@ -106,8 +104,8 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         self.driver = driver
 
     def get_default_screen(self) -> Screen[None]:
-        """Return the home screen with the classes of its size: the first resize would
-        style all widgets again.
+        """Return the home screen with the classes of its size. Otherwise the first
+        resize would style all widgets again.
         """
         (width, height), by_width, by_height = (
             self.size,
@@ -145,7 +143,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
                 save_last_theme(LastTheme(fitting))
 
     def apply_settings(self) -> None:
-        """Show the settings that the shell itself uses."""
         assert self.session is not None
         config = self.session.project.config
         self.home.bar.model = config.model
@@ -154,9 +151,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         self._apply_theme(config.theme)
 
     def _apply_theme(self, name: str) -> None:
-        """Show the theme of the settings. One that this version does not have counts as
-        `auto`.
-        """
         theme = LastTheme(self.fitting_theme)
         if name in THEMES:
             theme = LastTheme(name, is_chosen=True)
@@ -166,7 +160,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     @work(group="open")
     async def open(self) -> None:
-        """Open the session, and begin with the first line."""
         try:
             session, notices = await asyncio.to_thread(
                 self._open_session, Calling(self.asking, self.attention), self.receive
@@ -174,7 +167,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         except CddError as error:
             self.exit(error, return_code=error.exit_code)
             return
-        # without a session nothing can continue
+        # The shell cannot work without a session.
         except Exception as error:  # noqa: BLE001
             self.exit(
                 CddError(self.faults.write(error), refusal=Refusal.PROCESS_FAILED),
@@ -200,9 +193,8 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             self.send_queued()
 
     def ask_for_trust(self, question: TrustQuestion) -> TrustAnswer:
-        """Ask the user on a screen. Called by the thread that opens the session."""
         answer: TrustAnswer = self.call_from_thread(
-            # mypy does not see that a coroutine is awaited there
+            # mypy does not know that `call_from_thread` awaits coroutines.
             self.show_trust_screen,  # type: ignore[arg-type]
             question,
         )
@@ -216,7 +208,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
 
     @work(group="look")
     async def look_around(self) -> None:
-        """Show what a new session needs to know. The user can type in the meantime."""
         assert self.session is not None
         if not self._helps_to_begin:
             await self.session.first_look(first_line=self._first)
@@ -233,7 +224,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
         start_row(self, event.row)
 
     def _come_back(self, _: object) -> None:
-        """Draw everything after Ctrl+Z, which leaves the screen empty."""
+        """Redraw everything after Ctrl+Z, which clears the screen."""
         self.attention.take_back()
         self.refresh(layout=True)
 
@@ -246,7 +237,7 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
             self.session.leave()
 
     def receive(self, event: Event) -> None:
-        """Show an event of the session. A fault in showing it does not reach the
+        """Show an event of the session. Faults in showing it do not reach the
         emitter.
         """
         if self.is_running:
@@ -256,7 +247,6 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
                 self.report_fault(error)
 
     def show(self, event: Event) -> None:
-        """Show an event: on the home screen, or as a screen of its own."""
         if self.inspector is not None and self.inspector.is_attached:
             self.inspector.receive(event)
         match event:
@@ -278,14 +268,13 @@ class Shell(KeyRouting, ScreenActions, Turns, Leaving):
                 super().show(event)
 
     def _resume(self, line: str | None) -> None:
-        """Resume the chosen session at once: resuming changes nothing."""
+        """Resume a session without a confirmation: resuming changes nothing."""
         self.say_from_screen("")
         if line:
             self.on_prompt_submitted(Prompt.Submitted(line))
 
     @work(exclusive=True, group="screens")
     async def action_open_screen(self, name: str, choice: str = "") -> None:
-        """Open a screen, also while a turn runs."""
         # late: screens are imported when one is opened
         from cdd_agent.tui.screens.opening import open_screen  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The base of the shell: its widgets, its session, and short messages to the user."""
+"""The base of the shell: widgets, session, and short messages to the user."""
 
 from __future__ import annotations
 
@@ -38,42 +38,36 @@ if TYPE_CHECKING:
     from cdd_agent.tui.inspector.screen import InspectorScreen
 
 SHORT_MESSAGE = 3.0
-"""Seconds for which a short message is shown, and in which a second key press quits."""
+"""Seconds of a short message, and of the wait for a second key press that quits."""
 
 
 class ShellBase(Guarded, App[CddError]):
-    """Holds what turns, keys, screens and leaving have in common."""
-
     driver: Driver | None = None
-    """The driver of the terminal or of the browser page; None without a screen."""
 
     def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
-        # else Textual makes greys of colours
+        # Otherwise Textual would turn colours into greys.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.root = root
         self.clock = clock
         self.home = Home(root, clock, has_welcome=has_welcome)
         self.faults = FaultLog(root)
         self.is_ending = False
-        """True once `exit` was called."""
         self.asking = Asking(self.home, clock)
         self.attention = Attention(
             self._write_to_terminal, TerminalKind.of(os.environ), root.name
         )
         self.typed_at = -inf
-        """The time of the last letter or paste."""
         self.quit_asked_at = -inf
         """The time of a key press that quits if it is repeated."""
         self.inspector: InspectorScreen | None = None
-        """The inspector that was opened last."""
         self.inspector_shown_at = inf
-        """The time at which it appeared. Earlier keys are not for it."""
+        """Earlier keys are not for the inspector."""
         self._message_count = 0
         self._restore_hint: Callable[[], object] | None = None
 
     def _write_to_terminal(self, sequence: str) -> None:
-        """Write to the terminal, if there is one. Textual uses standard error; in a
-        browser it writes elsewhere.
+        """Write to the terminal, if there is one. Textual writes to standard error, but
+        not in a browser.
         """
         is_terminal = all(
             file is not None and file.isatty()
@@ -83,7 +77,6 @@ class ShellBase(Guarded, App[CddError]):
             self.driver.write(sequence)
 
     def ask_for_background(self) -> None:
-        """Ask the terminal which theme fits."""
         ask_for_background(self.driver)
 
     @property
@@ -92,7 +85,7 @@ class ShellBase(Guarded, App[CddError]):
 
     @property
     def turn(self) -> Worker[None] | None:
-        """The running turn, also while it cleans up."""
+        """The running turn, including its clean-up."""
         for worker in self.workers:
             if worker.group == "turn" and not worker.is_finished:
                 return worker
@@ -104,7 +97,6 @@ class ShellBase(Guarded, App[CddError]):
 
     @property
     def is_busy(self) -> bool:
-        """True if a turn runs or the user is typing."""
         return self.turn is not None or self.is_typing
 
     def stop_turn(self) -> bool:
@@ -127,7 +119,9 @@ class ShellBase(Guarded, App[CddError]):
         super().exit(result, return_code, message)
 
     def report_fault(self, error: Exception) -> None:
-        """Show an error of the program, and continue. Without a session, end."""
+        """Show an internal error and continue; end the app if there is no session
+        yet.
+        """
         if not self.faults.is_new(error):
             return
         text = self.faults.write(error)
@@ -141,7 +135,7 @@ class ShellBase(Guarded, App[CddError]):
             self.home.end_welcome()
             with beside_the_turn():
                 self.home.transcript.add(BlockKind.ERROR, text)
-        # the transcript itself may fail
+        # The transcript itself may fail.
         except Exception as second:  # noqa: BLE001
             self.faults.write(second)
             self.notify(text, severity="error", markup=False, timeout=30)
@@ -155,7 +149,6 @@ class ShellBase(Guarded, App[CddError]):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show a message for a few seconds. Commands get their names in the shell."""
         self._message_count += 1
         text = Face.SHELL.name_commands(message)
         if self.screen is self.home and not self.home.has_room_for_notifications:
@@ -165,12 +158,11 @@ class ShellBase(Guarded, App[CddError]):
         )
 
     def notify_error(self, error: CddError) -> None:
-        """Show an error and its hint for a few seconds."""
         text = f"{error.message}\n{error.remedy}".strip()
         self.notify(text, severity="warning", markup=False)
 
     def say_from_screen(self, line: str | None) -> None:
-        """Put a line that a screen chose into the prompt. Up restores a draft."""
+        """Put a line that a screen chose into the prompt. Up restores the draft."""
         prompt = self.home.prompt
         self.home.set_focus(prompt.area)
         self.home.steps.follow()
@@ -180,11 +172,10 @@ class ShellBase(Guarded, App[CddError]):
             self.home.say_what_enter_does()
 
     def visible_state(self) -> Hashable:
-        """Return everything that a key can change."""
         widgets = self.screen.walk_children(GuardedWidget, with_self=True)
         try:
             seen = tuple((id(widget), widget.seen()) for widget in widgets)
-        # a fault here must not stop the key
+        # A fault here must not stop the key.
         except Exception as error:  # noqa: BLE001
             self.report_fault(error)
             return object()
@@ -198,9 +189,7 @@ class ShellBase(Guarded, App[CddError]):
         )
 
     def show_no_effect(self, key: str) -> None:
-        """Show until the next key that this key does nothing: below the prompt, or in
-        the key line of a screen.
-        """
+        """Show that a key has no effect, until the next key."""
         if self.screen is self.home:
             self.home.say_that_nothing_is_done(key)
             self._restore_hint = partial(self.home.say_that_nothing_is_done, "")
@@ -211,7 +200,6 @@ class ShellBase(Guarded, App[CddError]):
         line.update(f"{shown(key)} does nothing here · {usual}")
 
     def restore_hint(self) -> None:
-        """Restore the text that a hint replaced, if any."""
         if self._restore_hint is not None:
             self._restore_hint()
             self._restore_hint = None

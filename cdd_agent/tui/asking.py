@@ -1,4 +1,4 @@
-"""Questions to the user, one at a time: shown above the prompt, answered by keys."""
+"""Asks the user one question at a time, above the prompt. Keys answer it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,12 @@ if TYPE_CHECKING:
 
 _PAGES = ("pageup", "pagedown")
 _FRAME, _MOST_FRAMES = 0.02, 50
-"""Seconds between checks that a question is laid out, and the most checks."""
+"""Seconds between checks of a question's layout, and the maximum number of checks."""
 _WORDS_OF_PART = {"right": YES, "left": NO, "ctrl+up": BACK}
-"""Keys that apply a part of the changes, leave it out, or go back to the previous one.
-"""
 
 
 class Asking:
-    """Holds the open question. It receives each key before any widget does."""
+    """The open question. It receives each key before any widget."""
 
     def __init__(self, home: Home, clock: KeyClock) -> None:
         self._home = home
@@ -51,18 +49,15 @@ class Asking:
         self._one_at_a_time = asyncio.Lock()
         self.open: Answering | None = None
         self._shown: Question | None = None
-        """The widget that shows the question; None if the transcript shows it and any
-        line answers it.
-        """
+        """None if the transcript shows the question, and any line answers it."""
         self._last_key = -inf
 
     async def approve(self, proposal: Proposal) -> Choice:
-        """The `Frontend` port."""
         asked = AskedProposal(proposal)
         widget = Question(asked.text, asked.choices)
 
         async def show() -> None:
-            """The widget shows the question already."""
+            """The question is visible already."""
 
         def report(word: str) -> None:
             self._home.show(PersonAnswered(asked.text, word))
@@ -70,7 +65,7 @@ class Asking:
         return (await self._decide(asked, widget, show, report)).choice
 
     async def review(self, review: Review) -> Decision:
-        """The `Frontend` port. Each part of the review replaces the one before it."""
+        """Each part of the review replaces the previous part."""
         reviewing = Reviewing(review, may_edit=True)
         widget = ReviewQuestion(self._home.transcript.diff_layout)
 
@@ -101,18 +96,18 @@ class Asking:
         report: Callable[[str], None],
     ) -> Decision:
         """Ask until the user has decided. `show` shows the current stage in the widget;
-        `report` puts the question and the last word into the transcript.
+        `report` adds the question and the last word to the transcript.
         """
         async with self._one_at_a_time:
             word = ""
-            try:  # the question may be cancelled while it appears
+            try:  # The question may be cancelled while it appears.
                 await self._home.query_one("#questions").mount(widget)
                 with self._waiting(is_shown=True):
                     while asked.decision is None:
                         answering = Answering(
                             asked.choices, takes_reason=asked.takes_reason
                         )
-                        # a key from before the question appeared is no answer
+                        # An earlier key is not an answer.
                         self.open, self._shown = answering, widget
                         await show()
                         word = await self._answer(answering, widget)
@@ -140,9 +135,7 @@ class Asking:
             )
 
     async def ask(self, prompt: str) -> str:
-        """The `Frontend` port: the next line that the user begins and sends is the
-        answer.
-        """
+        """Return the next line that the user begins and sends."""
         async with self._one_at_a_time:
             self._home.transcript.add(BlockKind.MARKDOWN, prompt)
             with self._waiting(is_shown=False):
@@ -150,7 +143,7 @@ class Asking:
 
     @contextmanager
     def _waiting(self, *, is_shown: bool) -> Iterator[None]:
-        """Mark a question as open. It is shown above the prompt, or else in the
+        """Mark a question as open, above the prompt (`is_shown`) or in the
         transcript.
         """
         self._home.prompt.area.placeholder = "" if is_shown else "Type your answer …"
@@ -158,7 +151,7 @@ class Asking:
         self._home.is_asking = True
         try:
             with self._home.activity.interrupted("Waiting for your answer"):
-                # a line that was typed before is not queued any more
+                # Lines are no longer queued during a question.
                 self._home.say_what_enter_does()
                 yield
         finally:
@@ -168,9 +161,6 @@ class Asking:
                 self._home.say_what_to_type()
 
     async def _answer(self, answering: Answering, widget: Question | None) -> str:
-        """Wait for the answer to a question that `widget`, or else the transcript,
-        shows.
-        """
         self.open, self._shown = answering, widget
         (widget or self._home).call_after_refresh(self._note_that_is_seen, answering)
         try:
@@ -197,15 +187,15 @@ class Asking:
         self.show_keys()
 
     def is_covered(self, event: events.Key) -> None:
-        """A key was pressed on a screen that covers the question: the user has not seen
-        it.
+        """Note a key on a screen that covers the question: the user has not seen the
+        question.
         """
         self._last_key = self._clock.pressed(event)
         if self.open is not None:
             self.open.seen_at = max(self.open.seen_at, self._last_key)
 
     def has_taken(self, event: events.Key | events.Paste) -> bool:
-        """Note a key before the prompt receives it. True if it was only for the
+        """Note a key before the prompt receives it. True if the key was only for the
         question.
         """
         shown, key = self._shown, _name_of(event)
@@ -229,7 +219,7 @@ class Asking:
             _kind_of(event),
             _timing_of(at, last_key, answering.seen_at),
             character=getattr(event, "character", None) or "",
-            # a search in the history is not an answer
+            # A search in the history is not an answer.
             is_empty=not prompt.text and not prompt.is_searching,
         )
         if answer is not None:
@@ -238,13 +228,13 @@ class Asking:
         return False
 
     def _scrolls(self, shown: Question, key: str) -> bool:
-        """True if a key scrolls the question. In a draft the arrows move the cursor."""
+        """True if a key scrolls the question. In a draft, arrows move the cursor."""
         return shown.can_scroll(key) and (not self._home.prompt.text or key in _PAGES)
 
     def _is_for_question(
         self, shown: Question, answering: Answering, key: str, at: float
     ) -> bool:
-        """Handle a key that types nothing. True if it was for the question."""
+        """Handle a key that types no text. True if it was for the question."""
         is_part = isinstance(shown, ReviewQuestion) and shown.is_part
         if key == "tab":
             self._home.prompt.set_aside()
@@ -259,8 +249,8 @@ class Asking:
         return True
 
     def _escape(self, shown: Question, *, is_new: bool, is_part: bool) -> None:
-        """Refuse; in one part of a review, go back to all changes. Right after the
-        question appears, Escape was meant for something else.
+        """Refuse; in a part of a review, return to all changes. Right after the
+        question appears, the user meant Escape for something else.
         """
         if is_new:
             effect = "go back" if is_part else "refuse"
@@ -269,7 +259,6 @@ class Asking:
             self._give(QUIT if is_part else NO)
 
     async def _let_stand(self, answering: Answering, answer: str) -> None:
-        """Give a letter as the answer if nothing follows it."""
         await self._clock.sleep(REST)
         if (
             self.open is answering
@@ -279,9 +268,6 @@ class Asking:
             self._give(answer)
 
     def take_line(self, answering: Answering, line: str) -> None:
-        """Handle a line sent while the question is open: it is the answer, or a draft
-        that waits.
-        """
         answer = answering.receive_line(line)
         if answer is not None:
             if self._shown is None:
@@ -300,7 +286,7 @@ class Asking:
         if answering is None or answering.answer.done():
             return
         if shown is None or shown.can_take(answer):
-            # its letter, and then Escape
+            # Escape may follow a letter.
             if shown is not None and answering.find_word(self._home.prompt.text):
                 self._home.prompt.replace("")
             answering.answer.set_result(answer)
@@ -310,9 +296,7 @@ class Asking:
             self.show_keys()
 
     def show_keys(self, answer: str | None = None) -> None:
-        """Show how to answer the question; or the `answer` that is given if nothing
-        follows.
-        """
+        """Show how to answer, or the `answer` that follows without another key."""
         if self._shown is not None and self.open is not None:
             text = self._home.prompt.text
             self._shown.show_keys(

@@ -1,9 +1,9 @@
-"""Call a user who looks at another window: the bell, the desktop, the terminal's title
-and the taskbar.
+"""Calls a user who looks at another window, with the bell, a desktop notification, the
+terminal's title and the taskbar.
 
-A terminal gets only sequences that it is known to understand, because one sequence is
-progress in one terminal and a notification in another. An unknown terminal gets the
-bell and a title. `notifications` in the settings turns each of them off.
+The same sequence is progress in one terminal and a notification in another, so a
+terminal gets only sequences that it is known to support. An unknown terminal gets the
+bell and a title. The setting `notifications` turns each of them off.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.step_tally import StepTally
@@ -41,21 +42,16 @@ if TYPE_CHECKING:
     from cdd_agent.settings.config import Notifications
 
 _LONGEST = 160
-"""Characters of a title or a notification."""
 _AGAIN = 5.0
-"""Seconds after which progress is sent again, because some terminals drop stale
-progress.
-"""
+"""Seconds after which progress is repeated: some terminals drop stale progress."""
 _KEEP_TITLE, _BRING_BACK_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 _NO_PROGRESS = "\x1b]9;4;0\x07"
 
 
 class _Activity(NamedTuple):
-    """A state of the shell, as the title and the taskbar show it."""
-
     sign: str
     colour: int
-    """The taskbar's colour, as OSC 9;4 counts them."""
+    """The taskbar's colour in OSC 9;4."""
 
 
 _ASKING = _Activity("?", 4)
@@ -67,8 +63,6 @@ Desktop = Literal["osc9", "osc777", ""]
 
 
 class TerminalKind(Struct, frozen=True):
-    """The sequences that a terminal understands."""
-
     titles: bool
     desktop: Desktop
     progress: bool
@@ -81,7 +75,7 @@ class TerminalKind(Struct, frozen=True):
             return cls(titles=True, desktop="", progress=True)
         if not _TERMS_WITH_TITLES.match(term):
             return cls(titles=False, desktop="", progress=False)
-        # the terminal around a multiplexer is unknown
+        # The terminal around a multiplexer is unknown.
         if "TMUX" in environment or term.startswith(("tmux", "screen")):
             is_tmux = "TMUX" in environment
             return cls(titles=True, desktop="", progress=False, is_tmux=is_tmux)
@@ -101,7 +95,7 @@ class TerminalKind(Struct, frozen=True):
         return cls(titles=True, desktop=known_desktop, progress=vte >= (7900,))
 
 
-_TERMS_WITH_TITLES = re.compile(
+_TERMS_WITH_TITLES = Pattern(
     r"xterm|tmux|screen|rxvt|alacritty|foot|wezterm|konsole|vte|st-|contour|mintty"
 )
 _PROGRAMS: dict[str, tuple[Desktop, tuple[int, ...]]] = {
@@ -110,7 +104,7 @@ _PROGRAMS: dict[str, tuple[Desktop, tuple[int, ...]]] = {
     "ghostty": ("osc777", ()),
     "mintty": ("", ()),
 }
-"""For each program, the sequence of its notifications, and the first version that shows
+"""For each program, its sequence for notifications, and the first version with
 progress.
 """
 _TERMS_WITH_DESKTOP = ("xterm-kitty", "foot", "rxvt-unicode", "contour")
@@ -122,8 +116,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 class Attention:
-    """Knows whether the user looks at the terminal, and calls the user otherwise.
-    Nothing is written before it is opened.
+    """Tracks whether the terminal has the focus, and calls the user if not. It writes
+    nothing before `open`.
     """
 
     def __init__(
@@ -134,39 +128,32 @@ class Attention:
         self._project = project
         self._settings: Notifications | None = None
         self._is_lent = False
-        """Another program has the terminal."""
         self._away: Recap | None = None
-        """Counts what happens while the user looks away."""
         self._ticket: str | None = None
         self._done = self._total = 0
         self._last: StepFinished | None = None
         self._is_at_work = self._is_asking = self._has_failed = False
         self._shown: tuple[str, str] = ("", "")
-        """The title and the progress that were written last."""
         self._shown_at = 0.0
         self.session: Recap | None = None
-        """Counts what happens in the session."""
 
     def open(self, settings: Notifications, spent: Callable[[], Cost]) -> None:
-        """Begin with these settings."""
         self._settings = settings
         self._spent = spent
         self.session = Recap(spent)
         self.take_back()
 
     def change_settings(self, settings: Notifications) -> None:
-        """Use other settings from now on."""
         self.lend()
         self._settings = settings
         self.take_back()
 
     def close(self) -> None:
-        """Restore the terminal's title and progress."""
         self.lend()
         self._settings = None
 
     def lend(self) -> None:
-        """Restore the title and the taskbar while another program has the terminal."""
+        """Restore the title and the taskbar for another program."""
         if not self._is_lent and self._settings is not None:
             if self._shown[1]:
                 self._send(self._through(_NO_PROGRESS))
@@ -180,13 +167,12 @@ class Attention:
         self._show()
 
     def begin(self) -> None:
-        """A turn begins."""
         self._is_at_work, self._has_failed, self._last = True, False, None
         self._show()
 
     def end(self, problem: str = "", *, stopped: bool = False) -> None:
-        """A turn is over, and no queued line follows. `problem` is the error that ended
-        it.
+        """Note that a turn has ended and no queued line follows. `problem` is the error
+        that ended the turn.
         """
         failed = self._last is not None and self._last.status is StepStatus.FAILED
         self._is_at_work, self._has_failed = False, bool(problem) or failed
@@ -202,7 +188,6 @@ class Attention:
         return [recap for recap in (self._away, self.session) if recap is not None]
 
     def ask(self, question: str) -> None:
-        """A question to the user is open."""
         self._is_asking = True
         for recap in self._recaps:
             recap.questions += 1
@@ -232,13 +217,12 @@ class Attention:
         self._show()
 
     def look_away(self) -> None:
-        """The terminal has lost the focus."""
         if self.session is not None and self._away is None:
             self._away = Recap(self._spent, ticket=self.session.ticket)
 
     def look_back(self) -> str:
-        """Note that the terminal has the focus again; return a summary of the time in
-        between, or nothing.
+        """Note that the terminal has the focus again. Return a summary of the absence,
+        if anything happened.
         """
         away, self._away = self._away, None
         if away is None or away.is_empty:
@@ -267,7 +251,6 @@ class Attention:
         return f"Step {last.label} of {last.total} finished: {last.title}"
 
     def _call(self, text: str) -> None:
-        """Call the user, if the terminal is not in focus."""
         settings = self._settings
         if self._away is None or settings is None:
             return
@@ -317,7 +300,7 @@ class Attention:
         return _plain(" · ".join(filter(None, parts)))
 
     def _progress(self) -> str:
-        """Return the sequence for the taskbar; empty without a plan, or at rest."""
+        """Return the taskbar's sequence; empty without a plan or an activity."""
         colour = self._activity.colour
         if not colour or not self._has_plan:
             return ""
@@ -328,7 +311,7 @@ class Attention:
         return bool(self._total and self._ticket)
 
     def _through(self, sequence: str) -> str:
-        """Wrap a sequence so that tmux passes it on (`allow-passthrough`)."""
+        """Wrap a sequence for tmux (`allow-passthrough`)."""
         escaped = sequence.replace("\x1b", "\x1b\x1b")
         return f"\x1bPtmux;{escaped}\x1b\\" if self._terminal.is_tmux else sequence
 
@@ -338,8 +321,8 @@ class Attention:
 
 
 class Calling(Struct, frozen=True):
-    """The `Frontend` port, which calls the user before each question. Others may read
-    the desktop, so a call has no words of a model, a command or a file.
+    """The `Frontend` port, with a call to the user before each question. Other people
+    may see the desktop, so a call contains no text of a model, a command or a file.
     """
 
     frontend: Frontend
@@ -380,5 +363,4 @@ def _call_for(proposal: Proposal) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line that no terminal interprets."""
     return sanitize_for_display(" ".join(text.split()))[:_LONGEST]

@@ -1,5 +1,3 @@
-"""The keys that the shell binds on all its screens."""
-
 from textual.binding import Binding, BindingType
 
 _KEYS = (

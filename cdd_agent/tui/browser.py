@@ -1,5 +1,5 @@
-"""The shell in a page that `cdd serve` serves: its screen and its keys are packets on
-the standard streams.
+"""The shell in a page of `cdd serve`. The screen and the keys are packets on the
+standard streams.
 """
 
 import json
@@ -17,25 +17,25 @@ from cdd_agent.tui.terminal_input.parser import TerminalParser
 _PAGE_MODES = (
     "\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h\x1b[?2004h"
 )
-"""Other screen, no cursor, mouse, and marks around a paste."""
+"""Alternate screen, no cursor, mouse, bracketed paste."""
 _LONGEST_PAUSE = 0.1
-"""Seconds after which the reader looks whether the shell has ended."""
+"""Seconds between the reader's checks for the end of the shell."""
 _LARGEST_READ = 65_536
 _HEAD = 5
-"""Bytes before the payload of a packet: its kind and its size."""
+"""Bytes of a packet's head: its kind and its size."""
 
 
 class BrowserDriver(WebDriver):
-    """Reads keys as in a terminal, and ends the shell when the server is gone."""
+    """Reads keys like a terminal, and ends the shell when the server is gone."""
 
     def start_application_mode(self) -> None:
-        # for what the command says after the shell; the server prints it
+        # The server prints the command's last output.
         sys.stdout = sys.stderr
         super().start_application_mode()
 
     def run_input_thread(self) -> None:
         if sys.platform == "win32":
-            # a pipe cannot be waited for
+            # Windows cannot wait for a pipe.
             super().run_input_thread()
         else:
             self._read_packets()
@@ -72,13 +72,12 @@ class BrowserDriver(WebDriver):
 
 
 class PacketReader:
-    """Joins bytes to packets: a kind, the size in four bytes, and the payload."""
+    """Splits bytes into packets: a kind, the size in four bytes, and the payload."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the kind and the payload of each packet that is complete."""
         self._rest += data
         while len(self._rest) >= _HEAD:
             end = _HEAD + int.from_bytes(self._rest[1:_HEAD], "big")

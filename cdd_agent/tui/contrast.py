@@ -1,8 +1,8 @@
-"""The pairs of text and background that the shell draws, and the colours that make each
-pair readable.
+"""Colours with readable contrast for each pair of text and background that the shell
+draws.
 
-`BACKGROUNDS_OF` is the table. The style sheets and the inks of the transcript use its
-names as variables of the theme.
+`BACKGROUNDS_OF` lists the pairs. Style sheets and the transcript use its names as theme
+variables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,11 +11,11 @@ from functools import lru_cache
 from textual.color import Color
 
 LEAST_CONTRAST = 4.5
-"""The contrast of readable text, by the Web Content Accessibility Guidelines 2."""
+"""The minimum for readable text in the Web Content Accessibility Guidelines 2."""
 _AIM = 4.6
-"""A little more, because colours are rounded."""
+"""A margin, because colours are rounded."""
 _TINT_CONTRAST = 6.0
-"""The contrast of black or white text with a tint. With less, no hue would be left."""
+"""The contrast of black or white text with a tint. More contrast keeps less hue."""
 _BLACK, _WHITE = Color(0, 0, 0), Color(255, 255, 255)
 
 _TINTS: Mapping[str, tuple[str, float]] = {
@@ -27,7 +27,7 @@ _TINTS: Mapping[str, tuple[str, float]] = {
     "screen-selection-background": ("primary", 0.5),
     "block-hover-background": ("foreground", 0.1),
 }
-"""Backgrounds made of the theme's background and a share of another colour."""
+"""Mixes of the theme's background and a share of another colour."""
 
 _PLAIN = ("background", "surface", "panel")
 _CHANGED_LINES = ("diff-removed", "diff-added")
@@ -44,7 +44,7 @@ CODE_COLOURS: Mapping[str, str] = {
     "code-removed": "text-error",
     "code-added": "text-success",
 }
-"""The colours of text in code and diffs, and the theme's colours that they are like."""
+"""Colours of code and diffs, and their base colours in the theme."""
 _LIKE: Mapping[str, str] = {
     **CODE_COLOURS,
     "on-primary": "background",
@@ -52,7 +52,7 @@ _LIKE: Mapping[str, str] = {
     "on-success": "background",
     "screen-selection-foreground": "foreground",
 }
-"""Names that Textual does not have, or that are transparent there."""
+"""Base colours for names that Textual lacks or makes transparent."""
 
 BACKGROUNDS_OF: Mapping[str, tuple[str, ...]] = {
     "foreground": (*_CODE, *_CHANGED_WORDS, "panel", "block-hover-background"),
@@ -73,7 +73,6 @@ BACKGROUNDS_OF: Mapping[str, tuple[str, ...]] = {
     "on-success": ("success",),
     **dict.fromkeys(CODE_COLOURS, _CODE),
 }
-"""The backgrounds of each colour of text."""
 
 
 def contrast_ratio(one: Color, other: Color) -> float:
@@ -83,7 +82,7 @@ def contrast_ratio(one: Color, other: Color) -> float:
 
 
 def readable_on(colour: Color, backgrounds: Iterable[Color]) -> Color:
-    """Return the colour, lightened or darkened until it contrasts with each of the
+    """Return the colour, lightened or darkened until it is readable on all
     backgrounds.
     """
     behind = list(backgrounds)
@@ -96,8 +95,8 @@ def readable_on(colour: Color, backgrounds: Iterable[Color]) -> Color:
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a theme with readable colours in the place of those in
-    the table. A theme of the terminal's own colours keeps them.
+    """Return a theme's variables with readable colours. A theme of the terminal's own
+    colours keeps them.
     """
     if Color.parse(variables["background"]).ansi is not None:
         return {**variables, **_terminal_colours(variables)}
@@ -105,8 +104,8 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _terminal_colours(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the colours of the table that a terminal's own colours have no name for.
-    No contrast is known, so changed lines have no background.
+    """Return substitutes for colours that a terminal has no name for. The contrast is
+    unknown, so changed lines have no background.
     """
     colours = {name: variables[base] for name, base in CODE_COLOURS.items()}
     colours |= dict.fromkeys((*_CHANGED_LINES, *_CHANGED_WORDS), "transparent")
@@ -140,11 +139,11 @@ def _readable_colours(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 
 def _parse(text: str, background: Color) -> Color:
-    """Return an opaque colour. `auto 60%` is the text that contrasts with the
-    background, with a share of it.
+    """Return an opaque colour. `auto 60%` contrasts with the background, at a share of
+    60%.
 
-    Muted text must be a colour: where Textual reads a style from words, it drops the
-    percentage of `auto 60%`, and muted text would be the brightest of all.
+    Where Textual reads a style from words, it drops that percentage, and muted text
+    would be the brightest. So muted text must be a plain colour.
     """
     if not text.startswith("auto"):
         return background + Color.parse(text)

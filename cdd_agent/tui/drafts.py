@@ -1,6 +1,4 @@
-"""Drafts: text that was typed and not sent. It is on the disk while a shell runs, so
-that the next shell has it if this one is killed.
-"""
+"""Saves unsent text while a shell runs, for the next shell if this one is killed."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class Drafts:
-    """One shell's drafts: a file in a project's runs, which the shell locks while it
-    runs. If the disk refuses them, they are only in memory, without a message.
+    """One shell's drafts, in a file that the shell locks. If the disk refuses the file,
+    the drafts are only in memory.
     """
 
     def __init__(self, root: Path) -> None:
@@ -44,7 +42,7 @@ class Drafts:
                 ignore_runs(self._root)
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._lock = _lock_file(self._file)
-            # it need not survive more than this process: no fsync
+            # No fsync: a draft must survive the process, not the machine.
             temporary = self._file.with_suffix(".tmp")
             temporary.touch(0o600)
             temporary.write_text(json.dumps(list(lines)), encoding="utf-8")
@@ -52,7 +50,6 @@ class Drafts:
             self._saved = list(lines)
 
     def take_over(self) -> list[str]:
-        """Return the drafts of shells that were killed, and delete their files."""
         lines: list[str] = []
         with suppress(OSError):
             for file in sorted(self._folder.glob("*.json")):
@@ -61,9 +58,7 @@ class Drafts:
         return lines
 
     def close(self, *, keep: bool = False) -> None:
-        """Save nothing more, and delete the file, unless the next shell shall `keep`
-        the drafts.
-        """
+        """Save nothing more. Delete the file, unless `keep`."""
         self._is_closed = True
         if self._lock is None:
             return
@@ -75,9 +70,7 @@ class Drafts:
 
 
 def _lock_file(file: Path) -> BufferedWriter:
-    """Lock a file of drafts. Raises `OSError` if another shell has locked it, and on
-    Windows.
-    """
+    """Raise `OSError` if another shell has locked the file, and on Windows."""
     if sys.platform == "win32":
         raise OSError("drafts cannot be locked here")
     lock = file.with_suffix(".lock").open("wb")

@@ -1,4 +1,4 @@
-"""The user's editor, which has the terminal while it is open."""
+"""Opens the user's editor, which has the terminal until it is closed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 
 async def edit_text(app: App[Any], text: str) -> str:
-    """Return the text after the user has edited it. Work in the shell continues.
+    """Return the text as edited by the user. Work in the shell continues.
 
-    Raises `BadInput` if there is no editor, it fails, or the terminal cannot be given
-    to another program.
+    Raises `BadInput` if there is no editor, it fails, or the terminal cannot be lent.
     """
     content = text.encode("utf-8", errors="replace")
     edited = (await edit_texts(app, {"prompt.md": content}))["prompt.md"]
@@ -40,8 +39,8 @@ async def edit_text(app: App[Any], text: str) -> str:
 
 
 async def edit_texts(app: App[Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the contents, by path, after the user has edited all in one editor. Raises
-    `BadInput` as `edit_text` does.
+    """Return contents by path, edited together in one editor. Raises `BadInput`, as
+    `edit_text` does.
     """
     with copies(files) as places:
         await open_in_editor(app, editor_argv(os.environ), *places.values())
@@ -49,12 +48,12 @@ async def edit_texts(app: App[Any], files: Mapping[str, bytes]) -> dict[str, byt
 
 
 async def edit_file(app: App[Any], file: Path) -> None:
-    """Open a file. Raises `BadInput` as `edit_text` does."""
+    """Open a file. Raises `BadInput`, as `edit_text` does."""
     await open_in_editor(app, editor_argv(os.environ), file)
 
 
 async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
-    """Open a file at a line. Raises `BadInput` as `edit_text` does."""
+    """Open a file at a line. Raises `BadInput`, as `edit_text` does."""
     argv = editor_argv(os.environ)
     await open_in_editor(app, argv, *at_line(argv[0], path, line))
 
@@ -62,8 +61,8 @@ async def edit_at_line(app: App[Any], path: Path, line: int) -> None:
 async def open_in_editor(
     app: App[Any], argv: list[str], *arguments: Path | str
 ) -> None:
-    """Open the editor, and wait until it is closed. Raises `BadInput` if it fails or
-    cannot be opened.
+    """Open the editor, and wait for its end. Raises `BadInput` if it fails or cannot
+    start.
     """
     failed, code = "", 0
     try:
@@ -74,7 +73,7 @@ async def open_in_editor(
                     name="editor",
                 )
             except OSError as error:
-                # raised here, it would leave the app suspended
+                # An error raised here would leave the app suspended.
                 failed = error.strerror or str(error)
     except SuspendNotSupported as error:
         raise BadInput(
@@ -95,8 +94,8 @@ async def open_in_editor(
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Ignore Ctrl+C while the editor has the terminal. The editor does not inherit a
-    handler, as it would inherit `SIG_IGN`.
+    """Ignore Ctrl+C while the editor has the terminal. A handler is used because the
+    editor would inherit `SIG_IGN`.
     """
     previous = signal.signal(signal.SIGINT, lambda *_: None)
     try:

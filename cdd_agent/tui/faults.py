@@ -1,20 +1,20 @@
-"""Widgets that survive errors of the program: each error is a line for the user and a
-traceback in a file, and the session continues.
+"""Widgets that survive internal errors. The user sees a line, a file gets the
+traceback, and the session continues.
 
 Textual ends the program at an uncaught exception. So each method that Textual calls is
-guarded: handlers, actions, watchers, drawing, composition, callbacks and workers. A
-guarded method that fails stops, and its widget continues.
+guarded: handlers, actions, watchers, drawing, composition, callbacks and workers.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 from textual.actions import SkipAction
 from textual.strip import Strip
+
+from cdd_agent.pattern import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterator
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from textual.widget import Widget
     from textual.worker import Worker, WorkType
 else:
-    # they are mixed in before Textual's own class; a second widget class would hide
-    # that one's styles
+    # As mixins they precede Textual's classes. A second widget class in the hierarchy
+    # would hide that class's styles.
     DOMNode = Widget = object
 
-_CALLED_BY_TEXTUAL = re.compile(
+_CALLED_BY_TEXTUAL = Pattern(
     r"on_\w+|action_\w+|watch_\w+|check_action|compose|render|get_content_\w+"
 )
 _RESULTS: dict[str, object] = {
@@ -39,7 +39,6 @@ _RESULTS: dict[str, object] = {
     "get_content_height": 1,
     "get_content_width": 1,
 }
-"""The results of methods that failed, if Textual needs one."""
 
 
 Method = TypeVar("Method", bound="Callable[..., Any]")
@@ -47,14 +46,10 @@ Method = TypeVar("Method", bound="Callable[..., Any]")
 
 @runtime_checkable
 class FaultReporter(Protocol):
-    """An app that reports errors of its widgets."""
-
     def report_fault(self, error: Exception) -> None: ...
 
 
 class Guarded(DOMNode):
-    """Outlives its own handlers, actions, watchers, callbacks and workers."""
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
@@ -62,7 +57,7 @@ class Guarded(DOMNode):
                 setattr(cls, name, guarded(method))
 
     async def on_event(self, event: Event) -> None:
-        # Textual's own handlers of events fail here
+        # Textual's own handlers may fail, too.
         try:
             await super().on_event(event)
         except Exception as error:  # noqa: BLE001
@@ -110,8 +105,8 @@ class Guarded(DOMNode):
         exclusive: bool = False,
         thread: bool = False,
     ) -> Worker[Any]:
-        """Run work. An error is reported, and does not end the app. The worker has it,
-        too.
+        """Run work. An error is reported, stays the worker's error, and does not end
+        the app.
         """
         if exit_on_error and not thread:
             work = partial(_run_reported, self, work)
@@ -141,7 +136,7 @@ class Guarded(DOMNode):
 
 
 class GuardedWidget(Guarded, Widget):
-    """A guarded widget is left blank where it cannot be drawn."""
+    """A widget that stays blank where drawing fails."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
         try:
@@ -151,14 +146,14 @@ class GuardedWidget(Guarded, Widget):
             return [Strip.blank(crop.width)] * crop.height
 
     def seen(self) -> Hashable:
-        """Everything that a key can change. If it is the same everywhere after a key,
+        """Return everything that a key can change. If it stays equal on all widgets,
         the shell says that the key does nothing.
         """
         return None
 
 
 def report_fault(node: DOMNode, error: Exception) -> None:
-    """Report an error to the app. Raises it again if the app cannot report it."""
+    """Report an error to the app. Raise it if the app cannot report it."""
     try:
         app = node.app
     except RuntimeError:  # there is no app
@@ -169,7 +164,7 @@ def report_fault(node: DOMNode, error: Exception) -> None:
 
 
 def guarded(method: Method) -> Method:
-    """Return a method whose errors are reported and end only this call of it."""
+    """Return a method that reports its errors instead of raising them."""
     if inspect.isgeneratorfunction(method):
 
         @wraps(method)

@@ -1,5 +1,5 @@
-"""The line that the prompt suggests after a turn: Enter sends it, the next letter
-replaces it, Escape removes it.
+"""Suggests a line in the prompt after a turn. Enter sends it, a letter replaces it,
+Escape removes it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import shlex
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.slugs import to_kebab
 
 if TYPE_CHECKING:
     from cdd_agent.session.session import Session
 
 _WORDS = 6
-"""The most words of a wish that name the ticket."""
 _LONGEST = 48
 _LONGEST_TITLE = 72
 _COMMANDS = {"socrates": "/socrates", "planner": "/plan", "executor": "/exec"}
-# a list of strings would be a screen long
+# A list of strings would fill a screen.
 _SMALL = frozenset(
     """
     a an and are for i in is it me my of on please should that the to want we with would
@@ -28,11 +28,11 @@ _SMALL = frozenset(
 )
 
 
-_SENTENCE_END = re.compile(r"[.:;!?]\s|[。！？]")
+_SENTENCE_END = Pattern(r"[.:;!?]\s|[。！？]")
 
 
 class NamedWish:
-    """The user's wish, and the ticket that is created for it."""
+    """The user's wish, and the name of its ticket."""
 
     def __init__(self, words: str) -> None:
         self.words = " ".join(words.split())
@@ -44,7 +44,6 @@ class NamedWish:
 
     @property
     def first_line(self) -> str:
-        """The command that creates the ticket."""
         title = shlex.quote(self._title or self._name)
         return f"/new {self._kind} {title} --slug={self._name}"
 
@@ -54,18 +53,15 @@ class NamedWish:
 
 
 class Guide:
-    """Finds the line that comes after a turn: the next command of a ticket that was
-    created, or whose spec, plan or run was completed; for Socrates, the user's wish.
+    """Finds the next line after a turn: the next command for a ticket that was created
+    or completed, or the wish when Socrates asks for it.
     """
 
     def __init__(self) -> None:
         self.wish: NamedWish | None = None
-        """A wish that Socrates has not received yet."""
 
     async def find_next(self, session: Session) -> str | None:
-        """Return the line that comes next; None if nothing was completed. Raises
-        nothing.
-        """
+        """Return the next line; None if nothing was completed. Raises nothing."""
         completed = session.take_completed()
         if self.wish is not None and self._is_asked_for_wish(session):
             words, self.wish = self.wish.words, None
@@ -78,9 +74,9 @@ class Guide:
         try:
             ticket = session.project.tickets.find_slug(completed.ticket_slug)
             line = await asyncio.to_thread(next_command, ticket)
-        except CddError:  # the ticket is gone
+        except CddError:  # the ticket was deleted
             return None
-        # what was just approved although something is missing is not asked for again
+        # Do not suggest the command of work that was just approved with gaps.
         is_repeated = line.split()[0] == _COMMANDS.get(completed.agent or "")
         return None if is_repeated else line
 
@@ -106,12 +102,12 @@ def _make_name(sentence: str) -> str:
     words = _telling_words(sentence)
     try:
         return to_kebab(" ".join(words[:_WORDS])[:_LONGEST])
-    except CddError:  # nothing is left, or only letters that no name has
+    except CddError:  # no letter is left that a name can have
         return "first-ticket"
 
 
 def _make_title(sentence: str) -> str:
-    # a dash in front would make it a flag of `/new`
+    # A leading dash would make the title a flag of `/new`.
     title = sentence.strip(" -.:;!?。！？")
     if len(title) > _LONGEST_TITLE:
         title = f"{title[:_LONGEST_TITLE].rsplit(maxsplit=1)[0]} …"
@@ -119,6 +115,6 @@ def _make_title(sentence: str) -> str:
 
 
 def _telling_words(text: str) -> list[str]:
-    # `\w` has no vowel signs, as words of many scripts need them.
+    # `\w` does not match vowel signs, which many scripts need.
     words = re.findall(r"[^\s!-/:-@\[-`{-~]+", text)
     return [word for word in words if word.casefold() not in _SMALL]

@@ -1,5 +1,3 @@
-"""Fits a hint of several parts into a row."""
-
 from rich.cells import cell_len
 
 BETWEEN = " · "
@@ -7,7 +5,7 @@ BETWEEN = " · "
 
 def fit_hint(text: str, width: int) -> str:
     """Return the first parts of a hint that fit into a row. The first part is the most
-    important; if the row is too narrow for it, it ends after a whole word.
+    important; in a narrow row it ends after a whole word.
     """
     parts = text.split(BETWEEN)
     while len(parts) > 1 and cell_len(BETWEEN.join(parts)) > width:

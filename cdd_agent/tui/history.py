@@ -1,5 +1,3 @@
-"""Lines typed before, also in earlier sessions of the same project."""
-
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -8,13 +6,10 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import append_line, ignore_runs
 
 _MOST_LINES = 500
-"""Lines that are read from the file."""
 
 
 class PromptHistory:
-    """Walks through earlier lines. The file is read when it is first needed, not at
-    start-up.
-    """
+    """Walks through earlier lines. The file is read on first use, not at start-up."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -22,7 +17,7 @@ class PromptHistory:
         self._lines: list[str] | None = None
         self._position = 0
         self._drafts: dict[int, str] = {}
-        """The line that was being typed, and edits of earlier lines, by position."""
+        """The unsent line and edits of earlier lines, by position."""
 
     @property
     def is_saved(self) -> bool:
@@ -30,8 +25,8 @@ class PromptHistory:
         return (self._root / ".cdd").is_dir()
 
     def add(self, line: str) -> None:
-        """Add a line and the drafts that were edited on the way to it. Empty lines and
-        repetitions of the last line are left out.
+        """Add a line and the edited drafts. Skip empty lines and repetitions of the
+        last line.
         """
         lines = self._load()
         drafts = [draft for draft in self._drafts.values() if draft != line]
@@ -43,23 +38,20 @@ class PromptHistory:
         self._position = len(lines)
 
     def previous(self, current: str) -> str | None:
-        """Return the line before, or None at the oldest. `current` is kept."""
+        """Save `current`, and return the previous line; None at the oldest."""
         if not self._load() or self._position == 0:
             return None
         return self._move(-1, current)
 
     def next(self, current: str) -> str | None:
-        """Return the line after, at last the one that was being typed. None if there is
-        no later line.
+        """Save `current`, and return the next line, finally the unsent one. None after
+        it.
         """
         if self._position >= len(self._load()):
             return None
         return self._move(1, current)
 
     def search(self, typed: str, most: int) -> list[str]:
-        """Return the lines that have all words of a text, each once, the latest
-        first.
-        """
         words = typed.casefold().split()
         matches = []
         for line in dict.fromkeys(reversed(self._load())):
@@ -83,7 +75,7 @@ class PromptHistory:
         return self._lines
 
     def _read(self) -> list[str]:
-        """Read the file. Unreadable rows are skipped: history is a convenience."""
+        """Read the file. Skip unreadable rows: history is only a convenience."""
         try:
             text = self._file.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -99,7 +91,6 @@ class PromptHistory:
         return lines
 
     def _append(self, line: str) -> None:
-        """Save a line, if this is a project whose folder can be written."""
         if not self.is_saved:
             return
         with suppress(OSError, CddError):

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 BESIDE = 100
-"""Width from which a panel fits next to the transcript, in columns."""
+"""Columns from which a panel fits next to the transcript."""
 _LEAST_NOTIFICATION_ROWS = 4
 """Rows of the transcript that a notification needs."""
 _IDLE = "@: files · F1: help · Ctrl+D: quit · Ctrl+R: earlier lines"
@@ -59,30 +59,24 @@ _IN_CHAT = "Ask anything, or type / for commands"
 _AT_WORK = "Type ahead: lines are queued · /status, /diff and /cost run now"
 _IN_LIST = "↓: choose"
 _BESIDE_PROMPT = 8
-"""Columns that the prompt's frame and sign take."""
 _AT_A_COMMAND = "Tab: insert it · Esc: close the list"
 _IN_SUGGESTION = "Esc: clear · type to replace"
 
 
 class Home(GuardedWidget, Screen[None]):
-    """Shows the events of a session. A screen on top of it receives all keys."""
-
     AUTO_FOCUS = "PromptArea"
 
     def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
         super().__init__(classes="-welcome" if has_welcome else "")
         self._clock = clock
         self.session: Session | None = None
-        """None until the session is open."""
         self.enter = EnterGuard(clock)
         self.lines_wait = False
-        """A line that is sent now is queued until the turn ends, unless it can run at
-        any time.
+        """True if a new line is queued until the turn ends, unless it can run at any
+        time.
         """
         self._is_at_work = False
-        """A turn runs; it may wait for an answer."""
         self.is_asking = False
-        """A question is open: Enter is for its answer."""
         self._root = root
 
     def compose(self) -> ComposeResult:
@@ -130,9 +124,9 @@ class Home(GuardedWidget, Screen[None]):
         return (self.welcome if self.has_welcome else self.transcript).region
 
     def _place_notifications(self, _: Screen[object]) -> None:
-        """Keep notifications inside the transcript: they cover nothing else."""
+        """Keep notifications inside the transcript, so that they cover nothing else."""
         region = self.reading_region
-        # the last row may say how much is new
+        # The last row may show the number of new lines.
         rows = region.height - 1 if self.has_room_for_notifications else 0
         for rack in self.query("ToastRack"):
             rack.styles.margin = (0, 0, self.size.height - region.bottom + 1, 0)
@@ -141,16 +135,16 @@ class Home(GuardedWidget, Screen[None]):
 
     @property
     def has_room_for_notifications(self) -> bool:
-        """False if an open question or a long prompt takes nearly all rows."""
+        """False if a question or a long prompt takes nearly all rows."""
         return self.reading_region.height >= _LEAST_NOTIFICATION_ROWS
 
     @property
     def has_welcome(self) -> bool:
-        """True until the first line is sent, or something happens."""
+        """True until the first line or event."""
         return self.has_class("-welcome")
 
     def end_welcome(self) -> None:
-        """Replace the welcome by the transcript, for the rest of the session."""
+        """Replace the welcome by the transcript for the rest of the session."""
         if self.has_welcome:
             self.remove_class("-welcome")
             self.say_what_enter_does()
@@ -186,14 +180,15 @@ class Home(GuardedWidget, Screen[None]):
         return complete(self.session, line, self.prompt.offer_again)
 
     def show_opening(self, notice: Notice) -> None:
-        """Show a notice of the opening: below the welcome, and above the first line."""
+        """Show a notice during the opening, both in the welcome and in the
+        transcript.
+        """
         for text, tone in lines_of(notice):
             if self.has_welcome:
                 self.welcome.add_note(text)
             self.transcript.add(BLOCKS[tone], text)
 
     def show(self, event: Event) -> None:
-        """Show an event on every part of the screen that it concerns."""
         if isinstance(event, ApprovalChanged):
             self.show_approval()
             if not self._is_at_work:
@@ -202,7 +197,6 @@ class Home(GuardedWidget, Screen[None]):
         show_on_home(event, self._display)
 
     def show_review(self, text: str, diff: str, answer: str) -> None:
-        """Keep reviewed changes and the user's answer in the transcript."""
         self.transcript.settle()
         self.transcript.add_foldable(
             review_block(text, diff, answer, self.transcript.diff_layout)
@@ -210,11 +204,10 @@ class Home(GuardedWidget, Screen[None]):
 
     @property
     def has_room_for_panel(self) -> bool:
-        # the screen has no class for its width at first
+        # The screen has no class for its width at first.
         return self.app.size.width >= BESIDE
 
     def say_what_to_type(self) -> None:
-        """Update the placeholder of the prompt, and the hint below it."""
         text = _AT_WORK if self.lines_wait else _IN_CHAT
         if self.agent is not None and not self.lines_wait:
             text = (
@@ -230,15 +223,10 @@ class Home(GuardedWidget, Screen[None]):
 
     @property
     def takes_blank(self) -> bool:
-        """True if Enter in an empty prompt has an effect, because the active agent
-        waits for it.
-        """
+        """True if the active agent waits for Enter in an empty prompt."""
         return self.agent is not None and not self.lines_wait and not self.is_asking
 
     def read_line(self, line: str) -> Meaning | None:
-        """Return what a line means now. Before the session is open, only commands are
-        known.
-        """
         if self.session is None:
             return read_command(line)
         return read_line(self.session, line)
@@ -246,14 +234,14 @@ class Home(GuardedWidget, Screen[None]):
     def _note_effect(self) -> None:
         prompt = self.prompt
         line = prompt.text
-        # Before the session is open, a line is queued.
+        # Until the session is open, lines are queued.
         effect: object = self.read_line(line) or "queue"
         if self.is_asking or not (line.strip() or self.takes_blank):
             effect = None
         self.enter.show(line, effect, is_typed=prompt.is_typed)
 
     def press_enter_elsewhere(self, enter: Key) -> None:
-        """Note an Enter that a screen over this one gets. It may close that screen."""
+        """Note an Enter on a screen above this one. It may close that screen."""
         self.enter.press_elsewhere(enter)
         self.welcome.press_elsewhere(enter)
 
@@ -284,7 +272,7 @@ class Home(GuardedWidget, Screen[None]):
         )
 
     def _hint_of_line(self, line: str) -> str:
-        """Return the effect of Enter on the typed line; empty for a message to chat."""
+        """Return the effect of Enter on a line; empty for a message to chat."""
         if self.welcome.hint:
             return self.welcome.hint
         meaning = self.read_line(line)
@@ -302,15 +290,14 @@ class Home(GuardedWidget, Screen[None]):
         return BETWEEN.join(parts)
 
     def say_that_nothing_is_done(self, key: str) -> None:
-        """Show a hint about a useless key until the next key. An empty `key` removes
-        it.
+        """Show until the next key that a key has no effect. An empty `key` removes the
+        hint.
         """
         self.activity.say_once(
             f"{shown(key)} does nothing here · F1: all keys" if key else ""
         )
 
     def say_that_enter_was_ignored(self) -> None:
-        """Show that Enter came too soon, until the next key."""
         hint = self._hint_of_line(self.prompt.line_to_send).partition(BETWEEN)[0]
         parts = ["Too soon, ignored", hint] if hint else ["Too soon, ignored"]
         self.activity.say_once(BETWEEN.join(parts))
@@ -334,9 +321,7 @@ class Home(GuardedWidget, Screen[None]):
         self.say_what_to_type()
 
     def settle(self) -> None:
-        """Reset the screen after a turn, however it ended. The steps show what is
-        saved.
-        """
+        """Reset the screen after a turn, whatever its result."""
         self.lines_wait = self._is_at_work = False
         self._display.side.running.clear()
         self.transcript.settle()
@@ -347,13 +332,12 @@ class Home(GuardedWidget, Screen[None]):
         self.say_what_to_type()
 
     def show_approval(self) -> None:
-        """Show the session's approval mode around the prompt, or in the last row."""
         if self.session is not None:
             self.query_one(PromptFrame).show_mode(self.session.approval)
             self.query_one(ModeLabel).show_mode(self.session.approval)
 
     def show_steps(self) -> None:
-        """Show the active agent's proposed plan, or else the steps of its plan."""
+        """Show the active agent's proposed plan, otherwise its steps."""
         events = self.agent.view() if self.agent is not None else ()
         proposal = None
         for event in events:

@@ -1,4 +1,4 @@
-"""All keys of the shell and of its screens, for the help and the palette."""
+"""All keys, for the help and the palette."""
 
 from textual.binding import BindingType
 
@@ -17,7 +17,6 @@ from cdd_agent.tui.widgets.steps import StepList
 
 
 def all_of_the_shell() -> tuple[KeyHelp, ...]:
-    """Return the keys of the shell's main screen."""
     return (
         *IN_THE_PROMPT,
         *keys_of(PromptArea.BINDINGS),
@@ -27,14 +26,11 @@ def all_of_the_shell() -> tuple[KeyHelp, ...]:
 
 
 def everywhere() -> tuple[KeyHelp, ...]:
-    """Return the keys that work on every screen."""
     return tuple(keys_of(SHELL_BINDINGS))
 
 
 def on_screens() -> dict[str, tuple[KeyHelp, ...]]:
-    """Return the keys of the parts of the shell that can have the focus, and of the
-    screens over it, by the title of their table in the help.
-    """
+    """Return the keys by the title of their table in the help."""
 
     def keys(*bindings: list[BindingType]) -> tuple[KeyHelp, ...]:
         return tuple(key for group in bindings for key in keys_of(group))

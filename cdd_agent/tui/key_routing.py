@@ -1,5 +1,5 @@
-"""The way of a key: to an open question, to the focused widget, or to the prompt. A key
-that changes nothing gets a hint.
+"""Routes a key to an open question, to the focused widget, or to the prompt. A key
+without an effect gets a hint.
 """
 
 from __future__ import annotations
@@ -19,23 +19,19 @@ if TYPE_CHECKING:
 
 _LEAVING = ("ctrl+c", "ctrl+d", "ctrl+q")
 _WITHOUT_HINT = (*_LEAVING, "ctrl+z")
-"""Keys that need no hint: they show their effect, or leave no screen for a hint."""
+"""Keys without a hint: they show their effect, or end the screen."""
 _MOVING = ("tab", "shift+tab")
 
 
 class KeyRouting(ShellBase):
-    """Receives each key and paste first."""
-
     is_accepting_keys = False
-    """True once the prompt can take keys."""
     _early: tuple[events.Key | events.Paste, ...] = ()
-    """Keys that were pressed before the prompt could take them."""
 
     async def on_descendant_focus(self) -> None:
         await self._replay_early_keys()
 
     async def on_ready(self) -> None:
-        # an unfocused page does not focus the prompt
+        # An unfocused page does not focus the prompt.
         await self._replay_early_keys()
 
     async def _replay_early_keys(self) -> None:
@@ -83,8 +79,8 @@ class KeyRouting(ShellBase):
         return self._is_answer(event) or self._is_directed(event)
 
     def _is_too_early(self, event: events.Key) -> bool:
-        """True if the key was pressed before the inspector appeared. A letter is
-        typed into the prompt below.
+        """True if the key was pressed before the inspector appeared. A letter is typed
+        into the prompt.
         """
         self.asking.is_covered(event)
         if event.key == "enter":
@@ -117,9 +113,8 @@ class KeyRouting(ShellBase):
         return True
 
     def _is_directed(self, event: events.Key | events.Paste) -> bool:
-        """Focus the prompt for keys that the focused widget does not keep. True if the
-        key needs no further handling: End in an empty prompt scrolls to the end of the
-        transcript.
+        """Focus the prompt for keys that the focused widget does not use. True if the
+        key is handled: End in an empty prompt scrolls to the end of the transcript.
         """
         home, focused = self.home, self.focused
         key = event.key if isinstance(event, events.Key) else ""

@@ -1,6 +1,6 @@
-"""The keys of the shell and what they do, in words: from the bindings themselves; of
-the prompt, the questions and the mouse from here. Help, palette and
-docs/reference/shell.md say the same.
+"""The keys and their descriptions, for the help, the palette and
+docs/reference/shell.md. Descriptions come from bindings, or from here for the prompt,
+the questions and the mouse.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,10 +24,10 @@ _NAMES = {
 
 
 class KeyHelp(NamedTuple):
-    """Keys that do the same."""
+    """Keys with the same effect."""
 
     names: str
-    """As people read them: `Ctrl+P`."""
+    """As shown to the user: `Ctrl+P`."""
     words: str
     action: str = ""
 
@@ -60,12 +60,10 @@ IN_THE_TRANSCRIPT = (
 
 
 def shown(key: str) -> str:
-    """A key as people read it."""
     return "+".join(_NAMES.get(part) or part.capitalize() for part in key.split("+"))
 
 
 def actions_by_key(kind: type) -> dict[str, str]:
-    """Return the actions of the keys that a widget and its bases bind."""
     actions = {}
     for base in reversed(kind.__mro__):
         for binding in Binding.make_bindings(vars(base).get("BINDINGS", ())):
@@ -74,7 +72,6 @@ def actions_by_key(kind: type) -> dict[str, str]:
 
 
 def keys_of(bindings: Iterable[BindingType]) -> Iterator[KeyHelp]:
-    """Yield the bindings that have a description."""
     for binding in bindings:
         assert isinstance(binding, Binding)
         if binding.description:

@@ -1,5 +1,5 @@
-"""How the shell ends, is suspended, or is stopped: Ctrl+C, Ctrl+D, Ctrl+Z, Escape,
-signals, and a terminal that is gone.
+"""Ends, suspends or stops the shell: Ctrl+C, Ctrl+D, Ctrl+Z, Escape, signals, and
+closed terminals.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 
 class Leaving(ShellBase):
-    """Ends the shell so that drafts are saved and the ticket is released."""
-
     def action_stop(self) -> None:
-        """Ctrl+C: copy the selection, else stop the turn, else clear the prompt; twice:
+        """Ctrl+C: copy the selection, else stop the turn, else clear the prompt. Twice:
         quit.
         """
         selected = self._selected_text()
@@ -64,7 +62,7 @@ class Leaving(ShellBase):
             self.show_no_effect("escape")
 
     def action_leave(self) -> None:
-        """Ctrl+D: quit. Drafts are saved; if they cannot be, warn the user first."""
+        """Ctrl+D: quit. If drafts cannot be saved, warn first."""
         now = self.clock.now()
         is_repeated = now - self.quit_asked_at < SHORT_MESSAGE
         if is_repeated or not self.home.prompt.loses_drafts:
@@ -96,8 +94,8 @@ class Leaving(ShellBase):
             self.session.leave()
 
     def on_exit_app(self, event: messages.ExitApp) -> None:
-        """Textual asks the app to end. Without a call of `exit`, the browser page was
-        closed.
+        """Handle Textual's request to end. If `exit` was not called, the browser page
+        was closed.
         """
         if not self.is_ending:
             event.prevent_default()
@@ -105,8 +103,8 @@ class Leaving(ShellBase):
 
     @work(group="leave")
     async def action_vanish(self) -> None:
-        """The terminal is gone. Textual would wait forever to restore it, so end
-        without it.
+        """End without Textual, which would wait forever to restore a closed
+        terminal.
         """
         try:
             await self._release()
@@ -120,11 +118,11 @@ class Leaving(ShellBase):
             self.leave(ExitCode.INTERRUPTED)
 
     async def action_quit(self) -> None:
-        """Ctrl+Q, or Textual's command palette: quit."""
+        """Ctrl+Q, or Textual's command palette."""
         self.action_leave()
 
     def action_suspend_process(self) -> None:
-        """Ctrl+Z: suspend the shell."""
+        """Ctrl+Z."""
         if os.name != "nt" and self.driver is not None and self.driver.can_suspend:
             super().action_suspend_process()
         else:

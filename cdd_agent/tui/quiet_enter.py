@@ -1,5 +1,5 @@
-"""The guard against a second, accidental Enter: Enter acts only on what has been on the
-screen for half a second, or on what the user typed.
+"""Prevents accidental presses of Enter: it acts only on an effect that was visible for
+half a second, or that the user typed.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from cdd_agent.tui.answering import KeyClock
 
 QUIET = 0.5
-"""Seconds for which an effect of Enter must have been on the screen."""
+"""Seconds for which the effect must have been visible."""
 HELD = 0.15
-"""Seconds between two Enters of a key that is held down, at most."""
+"""Maximum seconds between two presses of a key that is held down."""
 
 
 class EnterGuard:
-    """Records the effect of Enter, and the time since which the screen shows it.
+    """Tracks the effect of Enter, and since when it is visible.
 
-    The user knows an effect that they typed. Any other effect appears by itself: a
-    suggested command, the next step after a turn, the first highlighted row, a typed
-    line whose meaning has changed. If Enter is held down, or pressed twice to close
-    another screen, the repeated presses are ignored.
+    The user knows an effect that they typed. Other effects appear by themselves: a
+    suggestion, the next step, the first row of a list, a new meaning of a typed line.
+    Enter is also ignored if it is held down, or pressed right after it closed another
+    screen.
     """
 
     def __init__(self, clock: KeyClock) -> None:
@@ -35,12 +35,11 @@ class EnterGuard:
         self._effect: Hashable = None
         self._since = -inf
         self._pressed_at = self._pressed_elsewhere_at = -inf
-        """The times of the last Enter, and of the last one on another screen."""
+        """Times of the last Enter here or elsewhere, and of the last one elsewhere."""
 
     def show(self, text: str, effect: Hashable, *, is_typed: bool = False) -> None:
-        """Note the text of the prompt and the effect of Enter; call this whenever
-        either may have changed. `effect` is None if Enter does nothing. `is_typed`: the
-        user typed the text.
+        """Note the prompt's text and the effect of Enter; None if it has none. Call
+        this after each possible change. `is_typed`: the user typed the text.
         """
         if (text, effect) == (self._text, self._effect):
             return
@@ -51,11 +50,11 @@ class EnterGuard:
             self._since = self._pressed_elsewhere_at = -inf
 
     def press_elsewhere(self, enter: Event) -> None:
-        """Note an Enter that another screen gets."""
+        """Note an Enter on another screen."""
         self._pressed_at = self._pressed_elsewhere_at = self._clock.pressed(enter)
 
     def is_too_soon(self, enter: Event | None = None) -> bool:
-        """True if this Enter, by default one pressed now, must be ignored."""
+        """True if this Enter must be ignored. Default: an Enter pressed now."""
         at = self._clock.now() if enter is None else self._clock.pressed(enter)
         last, self._pressed_at = self._pressed_at, at
         if self._effect is None:

@@ -1,5 +1,3 @@
-"""A summary of a session, or of the time while the user looked away."""
-
 from __future__ import annotations
 
 from datetime import timedelta
@@ -22,15 +20,13 @@ if TYPE_CHECKING:
 
 
 class Recap:
-    """Counts the events since it was created."""
+    """Counts the events since its creation."""
 
     def __init__(self, spent: Callable[[], Cost], ticket: str | None = None) -> None:
-        """`spent` returns the cost of the session so far."""
         self.spent = spent
         self.questions = 0
         self.turns = 0
         self.problem = ""
-        """The error that ended the last turn."""
         self.ticket = ticket
         """The ticket of the active or last agent."""
         self._outcomes: dict[tuple[str | None, int], StepOutcome] = {}
@@ -54,7 +50,6 @@ class Recap:
 
     @property
     def name(self) -> str:
-        """The ticket that was worked on, or the number of tickets."""
         tickets = {ticket for ticket, _ in self._outcomes}
         if len(tickets) > 1:
             return f"{len(tickets)} tickets"
@@ -62,12 +57,11 @@ class Recap:
 
     @property
     def steps(self) -> str:
-        """The steps that ended, as "3 steps passed, 1 failed"; empty without any."""
+        """The ended steps, as "3 steps passed, 1 failed"; empty without any."""
         return steps_since(StepTally.count(self._outcomes.values()))
 
     @property
     def cost(self) -> str:
-        """The tokens and the money since the start; empty without any."""
         total, start = self.spent(), self._cost_at_start
         cost = replace(
             total,

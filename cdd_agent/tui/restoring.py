@@ -1,4 +1,4 @@
-"""Show an earlier session in the transcript, folded. Nothing of it happens again."""
+"""Shows an earlier session in the transcript. Its events have no effects."""
 
 from collections.abc import Sequence
 
@@ -27,14 +27,11 @@ from cdd_agent.wording.faces import Face
 from cdd_agent.wording.proposal_words import change_lines, proposal_heading
 
 _RECENT = 10
-"""The last entries of a conversation, which are shown in full."""
 _CONVERSATION = (PersonSaid, Answer, Notice, PlanProposed, PlanChecked)
 
 
 def restore(transcript: Transcript, session: SessionRestored) -> None:
-    """Show the session below the existing blocks. The older part of a conversation
-    becomes one folded block.
-    """
+    """Append a session. The older part of a conversation becomes one folded block."""
     transcript.settle()
     name = "chat" if session.key.startswith("chat-") else session.key
     transcript.add(BlockKind.HEADING, f"Earlier in {name}")
@@ -52,7 +49,6 @@ def restore(transcript: Transcript, session: SessionRestored) -> None:
 
 
 def _older_block(events: Sequence[Event]) -> Foldable:
-    """Return the older part of a conversation, folded to one line."""
     texts = []
     for event in events:
         if isinstance(event, PersonSaid):

@@ -1,5 +1,3 @@
-"""Screens and views that the user opens by a key, a command or a click."""
-
 from __future__ import annotations
 
 from math import inf
@@ -30,19 +28,16 @@ HOME_ACTIONS = (
     ),
     *("turn_diffs", "scroll_transcript", "toggle_approval"),
 )
-"""Actions that work only while the home screen is on top."""
 
 
 class ScreenActions(ShellBase):
-    """Opens screens, and changes what the home screen shows."""
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """Give a screen on top all keys except those that stop and quit."""
+        """Disable the actions of the home screen below other screens."""
         return self.screen is self.home or action not in HOME_ACTIONS
 
     def action_toggle_approval(self) -> None:
-        """Shift+Tab: ask before edits, or edit without asking. A question that is open
-        stays.
+        """Shift+Tab: switch between asking before edits and editing. Open questions
+        stay.
         """
         if self.session is not None:
             self.session.change_approval(self.session.approval.toggled)
@@ -51,7 +46,7 @@ class ScreenActions(ShellBase):
         getattr(self.home.transcript, f"scroll_{how}")(animate=False)
 
     def action_toggle_plan(self) -> None:
-        """F2: go to the steps, unfolded; from there, fold them."""
+        """F2: go to the steps and unfold them; from the steps, fold them."""
         steps = self.home.steps
         if steps.has_focus:
             steps.fold(is_folded=True)
@@ -61,7 +56,7 @@ class ScreenActions(ShellBase):
             self.home.set_focus(steps)
 
     def action_inspect(self, tab: str) -> None:
-        """F3, F7 and F8: open the inspector at a tab, also while a turn runs."""
+        """F3, F7, F8: open the inspector at a tab, even during a turn."""
         self.inspect(tab)
 
     def inspect(
@@ -83,7 +78,6 @@ class ScreenActions(ShellBase):
         self.open_step(event.number)
 
     def open_step(self, number: int) -> None:
-        """Open the inspector at a step of the current ticket."""
         self.inspect("step", number=number)
 
     @work(group="editor", exclusive=True)
@@ -96,9 +90,7 @@ class ScreenActions(ShellBase):
         await edit_step(self, event.ticket_slug, event.number)
 
     def take_up_plan(self, slug: str) -> None:
-        """Load a plan that was edited here. A running turn reads it before its next
-        step.
-        """
+        """Load an edited plan. A running turn reads it before its next step."""
         if self.turn is None and self.session is not None:
             self.session.take_up_plan(slug)
             self.home.show_steps()
@@ -106,7 +98,7 @@ class ScreenActions(ShellBase):
 
     def action_find(self) -> None:
         if not isinstance(self.focused, FindInput):
-            # a fault may have left an unusable bar
+            # An earlier fault may have left an unusable bar.
             self.home.query(FindBar).remove()
             self.home.mount(
                 FindBar(self.home.transcript, self.home.prompt.area.focus),
@@ -117,7 +109,7 @@ class ScreenActions(ShellBase):
         self.home.transcript.choose_block(step)
 
     def action_turn_diffs(self) -> None:
-        """F6: switch between diffs side by side and in one column, if both fit."""
+        """F6: switch between diffs side by side and in one column."""
         shown = [
             self.home.transcript,
             *(review.diffs for review in self.home.query(ReviewQuestion)),

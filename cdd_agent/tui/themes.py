@@ -1,7 +1,7 @@
-"""The themes of the shell: cdd's own, and all that Textual has.
+"""The themes of the shell: its own and all of Textual's.
 
-The last theme is saved with the user's other state, so that the next start shows it
-before the settings are read.
+The last theme is saved in the user's state, so that the next start can show it before
+it reads the settings.
 """
 
 from __future__ import annotations
@@ -76,20 +76,19 @@ THEMES: Mapping[str, Theme] = _all_themes()
 
 
 class LastTheme(Struct, frozen=True):
-    """The theme of the last session, and whether a setting chose it."""
+    """The theme of the last session. `is_chosen`: a setting chose it."""
 
     name: str
     is_chosen: bool = False
 
 
 def describe_theme(name: str) -> str:
-    """Return a line about a theme for the list of themes."""
     default = "dark" if THEMES[name].dark else "light"
     return _DESCRIPTIONS.get(name, default)
 
 
 def load_last_theme(environment: Mapping[str, str] = os.environ) -> LastTheme:
-    """Return the theme of the last session; at first the one that fits `COLORFGBG`, or
+    """Return the last session's theme; without one, decide by `COLORFGBG`, otherwise
     dark.
     """
     file = _file()
@@ -104,7 +103,7 @@ def load_last_theme(environment: Mapping[str, str] = os.environ) -> LastTheme:
 
 
 def save_last_theme(theme: LastTheme) -> None:
-    """Save the theme for the next start. A disk error is ignored."""
+    """Save the theme for the next start. Ignore disk errors."""
     file = _file()
     if file is None:
         return
@@ -114,7 +113,9 @@ def save_last_theme(theme: LastTheme) -> None:
 
 
 def find_theme(typed: str) -> str:
-    """Return the name that is, or begins with, this text. Raises `BadInput`."""
+    """Return the name that equals or uniquely begins with this text. Raises
+    `BadInput`.
+    """
     names = (*THEMES, AUTOMATIC)
     name = typed.lower()
     if name in names:
@@ -135,9 +136,6 @@ def use_theme(app: App[Any], name: str) -> None:
 
 
 def theme_for_background(colour: str) -> str | None:
-    """Return the theme for a background such as `rgb:1e1e/1e1e/1e1e` or `#1e1e1e`; None
-    for any other text.
-    """
     parts = _read_colour(colour)
     if parts is None:
         return None

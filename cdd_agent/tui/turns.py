@@ -1,6 +1,4 @@
-"""Turns: each line is carried out in a turn, one at a time. Lines that the user sends
-during a turn are queued.
-"""
+"""Runs one line at a time in a turn, and queues lines sent during a turn."""
 
 from __future__ import annotations
 
@@ -36,23 +34,20 @@ if TYPE_CHECKING:
 
 
 class Turns(ShellBase):
-    """Starts turns, and notes how they end."""
-
     def __init__(self, root: Path, clock: KeyClock, *, has_welcome: bool) -> None:
         super().__init__(root, clock, has_welcome=has_welcome)
         self.guide = Guide()
         self.after_turn: Callable[[], None] | None = None
-        """Called after each successful turn if no line is queued."""
+        """Called after each successful turn without a queued line."""
         self._error = ""
         self._succeeded = True
-        """The running turn, or the last one. A queued line depends on its success."""
         self._next_turn: Meaning | None = None
         self._next_line: str | None = None
         self._recap = ""
-        """The summary for a user who was away. It waits until no text is streaming."""
+        """The summary for a returning user. It waits until no text is streaming."""
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
-        """Begin a turn with the line, answer a question with it, run it now, or queue
+        """Start a turn with the line, answer a question with it, run it now, or queue
         it.
         """
         question = self.asking.open
@@ -69,8 +64,8 @@ class Turns(ShellBase):
             self._handle_during_turn(self.session, event)
 
     def _is_for_question(self, question: Answering, line: str) -> bool:
-        """True if the open question receives the line. `h` and `quit` may be answers;
-        otherwise they show the help and leave the shell.
+        """True if the open question receives the line. `h` and `quit` are commands
+        unless they are possible answers.
         """
         command = read_command(line, self.session)
         if command is None or question.find_word(line) is not None:
@@ -78,8 +73,8 @@ class Turns(ShellBase):
         return not command.leaves and command.about != "/help"
 
     def _handle_during_turn(self, session: Session, event: Prompt.Submitted) -> None:
-        """Carry out a read-only command now. Queue any other line, for the end of the
-        turn or for the running step.
+        """Run a read-only command now. Queue any other line, for the end of the turn or
+        for the running step.
         """
         prompt = self.home.prompt
         command = read_command(event.line, session)
@@ -97,7 +92,7 @@ class Turns(ShellBase):
         session.steer(meaning, partial(prompt.take_held, meaning.line))
 
     def _meaning_to_send(self, session: Session, event: Prompt.Submitted) -> Meaning:
-        """Return the meaning that the user sent. Most of a very long line is saved in a
+        """Return the meaning that the user sent. A very long line is saved in a
         file.
         """
         line = session.save_long_line(event.line)
@@ -113,7 +108,6 @@ class Turns(ShellBase):
 
     @work(group="look")
     async def look(self, meaning: Meaning) -> None:
-        """Carry out a read-only line while a turn runs."""
         with beside_the_turn():
             self.home.end_welcome()
             self.home.transcript.follow()
@@ -125,9 +119,8 @@ class Turns(ShellBase):
                 self._show_error(error)
 
     def take_turn(self, meaning: Meaning) -> None:
-        """Carry out one line in a worker, and show its events."""
-        # Timers that start during a turn keep its worker, whose arguments would keep
-        # the agent of the line.
+        # The line is not the worker's argument: timers that start during a turn keep
+        # the worker, and its arguments would keep the agent.
         self._next_turn = meaning
         self._run_turn()
 
@@ -148,10 +141,11 @@ class Turns(ShellBase):
             self._show_error(error)
         except asyncio.CancelledError as error:
             agent = self.home.agent
-            # the Executor has said how to resume
+            # The Executor has reported how to resume.
             if self.is_running and (agent is None or agent.name != "executor"):
                 self.show(Notice("Stopped.", Tone.WARNING))
-            # the worker keeps the error, whose frames would keep all that the turn held
+            # The worker keeps the error, whose frames would keep all objects of the
+            # turn.
             error.__traceback__ = None
             raise
         finally:
@@ -164,8 +158,8 @@ class Turns(ShellBase):
             self.show(Notice(error.remedy))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """After a successful turn, send the next queued line. If the turn failed or was
-        stopped, return the queued lines to the prompt.
+        """After a successful turn, send the next queued line. Otherwise return the
+        queued lines to the prompt.
         """
         worker = event.worker
         if worker.group != "turn" or not worker.is_finished or not self.is_running:
@@ -181,15 +175,15 @@ class Turns(ShellBase):
             self.show_recap()
 
     def send_queued(self, *, is_typing: bool = False) -> bool:
-        """Send the oldest queued line. If its meaning has changed since, return all
-        queued lines to the prompt. False if no line is queued.
+        """Send the oldest queued line. If its meaning has changed, return all queued
+        lines to the prompt. False if no line is queued.
         """
         prompt = self.home.prompt
         queued = prompt.take_waiting()
         if queued is None:
             return False
         line, meaning = queued
-        # a line sent before the session was open has no meaning yet
+        # A line from before the session was open has no meaning yet.
         if meaning is None or meaning == self.home.read_line(line):
             self.on_prompt_submitted(Prompt.Submitted(line, meaning))
         else:
@@ -198,7 +192,7 @@ class Turns(ShellBase):
         return True
 
     def _continue_at_rest(self) -> None:
-        """Once the user has stopped typing, suggest the next line."""
+        """When the user stops typing, suggest the next line."""
         if self.turn is not None or not (self.after_turn or self._next_line):
             return
         if self.is_busy:
@@ -214,7 +208,6 @@ class Turns(ShellBase):
             self.home.say_what_enter_does()
 
     def show(self, event: Event) -> None:
-        """Show an event, and note its result for the running turn."""
         self.attention.receive(event)
         is_streaming = isinstance(event, ReplyDelta | ThinkingDelta | CommandOutput)
         if self._recap and not is_streaming:
@@ -233,7 +226,6 @@ class Turns(ShellBase):
             self.show_recap()
 
     def show_recap(self) -> None:
-        """Show the summary for a user who was away, if any."""
         text, self._recap = self._recap, ""
         with beside_the_turn():
             self.home.transcript.add(BlockKind.NOTE, text)

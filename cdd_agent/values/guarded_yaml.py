@@ -1,9 +1,9 @@
 """Parse YAML of unknown origin.
 
-Files that are too large, too deep, or too large once each alias is written out are
-refused before anything costly is done. Double keys are refused, since YAML would drop
-one of the values. A value is read as its text (`Tree`), so that `version: 1.10` and
-`answer: no` stay unchanged, or as YAML means it (`YamlEntry.value`).
+Files that are too large or too deep, also after expanding aliases, are refused before
+any costly work. Duplicate keys are refused, because YAML would drop a value. A value is
+read as its text (`Tree`), so that `version: 1.10` and `answer: no` stay unchanged, or
+with its YAML type (`YamlEntry.value`).
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.yaml_remedies import find_remedy, list_advice, separate_key
 
-# The loader in C is not in every build of PyYAML.
+# some builds of PyYAML lack the loader in C
 try:
     from yaml import CSafeLoader as SafeLoader
 except ImportError:
@@ -30,17 +30,17 @@ MAX_BYTES = 5_000_000
 _MAX_DEPTH = 50
 _MAX_VALUES = 100_000
 _MAX_EXPANDED = 10_000_000
-"""Characters and values of a document in which each alias is written out."""
+"""Characters and values of a document with expanded aliases."""
 _NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
 _MERGE, _INTEGER = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:int"
 
 
 class DoubleKey(yaml.MarkedYAMLError):
-    """A key that is twice in a mapping."""
+    """A key appears twice in a mapping."""
 
 
 class GuardedLoader(SafeLoader):
-    """Refuses double keys, and numbers that Python does not print."""
+    """Refuses duplicate keys, and numbers that Python cannot print."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Replace `<<: *other` by its keys. The keys of `node` win."""
@@ -68,7 +68,7 @@ GuardedLoader.add_constructor(_INTEGER, GuardedLoader.construct_yaml_int)
 
 
 class YamlEntry(Struct, frozen=True):
-    """One key of a mapping, with its value and its line."""
+    """One key of a mapping, with value and line."""
 
     tree: Tree
     line: int
@@ -108,7 +108,7 @@ class YamlEntry(Struct, frozen=True):
 
 
 def read_file(path: Path) -> str | None:
-    """Return the text of a file, or None if there is none. Raises `BadInput`."""
+    """Return the text of a file, or None without a file. Raises `BadInput`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -137,8 +137,8 @@ def decode(data: bytes, source: str) -> str:
 
 
 def read_node(text: str, source: str) -> yaml.Node | None:
-    """Return the root of a document; None if it is empty. Raises `BadInput` with the
-    place and the reason.
+    """Return the root of a document; None if it is empty. Raises `BadInput` with place
+    and reason.
     """
     text = text.removeprefix("\ufeff")
     try:
@@ -171,7 +171,7 @@ def read_node(text: str, source: str) -> yaml.Node | None:
 
 
 def _find_error_line(text: str) -> int | None:
-    """Return the line of the first error, from 0. Events cost little at any depth."""
+    """Return the line of the first error, from 0. Events are cheap at any depth."""
     anchors: set[str | None] = set()
     documents = 0
     try:
@@ -195,7 +195,7 @@ def _find_error_line(text: str) -> int | None:
 def compose_exactly(text: str, source: str) -> Any:
     """Return the root of a document, with exact positions. Raises `BadInput`.
 
-    The scanner in C ends some values later. The one in Python accepts no tab behind a
+    The C scanner ends some values too late. The Python one accepts no tab after a
     value, so each tab becomes a space.
     """
     read_node(text, source)
@@ -210,7 +210,7 @@ def compose_exactly(text: str, source: str) -> Any:
 
 
 def read_mapping(text: str, source: str, kind: str) -> dict[object, YamlEntry]:
-    """Return the keys at the top of a document. `kind` is its name in messages, such as
+    """Return the top-level keys of a document. `kind` is its name in messages, such as
     "a spec". Raises `BadInput`.
     """
     node = read_node(text, source)
@@ -269,7 +269,6 @@ def describe_kind(node: yaml.Node) -> str:
 
 
 def list_items(node: yaml.Node) -> list[yaml.Node] | None:
-    """Return the items of a list; None for anything else."""
     return list(node.value) if isinstance(node, yaml.SequenceNode) else None
 
 
@@ -284,7 +283,7 @@ class _Counter(Struct):
     sizes: dict[str, int] = field(default_factory=dict)
     """By anchor."""
     open_nodes: list[tuple[str, int]] = field(default_factory=lambda: [("", 0)])
-    """The anchors and sizes of the lists and mappings around an event."""
+    """Anchors and sizes of the lists and mappings around an event."""
 
     def add(self, event: yaml.Event) -> None:
         """Raises `BadInput` once there is too much."""
@@ -324,7 +323,7 @@ class _Counter(Struct):
 
 
 def _construct(node: yaml.Node, source: str) -> object:
-    # most values are text, and a loader takes long to make
+    # most values are text, and making a loader is slow
     if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
         return node.value
     loader = GuardedLoader("")
@@ -335,7 +334,7 @@ def _construct(node: yaml.Node, source: str) -> object:
         raise BadInput(
             f"{place}: {_reason(error)}.", refusal=Refusal.NOT_YAML
         ) from error
-    # PyYAML lets through the errors of int(), date() and the like
+    # PyYAML does not wrap errors of int(), date() and the like
     except (
         yaml.YAMLError,
         ValueError,
@@ -411,7 +410,7 @@ def _format_key(key: str, value: Tree) -> str:
 
 
 def list_texts(tree: Tree) -> Iterator[str]:
-    """Yield the items of a list and of lists in it; anything else is one item."""
+    """Yield the items of a list and its nested lists; anything else is one item."""
     match tree:
         case list(items):
             for item in items:

@@ -11,7 +11,7 @@ class PartlyShown(Struct, frozen=True):
     hidden_fields: ClassVar[tuple[str, ...]] = ()
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return the shown fields, for the tracebacks of rich."""
+        """Return the shown fields, for rich's tracebacks."""
         shown = [f for f in self.__struct_fields__ if f not in self.hidden_fields]
         return [(name, getattr(self, name)) for name in shown]
 

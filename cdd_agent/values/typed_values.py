@@ -1,5 +1,5 @@
-"""Values that check themselves, and values that are read from what models and users
-write. msgspec finds the first fault; `WrongValue` reports it in words.
+"""Values that check themselves, and values from models' and users' texts. msgspec finds
+the first fault; `WrongValue` describes it.
 """
 
 import difflib
@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct, ValidationError, convert, structs
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.values.value_schemas import (
     Schema,
     describe_values,
@@ -24,12 +25,12 @@ T = TypeVar("T")
 Written = Annotated[str, Meta(pattern=r"\S")]
 _LIKENESS = 0.65
 _MAX_PATH = 100
-"""Keys may be anything, also very long."""
-_FAULT = re.compile(
+"""Keys may be any text, also a very long one."""
+_FAULT = Pattern(
     r"(?P<problem>.*?)( - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL
 )
-_STEP = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
-_FIELD_FAULT = re.compile(
+_STEP = Pattern(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
+_FIELD_FAULT = Pattern(
     r"Object (?P<problem>contains unknown|missing required) field `(?P<name>.*)`",
     re.DOTALL,
 )
@@ -39,7 +40,7 @@ Place = tuple[str | int, ...]
 
 
 class WrongValue(ValueError, TypeError):
-    """A value that its type does not allow. The message has no full stop."""
+    """A value does not fit its type. The message has no full stop."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class WrongValue(ValueError, TypeError):
         value: object = None,
         is_rule: bool = False,
     ) -> None:
-        """`problem` is the end of a sentence; of a rule, the whole sentence."""
+        """`problem` is the end of a sentence, or the whole one for a rule."""
         path = ".".join(map(str, place)).encode(errors="backslashreplace").decode()
         if len(path) > _MAX_PATH:
             path = f"{path[:_MAX_PATH]}…"
@@ -63,8 +64,8 @@ class WrongValue(ValueError, TypeError):
 
 
 class RuleBroken(ValueError):
-    """A value that breaks a rule of its `field`, which msgspec does not know. It is
-    raised in `__post_init__`.
+    """A value breaks a rule of its `field` that msgspec does not know. Raised in
+    `__post_init__`.
     """
 
     def __init__(self, field: str, message: str) -> None:
@@ -73,8 +74,8 @@ class RuleBroken(ValueError):
 
 
 class Checked(Struct, frozen=True):
-    """A value whose constructor compares the fields with their types, and copies lists
-    and mappings. It raises `WrongValue`.
+    """A value whose constructor checks the types of its fields, and copies lists and
+    mappings. Raises `WrongValue`.
     """
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class Checked(Struct, frozen=True):
 
 @cache
 def _field_types(kind: type[Struct]) -> list[tuple[str, Any]]:
-    # cached, since it takes longer than all the rest
+    # cached, because it takes longer than the rest together
     return [(field.name, field.type) for field in structs.fields(kind)]
 
 
@@ -98,11 +99,11 @@ def check_argument(name: str, kind: Any, value: object) -> Any:
 
 
 def read(kind: type[T], value: object) -> T:
-    """Return a value from JSON or YAML as one of a type. Texts may stand for numbers,
-    true and false. Raises `WrongValue`.
+    """Convert a value from JSON or YAML to a type. Texts may stand for numbers, true
+    and false. Raises `WrongValue`.
     """
     try:
-        # files and commands cannot hold halves of characters
+        # files and commands cannot contain lone surrogates
         json.dumps(value, ensure_ascii=False, skipkeys=True, default=str).encode()
         return convert(value, kind, strict=False)
     except ValidationError as error:
@@ -130,7 +131,7 @@ def parse_json(text: str | bytes) -> Any:
 def explain(
     error: ValidationError, kind: Any, value: object, name: str = ""
 ) -> WrongValue:
-    """Return msgspec's error in our words. `name` is the argument with the value."""
+    """Return msgspec's error in cdd's words. `name` is the argument with the value."""
     match = _FAULT.fullmatch(str(error))
     assert match
     inner = _parse_path(match["path"] or "")
@@ -161,7 +162,7 @@ def explain(
 
 
 def suggest(name: str, allowed: Iterable[str]) -> str:
-    """Return the likely names for an unknown one, or all of them, in words."""
+    """Return a hint with names similar to an unknown one, or with all names."""
     names = [*allowed]
     similar = difflib.get_close_matches(name[:_MAX_PATH], names, 2, _LIKENESS)
     if similar:

@@ -65,7 +65,7 @@ def _simplify(schema: Any) -> Any:
 
 
 def find_schema(kind: Any, place: Sequence[str | int]) -> Schema:
-    """Return the schema of the values at a place; empty if there is none."""
+    """Return the schema of the values at a place, or an empty one."""
     try:
         schema = msgspec.json.schema(kind)
     except TypeError:
@@ -85,7 +85,7 @@ def _find_inner(schema: Schema, step: str | int) -> Schema:
 
 
 def _resolve(schema: Schema, definitions: Schema) -> Schema:
-    """Return the definition of a schema. An optional one is marked as `nullable`."""
+    """Resolve a schema's reference. An optional one is marked as `nullable`."""
     options = schema.get("anyOf", [])
     if _NULL in options and len(options) == 2:
         optional = next(option for option in options if option != _NULL)
@@ -96,8 +96,8 @@ def _resolve(schema: Schema, definitions: Schema) -> Schema:
 
 
 def describe_values(schema: Schema) -> str:
-    """Return the allowed values in words. A title names a kind of text, such as "the
-    name of a program".
+    """Describe the allowed values. A title names a kind of text, such as "the name of a
+    program".
     """
     options = schema.get("anyOf")
     if options:

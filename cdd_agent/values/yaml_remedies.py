@@ -9,30 +9,30 @@ from functools import partial
 import yaml
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
+
 _MAX_CHARACTERS = 300_000
 _MAX_SHOWN = 100
-_LINE = re.compile("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|$)")
-_TEXT = re.compile(
+_LINE = Pattern("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|$)")
+_TEXT = Pattern(
     r"(?P<before>\s*(?:- +)*"
     r"""(?:(?:[^\s"'\[{#&*!|>%@`?-][^:#"'\[{]*?|"[^"]*"|'[^']*'):[ \t]+)?)"""
     r"(?P<text>\S.*)",
     re.DOTALL,
 )
-_KEY_AT_VALUE = re.compile(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*)", re.DOTALL)
-_KEY_AND_TEXT = re.compile(r"(\s*)((?:- +)*[^\W\d][\w -]*:) +([^\s|>].*)", re.DOTALL)
-_KEY_OR_ITEM = re.compile(r""" *(?:- |[^\s#"'].*:(?:\s|$))""")
-_ITEM = re.compile(r"( *)- \S")
-# Tabs and the spaces of word processors and of East Asian keyboards.
-_ODD_SPACES = re.compile(
-    r"^ *[\t\u00a0\u2000-\u200a\u202f\u3000][^\S\n\r]*", re.MULTILINE
-)
-_FENCE = re.compile(r"^ *(?:```|~~~).*", re.MULTILINE)
-_MARKER = re.compile(r"(?:---|\.\.\.)(?:\s|$)")
-_FLOW_ITEM = re.compile(r"""([\[,] *|^\s*)([^\[\],"'\s][^\[\],"']* #[^\[\],]*)""")
+_KEY_AT_VALUE = Pattern(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*)", re.DOTALL)
+_KEY_AND_TEXT = Pattern(r"(\s*)((?:- +)*[^\W\d][\w -]*:) +([^\s|>].*)", re.DOTALL)
+_KEY_OR_ITEM = Pattern(r""" *(?:- |[^\s#"'].*:(?:\s|$))""")
+_ITEM = Pattern(r"( *)- \S")
+# tabs, and the spaces of word processors and East Asian keyboards
+_ODD_SPACES = Pattern(r"^ *[\t\u00a0\u2000-\u200a\u202f\u3000][^\S\n\r]*", re.MULTILINE)
+_FENCE = Pattern(r"^ *(?:```|~~~).*", re.MULTILINE)
+_MARKER = Pattern(r"(?:---|\.\.\.)(?:\s|$)")
+_FLOW_ITEM = Pattern(r"""([\[,] *|^\s*)([^\[\],"'\s][^\[\],"']* #[^\[\],]*)""")
 
 
 class Remedy(Struct, frozen=True):
-    """A change of a text, and the advice to make it."""
+    """A change of a text, with the advice to make it."""
 
     lines: list[str]
     advice: str
@@ -66,7 +66,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def quote(text: str) -> str:
-    """Put a line of text in quotes, also instead of those that it has."""
+    """Put a line of text in quotes, replacing existing ones."""
     if _is_in_quotes(text):
         text = text[1:-1]
     if '"' not in text and "\\" not in text:
@@ -86,14 +86,16 @@ def _is_in_quotes(text: str) -> bool:
 
 
 def list_advice(count: int) -> str:
-    """Return the advice for a list where one mapping is read."""
+    """Return the advice for a list in place of one mapping."""
     if count == 1:
         return "Remove the dash before its first key, and the spaces before all keys."
     return f"It has {count} items: keep one of them, without its dash."
 
 
 def separate_key(line: str) -> str:
-    """Put a space after the colon of `key:value`. Return nothing for other lines."""
+    """Put a space after the colon of `key:value`. Return an empty text for other
+    lines.
+    """
     key = _KEY_AT_VALUE.fullmatch(line)
     return f"{key[1]} {key[2]}" if key else ""
 
@@ -101,7 +103,7 @@ def separate_key(line: str) -> str:
 def quotes_advice(
     text: str, before: str = "", *, otherwise: str = "put the text in quotes"
 ) -> str:
-    """Return the advice to put a text in quotes, with the result if it is short."""
+    """Return the advice to quote a text, with the result if it is short."""
     result = before + quote(text)
     if len(result) > _MAX_SHOWN or len(split_lines(text)) > 1:
         return otherwise
@@ -172,7 +174,7 @@ def _separate_key(lines: list[str], number: int) -> Iterator[Remedy]:
     if line:
         advice = f"Put a space after the colon: {_shorten(line)}"
         yield Remedy(_replace_line(lines, number, line), advice)
-        # Users who leave out the space do so in several lines.
+        # users who omit the space do so in several lines
         yield Remedy([separate_key(other) or other for other in lines], advice)
 
 
@@ -290,7 +292,7 @@ def _leave_out(lines: list[str], number: int) -> Iterator[Remedy]:
         )
         odd = _ODD_SPACES.match(line)
         if odd:
-            # The line has more faults, but this is the first one.
+            # the line has more faults, but this is the first one
             advice = _odd_spaces_advice(odd[0], number)
         yield Remedy(_replace_line(lines, number, "#\n"), advice)
 
@@ -309,7 +311,7 @@ _REPAIRS = (
     _move_or_make_block,
     _leave_out,
 )
-"""The most particular ones first."""
+"""Most specific first."""
 
 
 def _split_end(line: str) -> tuple[str, str]:

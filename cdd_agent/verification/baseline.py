@@ -1,8 +1,8 @@
-"""The baseline: the results of checks before a run, or a step, changes anything.
+"""The baseline: results of checks before a run or a step changes anything.
 
-Because of it no step is blamed for an old failure, and a test that disappears is
-noticed. The project's checks run once before the first step. A step's own check runs
-before the step if its results would not be known otherwise.
+It shows which failures are old, and which tests disappear. The project's checks run
+once before the first step. A step's own check runs before the step if its results would
+otherwise be unknown.
 """
 
 from collections.abc import Sequence
@@ -22,33 +22,31 @@ from cdd_agent.verification.checks import project_checks, read_checks
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 AlreadyOver = tuple[tuple[int, int], ...]
-"""Steps that were over, each by the number of its folder and that of its attempt."""
+"""Completed steps, as numbers of the step's folder and its attempt."""
 
 
 class BaselineRun(JsonFile, frozen=True):
-    """One check before a step."""
-
     step: int
     run: CheckRun
     already: AlreadyOver = ()
-    """The steps whose files it saw."""
+    """Steps that were complete when it ran."""
 
 
 class Baseline(JsonFile, frozen=True):
-    """The results from before a run. Each check is in it once."""
+    """Results from before a run. Each check occurs once."""
 
     step: int
-    """The number of the step before which the project's checks ran: the first one,
-    unless the run is older than its baseline.
+    """The step before which the project's checks ran. Not the first if the run is older
+    than its baseline.
     """
     runs: tuple[BaselineRun, ...] = ()
-    """In the order in which they ran; empty if there was nothing to run."""
+    """In order; empty if there was nothing to run."""
     has_project_checks: bool = False
-    """True once the project's checks have been looked for."""
+    """True after the search for the project's checks."""
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """Read a baseline, also one of version 0.1. Raises `Damaged`."""
+        """Version 0.1's format is read too. Raises `Damaged`."""
         try:
             return super().load(path)
         except Damaged as error:
@@ -60,7 +58,7 @@ class Baseline(JsonFile, frozen=True):
 
     @property
     def tests(self) -> tuple[SuiteRun, ...]:
-        """The tests of each usable run that reports on them."""
+        """The test results of each usable run."""
         return tuple(
             each.run.tests
             for each in self.runs
@@ -69,21 +67,18 @@ class Baseline(JsonFile, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if there was nothing to run, or if each check looked for tests and found
-        none.
-        """
+        """True if nothing ran, or no check found a test."""
         return all(
             each.run.tests is not None and not each.run.tests.results
             for each in self.runs
         )
 
     def has(self, command: str) -> bool:
-        """True if the command has run."""
         return any(each.run.command == command for each in self.runs)
 
     def knows(self, check: Check) -> bool:
-        """True if a wider run of the same test runner has the result of each of its
-        tests, and ended as they say.
+        """True if a wider run of the same runner has the results of all its tests, and
+        its exit code agrees with them.
         """
         if not check.asks_for_report or check.invocation is None:
             return False
@@ -105,7 +100,7 @@ class Baseline(JsonFile, frozen=True):
 
 
 class _OldBaseline(JsonFile, frozen=True):
-    """The baseline as version 0.1 saved it."""
+    """The format of version 0.1."""
 
     step: int
     command: str | None = None
@@ -131,8 +126,8 @@ class _OldBaseline(JsonFile, frozen=True):
 def is_of_use(
     steps: Sequence[PlanStep], test_command: str | None, commands: CommandRunner
 ) -> bool:
-    """True if the baseline matters to one of these steps: the step names no check, or
-    its checks and the project's checks report on tests.
+    """True if a step needs the baseline: it names no check, or its checks and
+    the project's report single tests.
     """
     try:
         project = project_checks(test_command, commands)
@@ -144,7 +139,7 @@ def is_of_use(
             checks = read_checks(step, test_command, commands)
             if any(check.invocation for check in checks):
                 return True
-    except BadInput:  # the steps that use the command report the error
+    except BadInput:  # reported by the steps that use the command
         return False
     return False
 
@@ -156,8 +151,8 @@ def _has_other_reason(run: CheckRun) -> bool:
 
 
 def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTaken:
-    """Return the event that reports one check of the baseline to the user. `label` is
-    that of the step before which it ran; `is_own` is true if a step names the check.
+    """`label` is the label of the step that follows; `is_own` is true if a step names
+    the check.
     """
     run = baseline.run
     tests = None if run.problem else run.tests
@@ -183,8 +178,8 @@ def as_event(baseline: BaselineRun, label: str, *, is_own: bool) -> BaselineTake
 
 
 def _reason_of_exit(run: CheckRun) -> str:
-    """Return what the output states about the exit code. Without results of single
-    tests any statement may explain it.
+    """Return why the check exited as it did. Without results of single tests, any
+    statement may explain it.
     """
     reasons = run.exit_reasons if run.has_tests else run.statements
     if not run.return_code or not reasons:

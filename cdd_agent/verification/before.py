@@ -1,4 +1,4 @@
-"""Knowledge from before a step: results of tests, and the other steps of the plan."""
+"""Knowledge before a step: test results and the rest of the plan."""
 
 from collections.abc import Mapping
 
@@ -11,25 +11,21 @@ from cdd_agent.verification.outcomes import Reference
 
 
 class Agenda(Struct, frozen=True):
-    """The criteria and the other steps of the ticket whose step runs."""
+    """The ticket's criteria, and the steps around the current one."""
 
     criteria: tuple[str, ...] = ()
     later: tuple[PlanStep, ...] = ()
-    """The other steps that are not over, in their order."""
+    """The other incomplete steps, in order."""
     earlier: tuple[PlanStep, ...] = ()
     served: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """The criteria that each open step serves: by the step's number, their places from
-    1.
-    """
+    """Step number → the criteria (from 1) that an incomplete step serves."""
 
 
 class Before(Struct, frozen=True):
-    """The knowledge from before a step."""
-
     baseline: Baseline | None = None
     reference: Reference = field(default_factory=Reference)
     runs: Mapping[str, CheckRun] = field(default_factory=dict)
-    """The last result of each check that ran, by its command."""
+    """The last result of each check, by command."""
     agenda: Agenda = field(default_factory=Agenda)
     baseline_label: str = "1"
 

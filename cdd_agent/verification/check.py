@@ -1,12 +1,10 @@
-"""A check: a command that decides about a step."""
-
-import re
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.policy import JudgedCommand, split
 from cdd_agent.process.run import CommandResult
@@ -15,7 +13,7 @@ from cdd_agent.verification.outcomes import Statement
 from cdd_agent.verification.scripts import find_started
 from cdd_agent.verification.statements import find_watch_word
 
-_INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
+_INTERPRETERS = Pattern(r"(python|node|ruby|perl|bash|sh)[\d.]*")
 
 
 class Check(Struct, frozen=True, dict=True):
@@ -23,11 +21,11 @@ class Check(Struct, frozen=True, dict=True):
 
     command: JudgedCommand
     found: bool = False
-    """True if the command follows from the files of the project. There may be no tests
+    """True if the command was derived from the project's files. It may find no tests
     yet.
     """
     folder: str = ""
-    """The folder in which it runs, from the project's root; empty for the root."""
+    """The working folder, relative to the project's root."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -35,14 +33,12 @@ class Check(Struct, frozen=True, dict=True):
 
     @property
     def shown(self) -> str:
-        """The command as the user writes it."""
+        """As the user writes it."""
         return self.command.text
 
     @property
     def script(self) -> str:
-        """The path of the project's script that the command runs; empty if it runs
-        none.
-        """
+        """The project's script that the command runs; may be empty."""
         if self.command.in_shell or self.invocation:
             return ""
         program, *words = split(split_folder(self.shown)[1]).argv
@@ -52,15 +48,15 @@ class Check(Struct, frozen=True, dict=True):
 
     @cached_property
     def invocation(self) -> RunnerInvocation | None:
-        """The test runner that the command starts; None if cdd knows none."""
+        """The test runner that the command starts; None if unknown."""
         if self.command.in_shell:
             return None
         return invocation(self.argv, self.command.folder, self.folder)
 
     @cached_property
     def watches(self) -> Statement | None:
-        """The statement that the command watches files, if its words or those of its
-        scripts say so.
+        """States that the command watches files, by its words or those of its
+        scripts.
         """
         if self.command.in_shell:
             return None
@@ -72,22 +68,22 @@ class Check(Struct, frozen=True, dict=True):
 
     @property
     def always_reports(self) -> bool:
-        """True if a run without a report on its tests was cut short."""
+        """True if a run without a report was cut short."""
         if self.invocation is None or not self.asks_for_report:
             return False
         return self.invocation.runner.always_reports
 
     @cached_property
     def asks_for_report(self) -> bool:
-        """True if the command can be made to report on each test."""
+        """True if the command can report each test."""
         if self.invocation is None:
             return False
         return self.invocation.reporting(self.command.folder) is not None
 
     @property
     def only_runs_tests(self) -> bool:
-        """True if the command starts a test runner that reports, and nothing else. A
-        target of make may do anything.
+        """True if the command starts only a test runner that reports. A make target may
+        do anything.
         """
         return (
             self.asks_for_report
@@ -96,20 +92,20 @@ class Check(Struct, frozen=True, dict=True):
         )
 
     def names_any(self, paths: Collection[str]) -> bool:
-        """True if a word of the command is one of these files, or a test in it."""
+        """True if the command names one of these files, or a test in it."""
         for word in self.argv:
             if word.partition("::")[0].removeprefix("./") in paths:
                 return True
         return False
 
     def came_to_its_end(self, result: CommandResult) -> bool:
-        """True if the exit code says that the runner ran all tests it chose."""
+        """True if the exit code says that every chosen test ran."""
         if self.invocation is None:
             return False
         return result.return_code in self.invocation.runner.ends_with
 
     def says_nothing_ran(self, result: CommandResult) -> bool:
-        """True if the exit code says that there was no test to run."""
+        """True if the exit code says that there was no test."""
         if self.invocation is None:
             return False
         return result.return_code == self.invocation.runner.nothing_ran

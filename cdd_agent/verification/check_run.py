@@ -1,7 +1,5 @@
-"""The result of a check, and how a check is run.
-
-The baseline and the checks of a step have the same kind of result, so that one can be
-compared with the other.
+"""Runs checks. The baseline and steps use the same kind of result, so that they can be
+compared.
 """
 
 import asyncio
@@ -37,41 +35,36 @@ from cdd_agent.verification.statements import (
 )
 
 _QUIET_SECONDS = 15.0
-"""A check that states that it watches files is ended after this time without output. A
-server that tests start states it too, and the tests may be silent for a while.
+"""A check that says it watches files is ended after this time without output. Not at
+once: a server under test may say it too.
 """
 _KEPT_OUTPUT = 20_000
-"""Characters of the output of such a check."""
+"""Characters of output to keep from such a check."""
 _TIMED_OUT = -1
 _FOLDER_PREFIX = "check-"
-"""Prefix of the folders in which checks write their reports."""
 
 
 class CheckRun(Struct, frozen=True):
-    """The result of one check."""
-
     command: str
     """As the user writes it."""
     return_code: int | None = None
-    """None if the program could not start, or if cdd ended it."""
+    """None if the program did not start or was ended by cdd."""
     seconds: float = 0.0
     tests: SuiteRun | None = None
-    """Each test that is known to have run, with its result. None if the check does not
-    report on its tests.
-    """
+    """All tests known to have run. None if the check does not report tests."""
     statements: tuple[Statement, ...] = ()
     unread: str = ""
-    """Why the report of a test runner cannot be used, as a clause."""
+    """Why the runner's report is unusable, as a clause."""
     problem: str = ""
-    """Why it was not completed, as the words after "it". Empty if it was. Otherwise its
-    tests are not the whole result.
+    """Why the check was not completed, as words after "it"; may be empty. If set,
+    `tests` is incomplete.
     """
     unusable: str = ""
-    """Why no change of the code could make it pass, as the words after "it": its
-    program cannot start, or it watches files.
+    """Why no code change could make it pass, as words after "it": the program cannot
+    start, or watches files.
     """
     output: str = ""
-    """It is not saved with the result."""
+    """Not saved."""
 
     @property
     def timed_out(self) -> bool:
@@ -82,12 +75,11 @@ class CheckRun(Struct, frozen=True):
 
     @property
     def exit_reasons(self) -> tuple[Statement, ...]:
-        """The statements that explain an exit code other than 0 if no test failed."""
+        """Statements that explain a non-zero exit code without a failed test."""
         return tuple(one for one in self.statements if one.kind.explains_exit)
 
     @property
     def has_tests(self) -> bool:
-        """True if at least one test is known to have run."""
         return self.tests is not None and bool(self.tests.ran)
 
     @property
@@ -98,8 +90,8 @@ class CheckRun(Struct, frozen=True):
         return self.states(StatementKind.NO_TESTS)
 
     def as_saved(self, redactor: Redactor) -> "CheckRun":
-        """Return the result without the output, the texts of failures and secrets. The
-        names of tests are unchanged, because they are compared later.
+        """Remove the output, texts of failures, and secrets. Test names stay unchanged
+        for later comparison.
         """
         tests = self.tests
         if tests is not None:
@@ -121,11 +113,11 @@ async def run_check(
     folder: Path,
     on_output: OnOutput = ignore_output,
 ) -> CheckRun:
-    """Run a check for at most `limit` seconds. Its report is written to a new folder
-    inside `folder`, which is removed at the end; see `remove_abandoned`.
+    """Run a check for at most `limit` seconds. The report goes to a temporary folder in
+    `folder`; see `remove_abandoned`.
     """
     tests = check.invocation
-    # the words of other programs prove nothing
+    # only the words of known runners count
     if tests is not None and check.watches is not None:
         return _watches(check, check.watches, "")
     with _new_folder(folder) as scratch:
@@ -168,8 +160,8 @@ def _read_result(
     reporter: RunnerInvocation | None,
     scratch: Path,
 ) -> CheckRun:
-    """Return the result of a check that came to an end. `reporter` is the invocation of
-    a runner that was made to report into `scratch`.
+    """Return the result of a completed check. `reporter` is set if the runner reports
+    into `scratch`.
     """
     run = CheckRun(check.shown, seconds=result.seconds, output=_output_of(result))
     if not result.timed_out:
@@ -194,7 +186,6 @@ def _not_started(check: Check, result: CommandResult) -> CheckRun:
 
 
 def _watches(check: Check, statement: Statement | None, output: str) -> CheckRun:
-    """Return the result of a check that would never end."""
     why = f"never ends: {statement.text}" if statement else "never ends"
     return CheckRun(
         check.shown,
@@ -206,13 +197,11 @@ def _watches(check: Check, statement: Statement | None, output: str) -> CheckRun
 
 
 class _WatcherEnd:
-    """Ends a check that states that it waits for changes of files, once no more output
-    follows.
-    """
+    """Ends a check that says it watches files, once its output stops."""
 
     def __init__(self) -> None:
         self.statement: Statement | None = None
-        """Set if the check was ended because of it."""
+        """Set if the check was ended for it."""
         self.output = ""
         self._watch = OutputWatch()
         self._timer: asyncio.TimerHandle | None = None
@@ -238,7 +227,7 @@ class _WatcherEnd:
     async def run(
         self, work: Coroutine[Any, Any, CommandResult]
     ) -> CommandResult | None:
-        """Return the result of the command, or None if it was ended here."""
+        """Return the command's result, or None if it was ended here."""
         self._work = asyncio.create_task(work)
         try:
             return await self._work
@@ -257,7 +246,6 @@ def _output_of(result: CommandResult) -> str:
 
 
 def add_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
-    """Add how the check ended, and what its output states."""
     code = _TIMED_OUT if result.timed_out else result.return_code
     statements = find_statements(code, result.stdout, result.stderr)
     run = replace(run, statements=statements, problem=_problem(run, check, result))
@@ -287,11 +275,11 @@ def _problem(run: CheckRun, check: Check, result: CommandResult) -> str:
 def _environment(
     commands: CommandRunner, tests: RunnerInvocation | None
 ) -> dict[str, str]:
-    # Python would take the bytecode of a file for current if the file was rewritten
-    # within the same second and with the same size.
+    # Python would reuse stale bytecode for a file rewritten within a second at the same
+    # size.
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
-    # Many tools watch files or ask questions unless CI is set. The user's own value
-    # counts, also that no command sees it.
+    # Many tools watch files or prompt unless CI is set. A value from the user counts,
+    # even a hidden one.
     is_hidden = is_secret_name("CI", hide=commands.settings.hide_env)
     is_set = is_hidden or "CI" in {**os.environ, **commands.env}
     # a step may write a test with a new snapshot
@@ -301,17 +289,15 @@ def _environment(
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the report folders of killed checks from `folder`. No check may run
-    there.
-    """
+    """Remove report folders of killed checks. No check may be running there."""
     for abandoned in folder.glob(f"{_FOLDER_PREFIX}*"):
-        # a folder that cannot be removed does no harm
+        # a leftover folder does no harm
         shutil.rmtree(abandoned, ignore_errors=True)
 
 
 @contextmanager
 def _new_folder(parent: Path) -> Iterator[Path]:
-    """Make a folder whose name no one can guess, and remove it at the end."""
+    """The name cannot be guessed."""
     try:
         made = tempfile.TemporaryDirectory(
             prefix=_FOLDER_PREFIX, dir=parent.absolute(), ignore_cleanup_errors=True
@@ -327,8 +313,8 @@ def _new_folder(parent: Path) -> Iterator[Path]:
 
 
 class _OutputFilter(Struct):
-    """Removes what a runner prints about the report that cdd asked for. Holds a line
-    that may be about the report until the line is complete.
+    """Removes what the runner prints about cdd's report. Holds back lines that may be
+    about it until they are complete.
     """
 
     tests: RunnerInvocation | None

@@ -1,5 +1,5 @@
-"""The checks of a step. The plan names them (`**Verify:**`), otherwise the settings
-(`test_command`), otherwise they follow from the project's files.
+"""The checks of a step: from the plan (`**Verify:**`), else the settings
+(`test_command`), else the project's files.
 """
 
 from collections.abc import Callable, Collection
@@ -29,8 +29,8 @@ from cdd_agent.verification.detection import detect, survey
 def checks_for(
     step: PlanStep, test_command: str | None, commands: CommandRunner
 ) -> tuple[Check, ...]:
-    """Return the checks that verify this step, in the order in which they run; empty if
-    there is nothing to run. Raises `BadInput` for the first unusable command.
+    """Return the step's checks, in order; may be empty. Raises `BadInput` for the first
+    unusable command.
     """
     if step.checks is not None:
         return tuple(_judge_line(line, test_command, commands) for line in step.checks)
@@ -51,7 +51,7 @@ def read_checks(
 def check_problems(
     step: PlanStep, test_command: str | None, commands: CommandRunner
 ) -> list[BadInput]:
-    """Return an error for each check of the plan that cannot run."""
+    """Return an error for each check in the plan that cannot run."""
     problems = []
     for line in step.checks or ():
         try:
@@ -103,8 +103,8 @@ def _is_for_tests(
 def project_checks(
     test_command: str | None, commands: CommandRunner
 ) -> tuple[Check, ...]:
-    """Return the checks that run the project's tests; empty if there is nothing to run.
-    Raises `BadInput`.
+    """Return the checks that run the project's tests; may be empty. Raises
+    `BadInput`.
     """
     if test_command:
         return (parse_command(test_command, commands.root, commands.settings),)
@@ -112,22 +112,22 @@ def project_checks(
 
 
 def unused_runners(test_command: str | None, root: Path) -> tuple[str, ...]:
-    """Return the runners of the project's tests that no check starts, each with the
-    reason as a sentence without its end. Raises `BadInput`.
+    """Return the project's test runners that no check starts, each with the reason.
+    Raises `BadInput`.
     """
     return () if test_command else survey(root).notes
 
 
 def parse_command(command: str, root: Path, settings: Commands | None = None) -> Check:
-    """Judge the user's own test command: it may use any program, but a shell only in
-    unsafe mode. Raises `BadInput`.
+    """Judge the user's test command: any program, but a shell only in unsafe mode.
+    Raises `BadInput`.
     """
     commands = CommandRunner(root, settings or Commands())
     return _judge(command, partial(commands.judge, trusted=True), root)
 
 
 def _judge(text: str, judge: Callable[..., JudgedCommand], root: Path) -> Check:
-    """Judge a check. It may begin with `cd FOLDER &&`, for a folder in the project."""
+    """A check may begin with `cd FOLDER &&` inside the project."""
     folder, plain = split_folder(text)
     try:
         if not folder:
@@ -145,8 +145,8 @@ def _judge(text: str, judge: Callable[..., JudgedCommand], root: Path) -> Check:
 
 
 def runs_usual_program(text: str, allowed: Collection[str], root: Path) -> bool:
-    """True if a command starts, without a shell, an allowed program or the one that
-    runs the tests that cdd finds.
+    """True if a command starts, without a shell, an allowed program or a detected test
+    program.
     """
     try:
         words = split(split_folder(text)[1])
@@ -159,8 +159,8 @@ def runs_usual_program(text: str, allowed: Collection[str], root: Path) -> bool:
 
 
 def test_programs(test_command: str | None, root: Path) -> frozenset[str]:
-    """Return the programs that run the project's tests, without shells and other
-    programs that would run anything.
+    """Return the programs that run the project's tests, except shells and other
+    programs that run anything.
     """
     try:
         if test_command:
@@ -170,7 +170,7 @@ def test_programs(test_command: str | None, root: Path) -> frozenset[str]:
             texts = [run.check.shown for run in found_runs.runs]
             texts += [tool.command for tool in found_runs.requested]
             texts += environment_tools(root)
-    except BadInput:  # the steps that use it report the error
+    except BadInput:  # reported by the steps that use it
         return frozenset()
     programs = [split(split_folder(text)[1]).argv[0] for text in texts]
     return frozenset(

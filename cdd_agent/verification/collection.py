@@ -1,36 +1,31 @@
-"""Ask pytest how many tests a check would run. No test runs, but pytest imports the
-project's code to find them.
+"""Asks pytest how many tests a check would run. pytest imports the project's code for
+that, but runs no test.
 """
-
-import re
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.runners.pytest import Pytest
 
 _SECONDS = 30.0
-_SUMMARY = re.compile(
+_SUMMARY = Pattern(
     r"=*\s*(?:(\d+)(?:/\d+)? tests? collected|no tests (?:collected|ran))\b.*"
 )
-_ERRORS = re.compile(r"(\d+) errors?\b")
+_ERRORS = Pattern(r"(\d+) errors?\b")
 
 
 class Collection(Struct, frozen=True):
-    """The answer of pytest."""
-
     tests: int = 0
     seconds: float = 0.0
     problem: str = ""
-    """Why the number is not known or not complete, as a clause."""
+    """Why the number is unknown or incomplete, as a clause."""
 
 
 async def collect_tests(check: Check, commands: CommandRunner) -> Collection | None:
-    """Count the tests of a check, in at most `_SECONDS`. None if the check does not
-    start pytest.
-    """
+    """Count a check's tests within `_SECONDS`. None if it does not start pytest."""
     if not Pytest().recognises(check.argv):
         return None
     words = (*check.argv, "--collect-only", "--verbosity=-1", "--color=no")

@@ -1,5 +1,5 @@
-"""Choose the command that runs the tests of Rust and Go. Below the project's root, a
-folder counts only if it has tests, and if no workspace around it runs them.
+"""Test commands for Rust and Go. Below the root, a folder counts only if it has tests
+and is not in a workspace that runs them.
 """
 
 import re
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from cdd_agent.files.manifests import section
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.source_folders import source_folders
 from cdd_agent.verification.project_runner import (
     MOST_TEST_FILES,
@@ -18,8 +19,8 @@ from cdd_agent.verification.project_runner import (
     read_start,
 )
 
-_RUST_TEST = re.compile(rb"#\[(?:\w+::)*test\b|#\[cfg\(test\)")
-_GO_USE = re.compile(r"^\s*(?:use\s+)?(\.[^\s()]*)\s*$", re.MULTILINE)
+_RUST_TEST = Pattern(rb"#\[(?:\w+::)*test\b|#\[cfg\(test\)")
+_GO_USE = Pattern(r"^\s*(?:use\s+)?(\.[^\s()]*)\s*$", re.MULTILINE)
 
 
 def rust_runner(folder: ProjectFolder) -> ProjectRunner | None:
@@ -30,7 +31,7 @@ def rust_runner(folder: ProjectFolder) -> ProjectRunner | None:
         return None
     words: tuple[str, ...] = ("cargo", "test")
     if "workspace" in content and "package" in content:
-        # otherwise cargo tests only the package at the root of the workspace
+        # else cargo tests only the root package
         words = ("cargo", "test", "--workspace")
     members = section(content, "workspace").get("members")
     return ProjectRunner(
@@ -39,7 +40,7 @@ def rust_runner(folder: ProjectFolder) -> ProjectRunner | None:
 
 
 def _is_member(members: object, path: str) -> bool:
-    """True if a folder is named by the members of a workspace."""
+    """True if the workspace's members name the folder."""
     patterns = members if isinstance(members, list) else []
     return any(fnmatchcase(path, str(pattern).rstrip("/")) for pattern in patterns)
 
@@ -57,7 +58,7 @@ def go_runner(folder: ProjectFolder) -> ProjectRunner | None:
         return None
     if not folder.is_root and not _has_go_tests(folder.place):
         return None
-    # `./...` ends where another module begins
+    # `./...` stops at other modules
     return ProjectRunner(
         "go", ("go", "test", "./..."), "there is a go.mod", partial(_is_in, ())
     )

@@ -1,15 +1,14 @@
-"""Find the commands that run a project's tests, by the files of the project.
+"""Finds the commands that run a project's tests, from its files.
 
-A runner runs unasked if it is declared, and starts without a build tool: pytest,
-unittest, Django, the scripts of `package.json`, cargo and go. `make test` runs if there
-is no other runner. Other tools are recognised and run on request, see
-`requested_tools.py`. No tool is asked, nothing is installed, and no network is used.
+A runner runs unasked if it is declared and needs no build tool: pytest, unittest,
+Django, `package.json` scripts, cargo, go, and `make test` if there is nothing else.
+Other tools run on request, see `requested_tools.py`. Nothing is started or installed
+for that, and the network is not used.
 
-The project's root comes first. Other folders with a manifest, such as `backend` and
-`packages/api`, follow if no folder around them has a runner of that language.
+The root comes first. Other folders with a manifest, such as `backend` and
+`packages/api`, follow unless a folder around them has a runner of that language.
 """
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -18,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_folder import in_folder
 from cdd_agent.process.environments import as_started
 from cdd_agent.process.policy import JudgedCommand
@@ -41,9 +41,9 @@ from cdd_agent.verification.python_tests import (
 from cdd_agent.verification.requested_tools import RequestedTool, requested_tools
 
 _DEPTH = 3
-"""Levels of folders that are searched for manifests."""
+"""Depth of the search for manifests."""
 _MOST_NESTED = 6
-"""Most checks of folders below the root. With more, none of these runs unasked."""
+"""Most checks below the root. If there are more, none of them runs unasked."""
 _SAMPLES = frozenset(
     (
         *("example", "examples", "sample", "samples", "demo", "demos"),
@@ -53,33 +53,31 @@ _SAMPLES = frozenset(
         *("bench", "benchmark", "benchmarks"),
     )
 )
-"""Names of folders whose manifests are not parts of the project."""
+"""Folders whose manifests are not part of the project."""
 _MAKE = ProjectRunner("make", ("make", "test"), "the Makefile has a target `test`")
-"""It runs if nothing else declares tests."""
-_PYTHON_TESTS = re.compile(r"\b(pytest|unittest|tox|nox)\b")
-"""Programs in a recipe of make that run the test files which cdd finds, too."""
+"""Used if nothing else declares tests."""
+_PYTHON_TESTS = Pattern(r"\b(pytest|unittest|tox|nox)\b")
+"""Programs in a make recipe that run the test files which cdd finds, too."""
 
 
 class DetectedCheck(Struct, frozen=True):
-    """A check that follows from the project's files."""
+    """A check derived from the project's files."""
 
     check: Check
     reason: str
-    """Why the runner is used, such as "declared in requirements.txt"."""
+    """Such as "declared in requirements.txt"."""
 
 
 class Survey(Struct, frozen=True):
-    """The runners and tools of a project's tests."""
-
     runs: tuple[DetectedCheck, ...] = ()
     requested: tuple[RequestedTool, ...] = ()
     """Tools that run only if a setting or a plan names them."""
     notes: tuple[str, ...] = ()
-    """Runners that do not run, each with the reason, as a sentence without its end."""
+    """Runners that do not run, each with the reason: sentences without full stops."""
 
     @property
     def worth_naming(self) -> tuple[RequestedTool, ...]:
-        """The tools that may run tests which no check runs."""
+        """Tools that may run tests which no check runs."""
         tools = self.requested
         if self.runs:
             tools = tuple(tool for tool in tools if not tool.is_wrapper)
@@ -87,16 +85,14 @@ class Survey(Struct, frozen=True):
 
 
 def detect(root: Path) -> tuple[Check, ...]:
-    """Return the checks that run the project's tests; empty if there is no runner that
-    cdd runs unasked. Raises `BadInput` for a manifest that cannot be read.
+    """Return the checks that run the project's tests; may be empty. Raises `BadInput`
+    for an unreadable manifest.
     """
     return tuple(run.check for run in survey(root).runs)
 
 
 def survey(root: Path) -> Survey:
-    """Find the runners of the project's tests. Raises `BadInput` for a manifest at the
-    root that cannot be read.
-    """
+    """Raises `BadInput` for an unreadable manifest at the root."""
     listed = list(source_folders(root, _DEPTH, _SAMPLES))
     folders = project_folders(root, listed)
     requested = requested_tools(root, listed)
@@ -113,7 +109,7 @@ def survey(root: Path) -> Survey:
 
 
 def why_no_check(root: Path) -> str:
-    """Return why no check follows from the project's files, as a clause."""
+    """Return why no check was derived, as a clause."""
     runs = survey(root)
     if runs.requested:
         tool = runs.requested[0]
@@ -124,8 +120,6 @@ def why_no_check(root: Path) -> str:
 
 
 class _Found(Struct, frozen=True, dict=True):
-    """A runner in a folder of the project."""
-
     root: Path
     folder: str
     runner: ProjectRunner
@@ -157,7 +151,7 @@ class _Found(Struct, frozen=True, dict=True):
 
     @cached_property
     def problem(self) -> str:
-        """Why the runner cannot start; empty if it can."""
+        """Why the runner cannot start; may be empty."""
         program = self.runner.argv[0]
         if not Path(self.check.argv[0]).is_absolute():
             return f"{program} is not installed"
@@ -170,7 +164,7 @@ def _choose(runs: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
     usable = [each for each in runs if not each.problem]
     unusable = [each for each in runs if each.problem]
     if not usable:
-        # its error says what is missing
+        # its error names what is missing
         usable, unusable = unusable[:1], unusable[1:]
     notes = [f"`{each.shown}` does not run: {each.problem}" for each in unusable]
     nested = [each for each in usable if each.folder]
@@ -185,8 +179,8 @@ def _choose(runs: Sequence[_Found]) -> tuple[list[_Found], list[str]]:
 
 
 def _declared(folders: Sequence[ProjectFolder]) -> list[_Found]:
-    """Return the runners that manifests declare, at most one of each language in a
-    folder, and none for tests that a runner above it runs.
+    """Return the declared runners: one for each language in a folder, and none for
+    tests that an outer runner runs.
     """
     runs: list[_Found] = []
     for folder in folders:
@@ -208,9 +202,9 @@ def _declared(folders: Sequence[ProjectFolder]) -> list[_Found]:
 def _undeclared(
     folders: Sequence[ProjectFolder], declared: Sequence[_Found], *, has_others: bool
 ) -> list[_Found]:
-    """Return the runners of Python's test files in folders about which no manifest says
-    anything, and which have no folder with a runner of Python around or below. If one
-    is below the root, the root's usual folders for tests run beside it.
+    """Return runners for Python test files that no manifest covers, in folders without
+    a Python runner above or below. If such a runner is below the root, the root's usual
+    test folders run as well.
     """
     python_folders = [
         each.folder for each in declared if each.runner.language == "python"
@@ -237,7 +231,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _make_test(root: Path) -> str:
-    """Return the commands of the Makefile's target `test`; empty without one."""
+    """Return the commands of the make target `test`; may be empty."""
     manifests = Manifests(root)
     if "test" not in manifests.targets:
         return ""
@@ -250,4 +244,4 @@ _FINDERS: tuple[Callable[[ProjectFolder], ProjectRunner | None], ...] = (
     rust_runner,
     go_runner,
 )
-"""One function for each language, in the order in which the checks run."""
+"""One for each language, in the order in which the checks run."""

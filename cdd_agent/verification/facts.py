@@ -1,6 +1,4 @@
-"""The facts about a step when it is judged. The rules (`rules.py`) depend on nothing
-else.
-"""
+"""Facts about a step, for judging it. The rules (`rules.py`) use nothing else."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -27,47 +25,43 @@ from cdd_agent.verification.targets import Assignment, Targets
 
 
 class Work(Struct, frozen=True):
-    """The changes of a step, and what its plan says about them."""
+    """A step's changes, and what the plan says about them."""
 
     changes: ChangeSet = field(default_factory=lambda: ChangeSet(()))
-    """The changes that the reply and calls made."""
+    """Made by the reply and by tool calls."""
     changed: frozenset[str] = frozenset()
-    """The files that differ from before the step, after its checks."""
+    """Files that differ after the checks from before the step."""
     created: frozenset[str] = frozenset()
-    """The changed files that did not exist before the step."""
+    """Changed files that did not exist before the step."""
     missing: tuple[str, ...] = ()
-    """Files that the plan declares as new, and that do not exist."""
+    """Files that the plan declares as new but that do not exist."""
     permissions: Permissions = field(default_factory=Permissions)
     has_own_check: bool = False
     needs_no_check: bool = False
-    """True if the plan says `Verify: none`."""
+    """True for `Verify: none`."""
     assignment: Assignment | None = None
     """None if the step is about no particular test."""
     tests: Comparison = field(default_factory=Comparison)
-    """The changes of existing tests, by their text."""
+    """Changes in the text of existing tests."""
     refused: tuple[str, ...] = ()
-    """The calls that were refused or failed, with their reasons, if nothing was
-    changed.
-    """
+    """Refused or failed calls with their reasons, if nothing changed."""
 
     @property
     def has_changed_declared(self) -> bool:
-        """True if a declared file changed. If the step declares none, any file
-        counts.
-        """
+        """True if a declared file changed; any file, if none is declared."""
         if not self.permissions.declared:
             return bool(self.changed)
         return any(self.permissions.declares(path) for path in self.changed)
 
     @property
     def untouched(self) -> tuple[str, ...]:
-        """The files that the step names and that did not change."""
+        """Named files that did not change."""
         named = self.permissions.declared.named
         return tuple(path for path in named if path not in self.changed)
 
 
 class CheckFacts(Struct, frozen=True, dict=True):
-    """The run of one check, compared with earlier results and with the step's plan."""
+    """One check's run, compared with earlier results and the plan."""
 
     check: Check
     run: CheckRun
@@ -76,7 +70,7 @@ class CheckFacts(Struct, frozen=True, dict=True):
 
     @property
     def tests(self) -> SuiteRun:
-        """The results of its tests; empty if it does not report any."""
+        """Empty if the check does not report tests."""
         return self.run.tests or SuiteRun()
 
     @property
@@ -107,7 +101,7 @@ class CheckFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def counted(self) -> tuple[str, ...]:
-        """The failed tests because of which the step fails."""
+        """The failed tests that make the step fail."""
         failures: Sequence[str] = (*self.new_failures, *self.targets.due)
         if self.work.has_own_check and not self._compares_all:
             # the check names some tests: the step is about these
@@ -120,7 +114,7 @@ class CheckFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def due(self) -> tuple[str, ...]:
-        """The tests that the step is about, among those."""
+        """The tests in `counted` that the step is about."""
         if self.work.has_own_check and not self._compares_all:
             return self.counted
         about = {*self.targets.due}
@@ -132,8 +126,8 @@ class CheckFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def of_environment(self) -> Mapping[str, str]:
-        """The tests that fail for a reason of the environment, as they did before, each
-        with the reason. A module that the project or its plan makes is none.
+        """Test → the environment's fault, for tests that failed before for the same
+        reason. Missing modules that the project or plan makes do not count.
         """
         reasons = {}
         for test, cause in self.tests.causes.items():
@@ -155,9 +149,9 @@ class CheckFacts(Struct, frozen=True, dict=True):
 
     @property
     def missing_program(self) -> Statement | None:
-        """The statement that a program is not installed, if no test ran, and the check
-        stated it and ended with the same code before the step. A program of the
-        project or its plan is none.
+        """The statement that a program is not installed, if no test ran and the check
+        ended the same way before the step. Programs of the project or plan do not
+        count.
         """
         last, assignment = self.last_run, self.work.assignment
         if last is None or assignment is None or self.run.has_tests:
@@ -180,9 +174,9 @@ class CheckFacts(Struct, frozen=True, dict=True):
 
     @property
     def known_reason(self) -> Statement | None:
-        """The statement that explains an exit code other than 0, if the check ended so
-        before the step and stated the same. None if it also states something new, and
-        if single tests are not known: one of them might have failed as well.
+        """The statement that explains a non-zero exit code, if the check ended the same
+        way before the step. None if there is a new statement and single tests are
+        unknown: a test may also have failed.
         """
         last, code = self.last_run, self.run.return_code
         if last is None or not code or code != last.return_code:
@@ -221,8 +215,8 @@ class StepFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def difference(self) -> Difference:
-        """The differences from the known results. A test is gone or skipped only if
-        none of the checks ran it, and each came to its end.
+        """Differences from known results. A test is gone or skipped only if every check
+        was completed and none ran it.
         """
         runs: Sequence[SuiteRun] = self.runs
         if any(each.run.problem for each in self.checks):
@@ -233,7 +227,7 @@ class StepFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def harness(self) -> tuple[str, ...]:
-        """The changed files that decide how one of the checks runs tests."""
+        """Changed files that decide how a check runs tests."""
         paths: dict[str, None] = {}
         for each in self.checks:
             changed = changes_of_harness(
@@ -244,7 +238,7 @@ class StepFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def turned_green(self) -> tuple[str, ...]:
-        """The passed tests that are new or failed before."""
+        """Passed tests that are new or failed before."""
         if not self.runs:
             return ()
         passed = merge_runs(self.runs).having(Result.PASSED)
@@ -253,7 +247,6 @@ class StepFacts(Struct, frozen=True, dict=True):
         )
 
     def is_new(self, test: str) -> bool:
-        """True if a test did not exist before the step."""
         reference = self.before.reference
         if test in reference.tests or reference.failed(test):
             return False

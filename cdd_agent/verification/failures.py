@@ -1,28 +1,27 @@
-"""The failed tests of a check as values for the user: message, place and text."""
+"""The failed tests of a check, for the user: message, place and text."""
 
 import re
 from collections.abc import Collection
 
 from cdd_agent.events.step_events import FailedTest
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Result, SuiteRun
 from cdd_agent.verification.test_id import TestId
 
 _MOST_SHOWN = 20
 _LONGEST_MESSAGE = 300
-_RAISED = re.compile(r"^E {1,8}(\S.*)$", re.MULTILINE)
-"""A line of pytest with the error that a test raised."""
-_ERROR = re.compile(
+_RAISED = Pattern(r"^E {1,8}(\S.*)$", re.MULTILINE)
+"""pytest's line with the raised error."""
+_ERROR = Pattern(
     r"^\s*((?:[\w.]*(?:Error|Exception|Failure)\b|panicked|assert|Expected|expected"
     r"|want\b|got\b).*)$",
     re.MULTILINE,
 )
-"""A line of another runner with the error."""
+"""Another runner's line with the error."""
 
 
 def failed_tests(tests: SuiteRun, counted: Collection[str]) -> tuple[FailedTest, ...]:
-    """Return at most 20 failed tests. Those that make the step fail (`counted`) come
-    first.
-    """
+    """Return at most 20 failed tests, the `counted` ones first."""
     failed = sorted(tests.having(Result.FAILED), key=lambda test: test not in counted)
     shown = []
     for test in failed[:_MOST_SHOWN]:

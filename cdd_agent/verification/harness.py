@@ -1,9 +1,9 @@
-"""Find the changes of a step that decide how tests run, rather than what they test.
+"""Finds changes that decide how tests run, instead of what they test.
 
 Such a change can produce any result: a hook in `conftest.py` can drop tests or rewrite
-results, and a setting can select other tests. Comparing results does not reveal that,
-so the files are compared. Only the usual ways are covered, because tests run the
-project's own code, which can do anything that its user can.
+results, a setting can select other tests. Results do not show it, so the files are
+compared. Only the usual ways are covered: tests run project code, which can do
+anything.
 """
 
 import re
@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from cdd_agent.changes.change_set import FileChange
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.invocation import RunnerInvocation
 from cdd_agent.verification.runner import Matters, whole
 from cdd_agent.verification.runners import all_runners
 
 _CODE = (".py", ".js", ".cjs", ".mjs", ".ts", ".go")
-_SETTINGS_OF_OTHERS = re.compile(
+_SETTINGS_OF_OTHERS = Pattern(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py
     | (jest|vitest|karma|playwright|cypress|ava|wdio)\.(config|conf)\.\w+
@@ -24,19 +25,17 @@ _SETTINGS_OF_OTHERS = re.compile(
     """,
     re.VERBOSE,
 )
-"""Settings that count if the runner is not known, in addition to those of the known
-runners.
-"""
+"""Settings of other runners, which count if the runner is unknown."""
 
 
 def changes_of_harness(
     changes: Iterable[FileChange], invocation: RunnerInvocation | None, script: str = ""
 ) -> tuple[str, ...]:
-    """Return the changed files that decide how tests run. If the runner is known, only
-    its settings count.
+    """Return the changed files that decide how tests run. A known runner limits them to
+    its settings.
 
-    `script` is the file that the check's command itself runs. A step may create it, but
-    not change it.
+    `script` is the file that the check itself runs. A step may create it, but not
+    change it.
     """
     paths = []
     for change in changes:
@@ -56,7 +55,7 @@ def _changes_how_tests_run(
         part_of = invocation.what_matters(change.path)
     if part_of is None:
         return False
-    # also a new file without any text
+    # even a new empty file
     if part_of is whole:
         return True
     return part_of(_text(change.before)) != part_of(_text(change.after))
@@ -67,7 +66,7 @@ def _text(data: bytes | None) -> str:
 
 
 def first_settings(changes: Iterable[FileChange]) -> tuple[str, ...]:
-    """Return the new settings files. A project without tests may begin with these."""
+    """Return new settings files. A project without tests may begin with these."""
     paths = []
     for change in changes:
         is_new_data = change.before is None and change.path.suffix not in _CODE
@@ -77,7 +76,7 @@ def first_settings(changes: Iterable[FileChange]) -> tuple[str, ...]:
 
 
 def conftests(changes: Iterable[FileChange]) -> tuple[str, ...]:
-    """Return the changed `conftest.py` files, also those with fixtures only."""
+    """Return changed `conftest.py` files, even with fixtures only."""
     return tuple(
         str(change.path) for change in changes if change.path.name == "conftest.py"
     )

@@ -1,5 +1,5 @@
-"""The test runner that a command starts, directly or through scripts, and the way in
-which words reach this runner.
+"""The test runner that a command starts, directly or through scripts, and how words
+reach it.
 """
 
 from collections.abc import Sequence
@@ -26,38 +26,32 @@ from cdd_agent.verification.scripts import (
 from cdd_agent.verification.settings import package_json
 
 _ECHO = ("> ", "$ ", "Task ")
-"""The beginnings of lines that show the script that starts."""
+"""Beginnings of lines that echo the started script."""
 _RUN_TESTS_UNREAD = (
     *("ava", "cypress", "karma", "nx", "playwright", "tap", "tape", "turbo", "uvu"),
     *("jasmine", "lerna", "wireit", "npm-run-all", "run-s", "run-p", "concurrently"),
 )
-"""Programs whose tests no runner here reports."""
+"""Programs that run tests but report to no runner here."""
 
 
 class RunnerInvocation(Struct, frozen=True):
-    """A command that runs tests."""
-
     runner: TestRunner
     root: Path
     argv: tuple[str, ...]
     parts: tuple[StartedProgram, ...] = ()
-    """The programs that run tests, if the command starts them by scripts."""
+    """The programs that run tests, if scripts start them."""
     obstacle: str = ""
-    """Why the tests of the command cannot be reported, as a clause."""
+    """Why the tests cannot be reported, as a clause."""
     folder: str = ""
-    """The folder in which the command runs, from the project's root; empty for the
-    root.
-    """
+    """The working folder, relative to the project's root."""
 
     def reporting(self, report: Path) -> Reporting | None:
-        """Return the command with a report on each test; None if it cannot be made to
-        write one.
-        """
+        """Return the command with a report of each test; None if impossible."""
         if not self.parts:
             return self.runner.reporting(self.argv, report)
         if self.obstacle:
             return None
-        # the words and variables to add must be the same for all programs
+        # words and variables to add must be the same for all programs
         first = self._addition(self.parts[0], report)
         if first is None:
             return None
@@ -68,11 +62,11 @@ class RunnerInvocation(Struct, frozen=True):
         return Reporting((*argv, *first.argv), first.env)
 
     def _addition(self, part: StartedProgram, report: Path) -> Reporting | None:
-        """Return the words and variables to add to the command, so that a program
-        reports; None if the words cannot reach it.
+        """Return what to add to the command so that a program reports; None if the
+        words cannot reach it.
         """
         made = self.runner.reporting(part.words, report)
-        # words can only be added at the end of a script
+        # a script accepts words only at its end
         if made is None or made.argv[: len(part.words)] != part.words:
             return None
         added = made.argv[len(part.words) :]
@@ -84,7 +78,7 @@ class RunnerInvocation(Struct, frozen=True):
 
     @property
     def why_unread(self) -> str:
-        """Why the command does not report on each test, as a clause."""
+        """Why the command does not report single tests, as a clause."""
         return (
             self.obstacle
             or "its words ask for another report, or leave no place to ask for one"
@@ -108,8 +102,8 @@ class RunnerInvocation(Struct, frozen=True):
         return Selection((), self.argv)
 
     def read(self, reported: Reported) -> SuiteRun:
-        """Return the results of all programs, with ids that begin at the project's
-        root. Raises `ReportUnreadable`.
+        """Return the results of all programs, with ids relative to the project's root.
+        Raises `ReportUnreadable`.
         """
         if len(self.parts) > 1:
             reported.all_data(len(self.parts))
@@ -119,25 +113,22 @@ class RunnerInvocation(Struct, frozen=True):
         return replace(run, selection=self.selection, results=results, texts=texts)
 
     def _from_root(self, path: str) -> str:
-        """Return a path or the id of a test, relative to the project's root."""
         return f"{self.folder}/{path}" if self.folder else path
 
     def shown(self, line: str, report: Path) -> str:
-        """Return a line of output as the user sees it; empty if it is only about the
-        report.
-        """
+        """Return the line as the user sees it; empty if it is only about the report."""
         if self.parts and (str(INJECTED) in line or str(report) in line):
             made = self.reporting(report)
             for word in made.argv if made else ():
                 if word not in (*self.argv, "--", "--no-bail"):
-                    # the added words come last, and a shell may show them in quotes
+                    # the added words come last, perhaps quoted by a shell
                     line, is_cut, _ = line.partition(word)
                     line = line.rstrip("'\" -") + "\n" if is_cut else line
                     break
         return self.runner.shown(line, report)
 
     def may_be_about_report(self, begun: str) -> bool:
-        """True if `shown` may change a line that begins so."""
+        """True if `shown` may change a line with this beginning."""
         # `packages/a test$ jest`
         if self.parts and "$ " in begun:
             return True
@@ -146,12 +137,12 @@ class RunnerInvocation(Struct, frozen=True):
 
     @property
     def may_start_anything(self) -> bool:
-        """True if the settings of any runner may decide how the command runs tests."""
+        """True if any runner's settings may matter."""
         return bool(self.obstacle) or self.runner.starts_anything
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """Return what to compare of a file of this name; None if it does not decide how
-        this command runs tests.
+        """Return what to compare of such a file; None if it does not decide how this
+        command runs tests.
         """
         if path.is_relative_to(self.folder):
             path = path.relative_to(self.folder)
@@ -163,8 +154,8 @@ class RunnerInvocation(Struct, frozen=True):
 def invocation(
     argv: Sequence[str], root: Path, folder: str = ""
 ) -> RunnerInvocation | None:
-    """Return how a command runs tests in `root`; None if it starts no runner that cdd
-    knows. `folder` leads from the project's root to `root`.
+    """Return the runner that a command starts in `root`; None if unknown. `folder`
+    leads from the project's root to `root`.
     """
     argv = tuple(argv)
     direct = _find_runner(argv)
@@ -194,7 +185,7 @@ def _find_obstacle(
     runner: TestRunner,
     root: Path,
 ) -> str:
-    """Return why the tests of several programs cannot be reported as one."""
+    """Return why the tests of several programs cannot be reported together."""
     if len(names) > 1:
         return f"it starts several runners of tests ({', '.join(names)})"
     for each in started:

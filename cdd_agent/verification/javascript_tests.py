@@ -1,5 +1,5 @@
-"""Choose the command that runs a JavaScript project's tests: the test script, else the
-scripts of the packages in the workspace, else a declared runner.
+"""The command for a JavaScript project's tests: the test script, else the scripts of
+workspace packages, else a declared runner.
 """
 
 import re
@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.package_manager import package_manager
 from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
 
 _NPM_PLACEHOLDER = "no test specified"
-"""Part of the test script that `npm init` writes."""
+"""In the test script that `npm init` writes."""
 _TEST_SCRIPTS = ("test", "test:unit", "unit", "tests", "test-unit")
-"""Names of scripts with the tests. The first that exists counts."""
+"""The first existing script counts."""
 _NODE_RUNNERS = {
     "vitest": ("npx", "--no-install", "vitest", "run"),
     "jest": ("npx", "--no-install", "jest"),
     "mocha": ("npx", "--no-install", "mocha"),
     "ava": ("npx", "--no-install", "ava"),
 }
-"""Runners that `package.json` can declare, and how they start without a script."""
+"""Commands of runners that `package.json` declares without a script."""
 _WORKSPACES = {
     "npm": ("npm", "test", "--workspaces", "--if-present"),
     "pnpm": ("pnpm", "-r", "--if-present", "run", "test"),
@@ -30,17 +31,15 @@ _WORKSPACES = {
     "yarn berry": ("yarn", "workspaces", "foreach", "--all", "run", "test"),
     "bun": ("bun", "run", "--filter", "*", "test"),
 }
-_CALLS_ANOTHER = re.compile(
+_CALLS_ANOTHER = Pattern(
     r"(python\S*( -m)?|uv run|poetry run|hatch run)? *"
     r"(pytest|tox|nox|cargo|go|make)\b.*"
 )
-"""A script in `package.json` that only starts the runner of another language."""
+"""A script that only starts another language's runner."""
 
 
 def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
-    """Return the command for the tests of a folder with a `package.json`. Raises
-    `ManifestUnreadable`.
-    """
+    """Raises `ManifestUnreadable`."""
     if not folder.has("package.json"):
         return None
     content = folder.manifests.content("package.json")
@@ -77,8 +76,8 @@ def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
 
 
 def _runs_folder(has_workspaces: bool, script: str, path: str) -> bool:
-    """True if a test script may run the tests of a folder: it is a package of the
-    workspace, or the script names it.
+    """True if the test script may cover the folder: as a package of the workspace, or
+    by name.
     """
     return has_workspaces or re.search(rf"\b{re.escape(path)}\b", script) is not None
 
@@ -88,7 +87,7 @@ def _has_workspaces(folder: ProjectFolder, content: Mapping[str, Any]) -> bool:
 
 
 def _has_tests_below(folder: ProjectFolder) -> bool:
-    """True if a package below a folder has a test script."""
+    """True if a package below has a test script."""
     for other in folder.below:
         if "package.json" not in other.files:
             continue
@@ -102,7 +101,7 @@ def _has_tests_below(folder: ProjectFolder) -> bool:
 
 
 def _test_script(content: Mapping[str, Any]) -> str:
-    """Return the name of the script with the tests; empty without one."""
+    """Return the name of the test script; may be empty."""
     scripts = section(content, "scripts")
     for name in _TEST_SCRIPTS:
         script = str(scripts.get(name, ""))
@@ -112,9 +111,7 @@ def _test_script(content: Mapping[str, Any]) -> str:
 
 
 def why_not_installed(place: Path, root: Path) -> str:
-    """Return why the packages of package.json are missing; empty if they are
-    installed, or if there are none.
-    """
+    """Return why packages are missing; empty if they are installed or not needed."""
     content = Manifests(place).content("package.json")
     if not content.get("dependencies") and not content.get("devDependencies"):
         return ""

@@ -1,7 +1,7 @@
-"""Compare the tests of the files that a step changed, before the step and after it.
+"""Compares the tests in changed files before and after a step.
 
-Only the text of the files counts, whatever runs them. A test is not lost if it has
-another name or place, or is part of another test.
+Only the files' text counts, whatever runs them. A test that was renamed, moved or
+merged into another test is not lost.
 """
 
 from collections import Counter
@@ -24,13 +24,11 @@ from cdd_agent.verification.testcode.test_files import (
 )
 
 _MAX_COMPARED = 200_000
-"""Pairs of tests to search for parts of one in the other; with more, none is
-searched.
-"""
+"""Most pairs of tests to search for one test inside the other."""
 
 
 class Versions(Struct, frozen=True):
-    """One file before a step and after it; None if it does not exist."""
+    """A file before and after a step; None if absent."""
 
     path: str
     before: bytes | None
@@ -54,7 +52,7 @@ class _Texts(Struct, frozen=True):
 
 
 class Weakening(StrEnum):
-    """A way in which a test proves less than before, as the end of a sentence."""
+    """Ways in which a test proves less than before, as ends of sentences."""
 
     EMPTIED = "does nothing"
     UNCHECKED = "checks nothing"
@@ -65,20 +63,18 @@ class Weakening(StrEnum):
 
 
 class Comparison(Struct, frozen=True):
-    """The changes of existing tests. All tests have their ids from before the step."""
+    """Changes of existing tests, by their ids from before the step."""
 
     removed: tuple[TestId, ...] = ()
     weakened: Mapping[TestId, Weakening] = field(default_factory=dict)
     changed: tuple[TestId, ...] = ()
-    """Tests that differ in more than layout, without those above."""
+    """Other tests that differ in more than layout."""
     tables: tuple[TestId, ...] = ()
-    """Unchanged names that contain the values of their rows."""
+    """Unchanged names that contain values of rows."""
     moved: Mapping[TestId, TestId] = field(default_factory=dict)
-    """Tests with another name or place, and where they are now."""
+    """Renamed or moved tests → their current ids."""
     contents: Mapping[str, str] = field(default_factory=dict)
-    """The previous content of files that lost tests, except files that may hold
-    secrets.
-    """
+    """Previous content of files that lost tests, except files that may hold secrets."""
 
 
 class _Test(Struct, frozen=True):
@@ -179,7 +175,7 @@ def _pair(files: Sequence[_Texts]) -> _Pairing:
         pairing.lost += before
         pairing.added += after
     pairing.match(lambda test: test.id, _Test.can_become)
-    # in or out of a class or a group
+    # moved into or out of a class or group
     pairing.match(lambda test: (test.id.file, test.code.leaf), _Test.can_become)
     pairing.match(lambda test: test.code.body, _Test.can_become)
     pairing.match(lambda test: test.code.shape, _is_renamed)
@@ -196,7 +192,7 @@ class _Absorber:
     def __init__(self, pairing: _Pairing) -> None:
         self._added = pairing.added
         self._capacity: dict[TestId, int | None] = {}
-        """Number of assertions that a test can have absorbed; None: any number."""
+        """Number of assertions that a test can have absorbed; None: any."""
         for new in pairing.added:
             self._capacity[new.id] = new.code.weight
             if new.code.rows is None:
@@ -228,7 +224,7 @@ class _Absorber:
 
     def is_split(self, old: _Test, *rest: _Test) -> bool:
         added = [new for new in self._added if new.code.checks and old.can_become(new)]
-        if not old.code.name:  # a file that was one test is now several
+        if not old.code.name:  # a file that was one test may now have several
             weights = [new.code.weight for new in added if new.id.file == old.id.file]
             return sum(weights) >= old.code.checks > 0
         parts = [new for new in rest if new.code.checks]
@@ -269,12 +265,12 @@ def _has_fewer_rows(old: Declared, new: Declared) -> bool:
 
 
 def _has_fewer_checks(old: Declared, new: Declared, helpers: int) -> bool:
-    """True if assertions are gone. Each new call may be a helper with an assertion if
-    the test still has all its words.
+    """True if assertions are gone. A new call may be a helper with an assertion, if the
+    test still has all its words.
     """
     if new.checks >= old.checks:
         return False
-    if not old.name:  # in a script, which lines check is not certain
+    if not old.name:  # in a script, it is unclear which lines check
         return Counter(new.lines) < Counter(old.lines)
     is_in_helpers = new.checks + helpers >= old.checks and old.words <= new.words
     return old.is_test and not is_in_helpers

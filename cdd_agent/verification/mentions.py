@@ -1,4 +1,4 @@
-"""Names of tests and files that appear literally in a text."""
+"""Names of tests and files that occur literally in a text."""
 
 import re
 from collections.abc import Collection
@@ -8,19 +8,20 @@ from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.test_id import TestId
 
-_CODE = re.compile(r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)\"([^\"\n]+)\"(?!\w)")
-_WORD = re.compile(r"\w+")
+_CODE = Pattern(r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)\"([^\"\n]+)\"(?!\w)")
+_WORD = Pattern(r"\w+")
 _CACHED_IDS = 20_000
 
 
 @lru_cache(_CACHED_IDS)
 def test_names(test: TestId) -> frozenset[str]:
-    """Return the names that people use for a test, for its class or for its file:
-    `tests/test_user.py`, `test_user.py::TestLogin`, `TestLogin.test_old`, `test_old`.
-    In Python also as unittest prints them: `tests.test_user.TestLogin.test_old`.
+    """Return the names that users give to a test, its class or file:
+    `tests/test_user.py`, `test_user.py::TestLogin`, `TestLogin.test_old`, `test_old`;
+    for Python also unittest's dotted form.
     """
     files = (test.file, PurePosixPath(test.file).name)
     parts = test.parts
@@ -42,23 +43,21 @@ def test_names(test: TestId) -> frozenset[str]:
 
 @lru_cache(_CACHED_IDS)
 def _key_words(test: TestId) -> frozenset[str]:
-    """Return the longest word of its file's name, and of each part of the
-    test's name; empty for one without words.
+    """Return the longest word of the file name and of each part of the test's name; ""
+    for a name without words.
     """
     names = (PurePosixPath(test.file).name, *test.parts)
     return frozenset(max(_WORD.findall(name), key=len, default="") for name in names)
 
 
 class Mentions(Struct, frozen=True, dict=True):
-    """The names in a text."""
-
     text: str = ""
     code: str = ""
-    """The part of the text that is code, where an ordinary word can be a name."""
+    """The part that is code: an ordinary word may be a name there."""
 
     @classmethod
     def in_text(cls, *texts: str, code: str = "") -> Self:
-        """`code` is all code; in the other texts, what is in quotes or backticks is."""
+        """All of `code` is code; elsewhere, only quoted words are."""
         text = "\n".join((*texts, code)).replace("\\", "/")
         quoted = ["".join(groups) for groups in _CODE.findall(text)]
         return cls(text, "\n".join((code.replace("\\", "/"), *quoted)))
@@ -72,17 +71,17 @@ class Mentions(Struct, frozen=True, dict=True):
         return any(_is_in_text(name, self.text) for name in names)
 
     def names_folder_of(self, path: str) -> bool:
-        """True if the text names a folder around a file, with a slash at its end."""
+        """True if the text names a folder above the file, with a final slash."""
         folders = PurePosixPath(path).parents[:-1]
         return any(_is_in_text(f"{folder}/", self.text) for folder in folders)
 
     def names_test(self, test: TestId, defined: Collection[str] = ()) -> bool:
-        """True if the text names a test, its class or its file. A file that could not
-        be collected is also named by each test that is `defined` in it.
+        """True if the text names the test, its class or its file. Names that are
+        `defined` in a file stand for the file if it could not be collected.
         """
         if not test.name:
             return any(map(self._has_name, test_names(test).union(defined)))
-        # most tests are not named: each name of a test has one of these words
+        # fast path: any name contains one of these words
         key_words = _key_words(test)
         if "" not in key_words and key_words.isdisjoint(self._words):
             return False
@@ -104,7 +103,7 @@ class Mentions(Struct, frozen=True, dict=True):
 
 
 def _is_ordinary_word(name: str) -> bool:
-    """True for a name such as `works` or `Calculator`, which prose also has."""
+    """True for `works` or `Calculator`, which also occur in prose."""
     return name.isalpha() and (name.islower() or name.istitle())
 
 

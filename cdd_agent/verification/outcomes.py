@@ -1,11 +1,9 @@
-"""The results of runs, test by test, and how they differ from earlier results. Only
-values: no disk, no process.
+"""Test results of runs, and how they differ from earlier ones.
 
-The key of a test is the text of its `TestId`. A file or folder that could not be
-collected has an id too, which stands for every test in it.
+Keys are texts of `TestId`s. A file or folder that could not be collected has an id too,
+which stands for every test in it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -13,71 +11,69 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.test_files import CODE
 
 
 class Result(StrEnum):
-    """The result of one test. If a report has several results under one id, the first
-    of these counts.
-    """
+    """If a report has several results for an id, the first member here counts."""
 
     FAILED = "failed"
     SKIPPED = "skipped"
-    """Skipped, or failed as expected. Proves nothing."""
+    """Or failed as expected. Proves nothing."""
     PASSED = "passed"
 
 
 class StatementKind(StrEnum):
-    """A kind of statement in the output of a check about its own run."""
+    """Kinds of statements in a check's output about its own run."""
 
     NO_TESTS = "no_tests"
-    """It ran no test."""
     WATCHES = "watches"
-    """It waits for changes of files, and does not end."""
+    """It waits for file changes and does not end."""
     THRESHOLD = "threshold"
-    """A coverage or the like is below its limit."""
+    """Coverage or a similar measure is below its limit."""
     WARNINGS = "warnings"
-    """Warnings count as errors, or a linter beside the tests found something."""
+    """Warnings count as errors, or a linter found something."""
     PROGRAM_MISSING = "program_missing"
-    """A program or a package of the runner was not found."""
+    """A program or a package of the runner is missing."""
     SCRIPT_MISSING = "script_missing"
-    """A script, task or rule of the project was not found, or something that is not
-    named and may be the project's.
+    """A script, task or rule of the project is missing, or something unnamed that may
+    be the project's.
     """
     ENVIRONMENT = "environment"
     """Something that tests need is missing, such as a server or a module."""
 
     @property
     def explains_exit(self) -> bool:
-        """True if it explains an exit code other than 0 when no test failed."""
+        """True if it explains a non-zero exit code without a failed test."""
         return self in (StatementKind.THRESHOLD, StatementKind.WARNINGS)
 
 
 class Statement(Struct, frozen=True):
-    """A statement of a check's output about its own run. Equal statements give the same
-    reason: `text` has no times and no measured values.
+    """`text` has no times or measured values, so that equal statements have equal
+    texts.
     """
 
     kind: StatementKind
     text: str
-    """The reason as a clause."""
+    """A clause."""
 
 
 class Selection(Struct, frozen=True):
-    """The tests that a command asks for: the files, folders and tests that it names,
-    and the options that may select tests.
+    """The tests that a command asks for: files, folders and tests, and options that may
+    select tests.
     """
 
     paths: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     runner: str = ""
-    """The name of the runner; empty in the records of earlier versions."""
+    """Empty in older records."""
 
     def must_reach(self, test: str, seen_by: "Selection") -> bool:
-        """True if this command must run a test that a command with the selection
-        `seen_by` ran. False if that is not certain: other options may select other
-        tests, and without paths the settings decide where a runner searches.
+        """True if this command must run a test that a command with `seen_by` ran. False
+        if uncertain: other options may select other tests, and without paths the
+        settings decide.
         """
         is_other_runner = self.runner != seen_by.runner
         if is_other_runner and self.runner and seen_by.runner:
@@ -87,7 +83,7 @@ class Selection(Struct, frozen=True):
         return self.paths == seen_by.paths or is_in(test, self.paths)
 
     def is_no_narrower(self, run: "SuiteRun") -> bool:
-        """True if this command asks for all tests of a run, and names no tests or test
+        """True if this command asks for all tests of a run without naming tests or test
         files.
         """
         if self == run.selection:
@@ -104,15 +100,13 @@ NO_SELECTION = Selection()
 
 
 class SuiteRun(Struct, frozen=True):
-    """The results of one run, with the texts of its failures."""
-
     selection: Selection = NO_SELECTION
     results: Mapping[str, Result] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     is_finished: bool = True
     """False if a test started and did not end."""
     causes: Mapping[str, str] = field(default_factory=dict)
-    """By failed test: what its environment lacks, as the failure states it."""
+    """Failed test → what the environment lacks, according to the failure."""
 
     def having(self, result: Result) -> tuple[str, ...]:
         return tuple(test for test, each in self.results.items() if each is result)
@@ -122,7 +116,7 @@ class SuiteRun(Struct, frozen=True):
 
     @property
     def ran(self) -> tuple[str, ...]:
-        """The tests that passed or failed. A skipped test did not run."""
+        """Tests that passed or failed."""
         return tuple(
             test
             for test, result in self.results.items()
@@ -134,8 +128,8 @@ _OF_SEVERAL_RUNS = (Result.FAILED, Result.PASSED, Result.SKIPPED)
 
 
 def merge_runs(runs: Sequence[SuiteRun]) -> SuiteRun:
-    """Return the tests of several runs as those of one. A test that failed in one run
-    has failed; a test that one run skips and another runs is not skipped.
+    """Combine runs. A failure in any run counts; a test is skipped only if no run ran
+    it.
     """
     if len(runs) == 1:
         return runs[0]
@@ -153,17 +147,15 @@ def merge_runs(runs: Sequence[SuiteRun]) -> SuiteRun:
 
 
 _LONGEST_TEXT = 4000
-"""Characters kept of the text of a failure."""
-_UNSEEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
-"""Characters that no id may contain, whatever a report contains."""
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""Characters kept of a failure's text."""
+_UNSEEN = Pattern("[\0-\x1f\x7f\ud800-\udfff]")
+"""Characters that ids must not contain, even if a report does."""
+_NO_TEXT = Pattern("[\0\ud800-\udfff]")
 _WORST_FIRST = tuple(Result)
 
 
 class Results(Struct):
-    """Collects the results of a report. Of several results under one id, the worst
-    counts.
-    """
+    """Collects results. The worst result of an id counts."""
 
     results: dict[str, Result] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
@@ -177,7 +169,7 @@ class Results(Struct):
             self.add_text(test, text)
 
     def add_text(self, test: str, text: str) -> None:
-        """Keep the text of a failure. The first text of a test counts."""
+        """The first text of a test counts."""
         self.texts.setdefault(
             _UNSEEN.sub("�", test), _NO_TEXT.sub("�", text[:_LONGEST_TEXT])
         )
@@ -189,33 +181,31 @@ class Results(Struct):
 
 
 class Difference(Struct, frozen=True):
-    """The tests whose results differ from the results known before."""
+    """Tests whose results differ from the known ones."""
 
     new_failures: tuple[str, ...] = ()
-    """They fail now. Before, they passed, were skipped or did not exist."""
+    """Before, they passed, were skipped or did not exist."""
     old_failures: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     """They ran before, and a command that must run them did not find them."""
     skipped: tuple[str, ...] = ()
-    """They ran before, or are new, and are skipped or expected to fail."""
+    """Now skipped or expected to fail; new, or they ran before."""
 
 
 class Known(Struct, frozen=True):
-    """The last result of a test, and the selections of the commands that ran it."""
+    """A test's last result, and the selections of commands that ran it."""
 
     result: Result
     seen_by: frozenset[Selection]
 
 
 class Reference(Struct, frozen=True):
-    """The results known before a step, from the baseline and from completed steps."""
+    """Results known before a step, from the baseline and completed steps."""
 
     tests: Mapping[str, Known] = field(default_factory=dict)
 
     def after(self, *runs: SuiteRun) -> "Reference":
-        """Return the reference with the results of these runs, whose state of the
-        project is accepted.
-        """
+        """Add the results of runs on an accepted state."""
         merged = merge_runs(runs)
         failed = set(merged.having(Result.FAILED))
         # removed tests, and files that could not be collected before
@@ -242,11 +232,10 @@ class Reference(Struct, frozen=True):
         written: Collection[str] = (),
         tables: Collection[TestId] = (),
     ) -> Difference:
-        """Return the differences between these runs and the earlier results. All runs
-        are of the same state of the project. `written` are the files that the step
-        wrote, `tables` the tests with rows that are in these files.
+        """Compare runs, all on the same state, with the known results. `written` are
+        files that the step wrote, `tables` the tests with rows in these.
 
-        A test that one of the runs sees is neither gone nor, if it ran there, skipped.
+        A test that any run sees is not gone, and if it ran there, not skipped.
         """
         merged = merge_runs(runs)
         skipped = merged.having(Result.SKIPPED)
@@ -275,17 +264,17 @@ class Reference(Struct, frozen=True):
         )
 
     def new_failures(self, run: SuiteRun) -> tuple[str, ...]:
-        """Return the failed tests that passed, were skipped or did not exist before."""
+        """Return failed tests that passed, were skipped or did not exist before."""
         failed = run.having(Result.FAILED)
         return tuple(test for test in failed if not self.failed(test))
 
     def old_failures(self, run: SuiteRun) -> tuple[str, ...]:
-        """Return the failed tests that could not pass before."""
+        """Return failed tests that could not pass before."""
         return tuple(test for test in run.having(Result.FAILED) if self.failed(test))
 
     def otherwise(self, run: SuiteRun) -> dict[str, Result | None]:
-        """Return the tests of a run whose earlier result differs, each with that
-        result; None if it is not known.
+        """Return the earlier result of each test whose result differs; None if
+        unknown.
         """
         earlier = {test: self._result(test) for test in run.results}
         return {
@@ -300,9 +289,7 @@ class Reference(Struct, frozen=True):
         return self.tests[test].result if test in self.tests else None
 
     def failed(self, test: str) -> bool:
-        """True if the test could not pass before: it failed, or its file could not be
-        collected.
-        """
+        """True if the test failed before, or its file could not be collected."""
         places = (test,) if test in self.tests else TestId.parse(test).places()
         return any(
             self.tests[place].result is Result.FAILED
@@ -319,8 +306,8 @@ class Reference(Struct, frozen=True):
         )
 
     def _missing(self, runs: Sequence[SuiteRun], merged: SuiteRun) -> Iterator[str]:
-        """Yield the tests that a run had to see and none saw. Tests in a file that
-        could not be collected are left out.
+        """Yield tests that a run had to see and none saw, except in files that could
+        not be collected.
         """
         failed = set(merged.having(Result.FAILED))
         for test in self.tests:
@@ -334,8 +321,8 @@ class Reference(Struct, frozen=True):
     def _without_renamed_cases(
         self, gone: Sequence[str], run: SuiteRun, tables: Collection[TestId]
     ) -> tuple[str, ...]:
-        """Leave out the cases of a function that has an equal number of new cases,
-        which pass. The id of a case contains its parameters.
+        """Leave out cases of a function that gained as many passing cases: a case's id
+        contains its parameters.
         """
         if not gone:
             return ()
@@ -360,8 +347,8 @@ def _function_of(test: str, tables: Collection[TestId]) -> TestId:
 
 
 def is_in(test: str, places: Collection[str]) -> bool:
-    """True if a test is in one of these folders, files, classes or functions, or is one
-    of them.
+    """True if the test is one of these folders, files, classes or functions, or inside
+    one.
     """
     return any(
         place in (".", test)
@@ -371,7 +358,7 @@ def is_in(test: str, places: Collection[str]) -> bool:
 
 
 def _collected(run: SuiteRun) -> set[str]:
-    """Return the files, folders and classes in which a run found tests."""
+    """Return files, folders and classes with tests."""
     collected: set[str] = set()
     for test in run.results:
         for place in TestId.parse(test).places():

@@ -1,8 +1,7 @@
-"""Find the missing modules and programs that the project makes itself.
+"""Finds missing modules and programs that the project itself provides.
 
-A test that is written before its code cannot import it: that is no fault of the
-environment, and the step that makes the module has to. Only a module that neither the
-project's files nor the files of the plan provide is one that the environment lacks.
+A test written before its code cannot import it. That is not the environment's fault:
+the environment lacks only what neither the project nor the plan provides.
 """
 
 import re
@@ -10,9 +9,10 @@ from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.source_folders import SourceFolder, source_folders
 
-_NAMED = re.compile(
+_NAMED = Pattern(
     r"\b(?:module|package|library) `([^`]+)` is missing|`([^`]+)` is not installed"
 )
 """The name in a cause, see `statements.py`."""
@@ -20,15 +20,15 @@ _CODE = frozenset(
     (".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".tsx", ".vue", ".rb")
 )
 _ALIASES = ("@/", "~/", "#", "$lib/")
-"""Beginnings of names that mean the project's sources in JavaScript."""
+"""Prefixes for a JavaScript project's own sources."""
 _DEPTH = 6
 
 
 def find_own_modules(
     causes: Iterable[str], root: Path, planned: Collection[str]
 ) -> frozenset[str]:
-    """Return the causes that name a module or a program of the project. `planned` are
-    the paths of the files that the steps of the plan declare.
+    """Return the causes that name a module or program of the project. `planned` are
+    paths that the plan's steps declare.
     """
     named = {}
     for cause in causes:
@@ -49,8 +49,8 @@ def find_own_modules(
 
 
 def _outer_names(module: str) -> set[str]:
-    """Return the names under which a project may provide a module: the outermost one,
-    and that of a package of JavaScript with its scope.
+    """Return the names a project may provide the module under: its outermost, or a
+    scoped JavaScript package.
     """
     first = re.split(r"[./]", module)[0]
     if not module.startswith("@"):
@@ -66,7 +66,7 @@ def _names_in_plan(planned: Collection[str]) -> set[str]:
 
 
 def _names_in(root: Path, folder: SourceFolder) -> set[str]:
-    """Return the names of the modules in a folder, and of the package it is."""
+    """Return the names of the folder's modules, and of the package it is."""
     code = [PurePosixPath(name) for name in folder.files]
     names = {file.stem for file in code if file.suffix in _CODE}
     if names:

@@ -1,4 +1,4 @@
-"""Paths in commands and reports of tests, relative to a project's root."""
+"""Paths in commands and test reports, relative to a project's root."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePath
@@ -14,11 +14,10 @@ def paths_and_options(
     plain: Collection[str],
     with_value: Collection[str] = (),
 ) -> Selection:
-    """Return the tests that the words of a command ask for: the existing files and
-    folders that it names, and its options.
+    """Return the existing paths that a command names, and its options.
 
-    `plain` are options that select no tests; they are left out. `with_value` are the
-    options whose value is the next word.
+    `plain` options select no tests and are dropped. `with_value` options take the next
+    word.
     """
     paths, options = list[str](), list[str]()
     rest = iter(words)
@@ -33,7 +32,7 @@ def paths_and_options(
 
 
 def from_root(path: str, root: Path) -> str:
-    """Return a path relative to the project's root. A path outside is unchanged."""
+    """A path outside is unchanged."""
     if path.startswith("file://"):
         plain = unquote(urlsplit(path).path)
     else:
@@ -45,7 +44,7 @@ def from_root(path: str, root: Path) -> str:
 
 
 def exists(path: Path) -> bool:
-    """True if a file or folder exists. False also for a text that cannot be a path."""
+    """False also for a text that cannot be a path."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -1,8 +1,7 @@
-"""The leave that a plan gives a step: tests that it may remove, and tests that may
-still fail.
+"""The tests that a plan lets a step remove, and those that may still fail.
 
-The fields `Removes tests` and `May fail` give leave, and so do notes of files such as
-`(deleted)`. Names in the step's text give none.
+Permission comes from the fields `Removes tests` and `May fail`, and from file notes
+such as `(deleted)`; never from the step's text.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -17,12 +16,11 @@ from cdd_agent.verification.mentions import Mentions, test_names
 from cdd_agent.verification.test_id import TestId
 
 REMOVES_TESTS = "Removes tests"
-"""The label of the field."""
 
 
 def covers(entry: str, test: TestId) -> bool:
-    """True if an entry of a field names a test, its class, its file or a folder around
-    it. An entry without parameters means all of them.
+    """True if an entry names the test, its class, file or a folder above. Without
+    parameters, it covers all of them.
     """
     name = _plain(entry)
     return name in test_names(test) or name in _folders(test)
@@ -38,12 +36,10 @@ def _folders(test: TestId) -> Iterator[str]:
 
 
 class Permissions(Struct, frozen=True):
-    """The tests and files that a step may change."""
-
     label: str = ""
-    """The step's number, as the plan writes it."""
+    """As the plan writes it."""
     removes: tuple[str, ...] | None = None
-    """Entries of `Removes tests`. None if the plan does not have the field."""
+    """None if the plan lacks the field."""
     declared: DeclaredFiles = DeclaredFiles()
     mentions: Mentions = field(default_factory=Mentions)
     allowed: frozenset[str] = frozenset()
@@ -59,8 +55,7 @@ class Permissions(Struct, frozen=True):
     def may_remove(self, test: TestId, *, only_rows: bool = False) -> bool:
         """True if the step may remove, skip or weaken a test.
 
-        If `only_rows` of its parameters are removed, an entry with parameters is
-        enough.
+        With `only_rows`, an entry with parameters is enough.
         """
         if self.is_allowed(test):
             return True
@@ -73,11 +68,10 @@ class Permissions(Struct, frozen=True):
         return any(covers(entry, test) for entry in entries)
 
     def is_allowed(self, test: TestId) -> bool:
-        """True if the user allowed it."""
         return str(test) in self.allowed or str(test.function) in self.allowed
 
     def may_delete(self, path: str) -> bool:
-        """True if the step names a file or a folder around it. A reply may then delete
+        """True if the step names the file or a folder above. Then a reply may delete
         the file unseen.
         """
         if self.declared.may_delete(path) or self.mentions.names_file(path):
@@ -87,7 +81,6 @@ class Permissions(Struct, frozen=True):
         return any(covers(entry, TestId(path)) for entry in self.removes or ())
 
     def declares(self, path: str) -> bool:
-        """True if the file is one of the step's files."""
         return self.declared.covers(path)
 
     def names_file(self, path: str) -> bool:
@@ -95,19 +88,19 @@ class Permissions(Struct, frozen=True):
 
 
 class FailureLeave(Struct, frozen=True):
-    """An entry of a step's `May fail`."""
+    """An entry of `May fail`."""
 
     entry: str
     step: str
-    """The label of the step whose plan has it."""
+    """The label of the step that has it."""
     until: str = ""
 
     def covers(self, test: TestId) -> bool:
         return covers(self.entry, test)
 
     def names_inside(self, place: TestId, defined: Collection[str]) -> bool:
-        """True if the entry is in a file or folder that could not be collected.
-        `defined` are the names of the tests in it.
+        """True if the entry is inside a file or folder that could not be collected.
+        `defined` are the names of its tests.
         """
         entry = _plain(self.entry)
         path, _, name = entry.partition("::")
@@ -119,18 +112,18 @@ class FailureLeave(Struct, frozen=True):
 
 
 class FailureLeaves(Struct, frozen=True):
-    """The `May fail` entries of a plan that matter while a step runs."""
+    """The plan's `May fail` entries that matter to a step."""
 
     in_force: tuple[FailureLeave, ...] = ()
     ended: tuple[FailureLeave, ...] = ()
-    """Their tests have to pass from this step on."""
+    """Their tests must pass from this step on."""
 
     @classmethod
     def of_step(
         cls, step: PlanStep, earlier: Iterable[PlanStep], later: Iterable[PlanStep]
     ) -> Self:
-        """An entry without `until` holds for its own step only. With `until`, it holds
-        as long as that step is among the `later` ones.
+        """An entry without `until` holds for its own step; with `until`, as long as
+        that step is in `later`.
         """
         waiting = {other.label.casefold() for other in later}
         in_force = []
@@ -150,7 +143,7 @@ class FailureLeaves(Struct, frozen=True):
     ) -> FailureLeave | None:
         """Return the entry that lets a test fail.
 
-        For a file that cannot be collected, entries must name tests in it, among them
+        For a file that cannot be collected, entries must name tests in it, including
         all that `passed` before.
         """
         for leave in self.in_force:

@@ -1,4 +1,4 @@
-"""A test runner that a project's files declare, and the folder that declares it."""
+"""A test runner declared by a project's files, and its folder."""
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -10,35 +10,33 @@ from cdd_agent.files.manifests import Manifests
 from cdd_agent.project.source_folders import SourceFolder
 
 TEST_DEPTH = 8
-"""Levels of folders that are searched for test files."""
+"""Depth of the search for test files."""
 MOST_TEST_FILES = 200
-"""Files of a folder that are searched for tests."""
+"""In a folder."""
 _LONGEST_START = 1_000_000
 
 
 class ProjectRunner(Struct, frozen=True):
-    """The command that runs the tests of one language in one folder."""
+    """The command for one language's tests in one folder."""
 
     language: str
     argv: tuple[str, ...]
-    """The words that a user would type."""
+    """As a user would type them."""
     reason: str
-    """The evidence, as a clause, such as "declared in requirements.txt"."""
+    """A clause such as "declared in requirements.txt"."""
     covers: Callable[[str], bool] = lambda path: True
-    """True if it also runs the tests of a folder below that has a runner of the same
-    language. The path is relative to its own folder.
+    """True if it also runs the tests of an inner folder with a runner of the same
+    language. Takes a relative path.
     """
 
 
 class ProjectFolder(Struct, frozen=True):
-    """A folder of a project that may have a runner."""
-
     root: Path
     path: str
-    """From the root; empty for the root."""
+    """Relative to the root."""
     files: frozenset[str]
     below: Sequence[SourceFolder] = ()
-    """The folders inside it that are searched for manifests."""
+    """Inner folders that are searched for manifests."""
 
     @property
     def place(self) -> Path:
@@ -53,14 +51,13 @@ class ProjectFolder(Struct, frozen=True):
         return Manifests(self.place)
 
     def has(self, *patterns: str) -> bool:
-        """True if the name of a file in it matches one of the patterns."""
+        """True if a file name matches a pattern."""
         return any(
             fnmatchcase(name, pattern) for name in self.files for pattern in patterns
         )
 
 
 def project_folders(root: Path, folders: Sequence[SourceFolder]) -> list[ProjectFolder]:
-    """Return the folders with those that are inside each."""
     folders_of_project = []
     for folder in folders:
         inside = f"{folder.path}/" if folder.path else ""
@@ -74,7 +71,7 @@ def project_folders(root: Path, folders: Sequence[SourceFolder]) -> list[Project
 
 
 def read_start(path: Path) -> bytes:
-    """Return the beginning of a file; empty if it cannot be read."""
+    """Return a file's beginning; empty if unreadable."""
     try:
         with path.open("rb") as file:
             return file.read(_LONGEST_START)

@@ -1,5 +1,5 @@
-"""Choose the runner of a Python project's tests: pytest if it is declared or
-configured, else Django's, unittest, or pytest for other test files.
+"""The runner of a Python project's tests: pytest if declared or configured, else
+Django's, unittest, or pytest for other test files.
 """
 
 import re
@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.files.manifests import Manifests, section
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.environments import own_python, pytest_environment
 from cdd_agent.project.dependencies import declared_packages
 from cdd_agent.project.source_folders import source_folders
@@ -25,25 +26,23 @@ _MANIFESTS = (
     *("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "Pipfile", "manage.py"),
     *("*requirements*.txt", "environment.yml", "environment.yaml", "pytest.ini"),
 )
-_TEST_PATHS = re.compile(rb"^testpaths[ \t]*=((?:.*)(?:\n[ \t]+.*)*)", re.MULTILINE)
+_TEST_PATHS = Pattern(rb"^testpaths[ \t]*=((?:.*)(?:\n[ \t]+.*)*)", re.MULTILINE)
 _TEST_FOLDERS = ("", "tests", "test")
-_TEST_FILE = re.compile(r"(test_.*|.*_test)\.py")
-_DJANGO_TEST_FILE = re.compile(r"(tests?|test.*)\.py")
-_FOR_PYTEST = re.compile(
+_TEST_FILE = Pattern(r"(test_.*|.*_test)\.py")
+_DJANGO_TEST_FILE = Pattern(r"(tests?|test.*)\.py")
+_FOR_PYTEST = Pattern(
     rb"^\s*(import|from) pytest|^(async )?def test|^class Test\w*:", re.MULTILINE
 )
-_FOR_UNITTEST = re.compile(rb"TestCase\b")
+_FOR_UNITTEST = Pattern(rb"TestCase\b")
 
 
 def is_python_project(folder: ProjectFolder) -> bool:
-    """True if a folder has a manifest of Python."""
     return folder.has(*_MANIFESTS)
 
 
 def declared_runner(folder: ProjectFolder) -> ProjectRunner | None:
-    """Return pytest if a folder's manifests declare or configure it, or the tests of
-    Django. Below the project's root, there must be test files. Raises
-    `ManifestUnreadable`.
+    """Return pytest if it is declared or configured, or Django's tests. Below the root,
+    there must be test files. Raises `ManifestUnreadable`.
     """
     if not folder.is_root and not is_python_project(folder):
         return None
@@ -62,9 +61,7 @@ def declared_runner(folder: ProjectFolder) -> ProjectRunner | None:
 
 
 def _test_paths(manifests: Manifests) -> list[str]:
-    """Return the folders to which the settings limit a run of pytest; empty if it
-    searches everywhere.
-    """
+    """Return pytest's `testpaths`; empty if it searches everywhere."""
     settings = section(manifests.content("pyproject.toml"), "tool", "pytest")
     settings = {**settings, **section(settings, "ini_options")}
     paths = settings.get("testpaths", [])
@@ -80,7 +77,7 @@ def _test_paths(manifests: Manifests) -> list[str]:
 
 
 def _collects(paths: Sequence[str], folder: str) -> bool:
-    """True if pytest with these `testpaths` searches in a folder, or in one inside."""
+    """True if pytest with these `testpaths` searches the folder or one inside."""
     for path in paths:
         start = path.removeprefix("./").strip("/")
         if "*" in start:
@@ -95,12 +92,11 @@ def _collects(paths: Sequence[str], folder: str) -> bool:
 def undeclared_runner(
     folder: ProjectFolder, *, is_deep: bool, elsewhere: Sequence[str] = ()
 ) -> ProjectRunner | None:
-    """Return the runner of test files that no manifest says anything about: those of
-    the whole folder (`is_deep`), or of its usual folders for tests. Files in the
-    folders `elsewhere` have a runner of their own.
+    """Return the runner of test files that no manifest covers: in the whole folder
+    (`is_deep`) or in its usual test folders, except `elsewhere`.
 
-    Pytest also runs tests of unittest, so unittest runs them only in a project's
-    environment that has no pytest.
+    pytest runs unittest's tests too, so unittest is used only if the environment lacks
+    pytest.
     """
     files = [
         file
@@ -122,7 +118,7 @@ def undeclared_runner(
 
 
 def _programs_of_tests(folder: ProjectFolder) -> list[str]:
-    """Return the files of tests that pytest runs only if they are named."""
+    """Return test files that pytest runs only if named."""
     return [
         name
         for name in ("test.py", "tests.py")
@@ -139,7 +135,7 @@ def _has_tests(data: bytes) -> bool:
 
 
 def _settings_of_pytest(folder: ProjectFolder) -> str:
-    """Return where pytest is configured, as a clause; empty if it is not."""
+    """Return where pytest is configured, as a clause; may be empty."""
     manifests = folder.manifests
     for name in SETTINGS_FILES:
         if name in folder.files:
@@ -172,9 +168,8 @@ def _django(place: Path) -> ProjectRunner | None:
 def _unittest_words(
     place: Path, files: Sequence[PurePosixPath], named: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the words that run the files with unittest; empty if some are not for
-    unittest, or if it cannot find all of them from one folder. Without files, those
-    that are `named` run by their names.
+    """Return the words that run the files with unittest; empty if some need pytest, or
+    no single folder reaches all. Without files, `named` files run by name.
     """
     if any(
         _is_for_pytest(read_start(place / file)) for file in (*map(str, files), *named)
@@ -195,9 +190,7 @@ def _unittest_words(
 
 
 def _start_folder(place: Path, file: PurePosixPath) -> PurePosixPath:
-    """Return the folder around the packages that a test file is in: unittest finds the
-    file from there.
-    """
+    """Return the folder above the file's packages, where unittest finds it."""
     folder = file.parent
     while folder.parts and (place / folder / "__init__.py").is_file():
         folder = folder.parent
@@ -205,9 +198,6 @@ def _start_folder(place: Path, file: PurePosixPath) -> PurePosixPath:
 
 
 def _test_files(place: Path, *, is_deep: bool) -> Iterator[PurePosixPath]:
-    """Yield the test files in a folder: of the whole project, or only of its usual
-    folders for tests.
-    """
     for folder in source_folders(place, TEST_DEPTH if is_deep else 3):
         first = folder.path.partition("/")[0]
         if not is_deep and first not in _TEST_FOLDERS:

@@ -1,9 +1,9 @@
 """Tools that run tests only if `test_command` or a step's `**Verify:**` names them.
 
-Maven, Gradle, CTest and dotnet build, and fetch packages. Tox and nox create
-environments. RSpec, PHPUnit and the others need packages that may not be installed, and
-just, Task and the like can run anything. A user knows when that is wanted, so they are
-named with their command and not started.
+Maven, Gradle, CTest and dotnet build and fetch packages. Tox and nox create
+environments. RSpec, PHPUnit and others need packages that may be missing; just, Task
+and others run anything. Only the user knows when to run them, so cdd names their
+commands.
 """
 
 import re
@@ -19,27 +19,27 @@ from cdd_agent.project.source_folders import SourceFolder
 
 
 class RequestedTool(Struct, frozen=True):
-    """A tool of a project, and the command that runs the tests with it."""
+    """A tool, and its command to run the tests."""
 
     name: str
     file: str
-    """The file that shows the tool, from the project's root."""
+    """The file that reveals the tool, relative to the root."""
     command: str
     is_wrapper: bool = False
     """True if the tool usually starts a runner that is found anyway."""
 
 
 class _Sign(Struct, frozen=True):
-    """Signs by which a tool is recognised in a folder."""
+    """Signs of a tool."""
 
     name: str
     files: tuple[str, ...]
-    """Patterns of file names. One of them is enough."""
+    """File name patterns. One match is enough."""
     command: str
     text: str = ""
-    """A pattern that one of these files must contain."""
+    """A pattern that a matching file must contain."""
     variants: tuple[tuple[str, str], ...] = ()
-    """Files, each with the command that replaces the usual one if the file exists."""
+    """File → command that replaces the usual one if the file exists."""
     is_wrapper: bool = False
 
     def find(self, root: Path, folder: SourceFolder) -> RequestedTool | None:
@@ -191,7 +191,7 @@ _SIGNS = (
 def requested_tools(
     root: Path, folders: Iterable[SourceFolder]
 ) -> tuple[RequestedTool, ...]:
-    """Return the tools of a project, each once, where it is outermost."""
+    """Return each tool once, in its outermost folder."""
     tools: dict[str, RequestedTool] = {}
     for folder in folders:
         for sign in _SIGNS:

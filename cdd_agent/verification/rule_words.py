@@ -1,4 +1,4 @@
-"""The words of the rules: lines for the user, and advice for the model."""
+"""Texts of the rules: lines for the user, advice for the model."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from cdd_agent.verification.test_id import TestId
 
 _END_LINES, _END_CHARACTERS = 80, 6000
 _NAMED, _LISTED = 3, 20
-"""Tests that are named in a line, and in a list."""
+"""Tests to name in a line, and in a list."""
 
 MISSING = """\
 The step declares these files as new, and they do not exist after its checks. Create \
@@ -79,7 +79,7 @@ def by_exit_code(run: CheckRun) -> str:
 
 
 def with_old_failures(check: CheckFacts) -> str:
-    """The counts of a check that passed apart from failures that are allowed."""
+    """The counts of a check that passed except for allowed failures."""
     excused = [test for test in check.others if test in check.targets.excused]
     of_environment = [test for test in check.others if test in check.of_environment]
     old = [test for test in check.others if test not in (*excused, *of_environment)]
@@ -95,8 +95,8 @@ def with_old_failures(check: CheckFacts) -> str:
 
 
 def to_fix(check: CheckFacts) -> str:
-    """List the tests that must pass. If others fail too, the output may be about those,
-    so the texts of these failures are added.
+    """List the tests that must pass. If others fail too, add these failures' texts: the
+    output may show only the others.
     """
     due, tests = check.targets.due, check.tests
     named = []
@@ -118,8 +118,8 @@ def to_fix(check: CheckFacts) -> str:
 
 
 def contents(work: Work, lost: Sequence[TestId]) -> str:
-    """Return the previous content of test files that a command changed: they will not
-    be restored. Files that do not fit are left out.
+    """Return the previous content of test files that a command changed, because these
+    are not restored. Files that do not fit are left out.
     """
     shown, room = "", _END_CHARACTERS
     for path, text in work.tests.contents.items():

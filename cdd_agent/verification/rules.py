@@ -1,8 +1,7 @@
-"""The rules that decide how a step is verified, in the order in which they are tried.
-The first rule that matches wins.
+"""The rules that verify a step, in order. The first match wins.
 
-Each rule has a sentence for the user and a text for the model. Its `seen` and `verdict`
-are also a row of docs/reference/verification.md.
+Each rule has a line for the user and a text for the model. `seen` and `verdict` make a
+row in docs/reference/verification.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,38 +20,32 @@ from cdd_agent.verification.test_id import TestId
 
 
 class RuleResult(Struct, frozen=True):
-    """The result of a rule that matches."""
-
     verification: Verification | None
     """None: the step failed."""
     reason: str
     """A line for the user."""
     advice: str = ""
-    """Advice for the model, in addition to the output."""
+    """For the model, in addition to the output."""
     lost: tuple[LostTest, ...] = ()
     """Tests that the step may not remove, skip or weaken."""
     is_unusable: bool = False
-    """True if no change of the code could make the check pass."""
+    """True if no code change could make the check pass."""
 
 
 class CheckRule(Struct, frozen=True):
-    """A rule about one check."""
-
     seen: str
     verdict: str
     find: Callable[[CheckFacts], RuleResult | None]
     refusal: Refusal | None = None
-    """The kind of the failure; None if the rule fails no step."""
+    """None if the rule fails no step."""
 
 
 class StepRule(Struct, frozen=True):
-    """A rule about all checks of a step and its changes."""
-
     seen: str
     verdict: str
     find: Callable[[StepFacts], RuleResult | None]
     refusal: Refusal | None = None
-    """The kind of the failure; None if the rule fails no step."""
+    """None if the rule fails no step."""
 
 
 # --- Rules about the changes ----------------------------------------------------------
@@ -68,9 +61,7 @@ def find_missing_file(step: StepFacts) -> RuleResult | None:
 
 
 def find_lost_tests(step: StepFacts) -> RuleResult | None:
-    """Tests that a run no longer finds or skips, and tests whose text is gone or
-    weaker.
-    """
+    """Tests that a run no longer finds or skips, or whose text is gone or weaker."""
     findings = [*_missed_in_runs(step), *_lost_in_files(step)]
     if not findings:
         return None
@@ -80,8 +71,8 @@ def find_lost_tests(step: StepFacts) -> RuleResult | None:
 
 
 def _missed_in_runs(step: StepFacts) -> Iterator[RuleResult]:
-    """Yield the tests that no check ran. A test that passes under another name, or as a
-    part of another test, is not gone.
+    """Yield tests that no check ran, except those that pass under another name or as
+    part of another test.
     """
     work = step.work
     reporting = [each for each in step.checks if each.run.tests is not None]
@@ -134,8 +125,8 @@ def _lost(tests: Iterable[str], how: str) -> tuple[LostTest, ...]:
 
 
 def _lost_in_files(step: StepFacts) -> Iterator[RuleResult]:
-    """Yield the tests that the step removed or weakened, by the text of their files.
-    `_missed_in_runs` has those that the run missed.
+    """Yield tests whose text the step removed or weakened, except those in
+    `_missed_in_runs`.
     """
     work = step.work
     missed = [
@@ -168,8 +159,8 @@ def _lost_in_files(step: StepFacts) -> Iterator[RuleResult]:
 
 
 def find_changed_harness(step: StepFacts) -> RuleResult | None:
-    """Changes of how tests are run in files that the step does not name. The first
-    settings of a project without tests hide none.
+    """Changes in how tests run, in files that the step does not name. A project without
+    tests may add its first settings.
     """
     free: tuple[str, ...] = ()
     if step.before.is_without_tests:
@@ -213,7 +204,7 @@ def find_new_failure(check: CheckFacts) -> RuleResult | None:
 
 
 def _tests_failed(check: CheckFacts) -> RuleResult:
-    """All failed tests that count: the model should see them at once."""
+    """List all failed tests that count, for the model to see at once."""
     counted, targets = check.counted, check.targets
     reason = f"{words.failed(check.run)}: {words.in_a_line(counted)}"
     due = [test for test in counted if test in targets.due]
@@ -242,9 +233,7 @@ def find_known_reason(check: CheckFacts) -> RuleResult | None:
 
 
 def find_failed_exit(check: CheckFacts) -> RuleResult | None:
-    """Any other end that is not good: by the exit code, or by a run that does not agree
-    with its own report.
-    """
+    """Any other bad end: by exit code, or by a run that contradicts its own report."""
     run = check.run
     if run.timed_out:
         return RuleResult(None, f"`{run.command}` {run.problem}")
@@ -331,7 +320,7 @@ def find_no_check(step: StepFacts) -> RuleResult | None:
 
 
 def find_nothing_new(step: StepFacts) -> RuleResult | None:
-    """Tests passed, but they would have passed without the step."""
+    """Tests passed, but would have passed without the step."""
     has_tests = any(each.run.has_tests for each in step.checks)
     if not has_tests or step.work.has_changed_declared or step.turned_green:
         return None
@@ -359,7 +348,7 @@ def find_exit_code(step: StepFacts) -> RuleResult | None:
 
 
 def _find_proof(step: StepFacts, verification: Verification) -> RuleResult | None:
-    """Return this verification if one of the checks shows it by itself."""
+    """Return this verification if one check alone shows it."""
     if not any(proof_of(each) is verification for each in step.checks):
         return None
     return RuleResult(verification, _joined(step))
@@ -370,7 +359,7 @@ def _joined(step: StepFacts) -> str:
 
 
 def proof_of(check: CheckFacts) -> Verification:
-    """Return what a check that has not failed shows by itself."""
+    """Return what a passing check shows by itself."""
     if find_known_reason(check) is not None or check.others:
         return Verification.BASELINE
     if check.tests.count(Result.PASSED):
@@ -381,7 +370,7 @@ def proof_of(check: CheckFacts) -> Verification:
 
 
 def reason_of(check: CheckFacts) -> str:
-    """Return the result of a check that has not failed, in one line."""
+    """Return a passing check's result in one line."""
     reason = find_known_reason(check)
     if reason is not None:
         return reason.reason

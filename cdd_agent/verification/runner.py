@@ -1,5 +1,5 @@
-"""The port to a program that runs a project's tests and can report on each of them.
-The implementations are in `runners/`.
+"""The port to a program that runs tests and can report each of them. Implementations
+are in `runners/`.
 """
 
 from abc import ABC, abstractmethod
@@ -12,36 +12,36 @@ from cdd_agent.process.run import LARGEST_COPY, CommandResult
 from cdd_agent.verification.outcomes import Selection, SuiteRun
 
 Matters = Callable[[str], object]
-"""Returns the part of a file's text that decides how tests run. Two versions of a file
-with equal parts run the same tests in the same way.
+"""Returns the part of a file's text that decides how tests run. If the parts of two
+versions are equal, tests run the same way.
 """
 LARGEST_REPORT = LARGEST_COPY
-"""The largest number of bytes of a report that is read."""
+"""Largest report to read, in bytes."""
 
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""The errors of reading JSON that has another form than expected."""
+"""Errors from JSON of an unexpected shape."""
 
 
 class ReportUnreadable(ValueError):
-    """A report that is missing, not whole or malformed. The message is a clause."""
+    """The report is missing, incomplete or malformed. The message is a clause."""
 
 
 class Reporting(Struct, frozen=True):
-    """A command that also reports on every test."""
+    """A command that also reports every test."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 class Reported(Struct, frozen=True):
-    """The files and the output that a run left. The folder was empty before."""
+    """The files and output of a run. The folder was empty before."""
 
     folder: Path
     result: CommandResult
 
     @property
     def file(self) -> Path:
-        """The path that a runner was asked to report to."""
+        """The path for the report."""
         return self.folder / "report"
 
     def data(self, name: str = "report") -> bytes:
@@ -51,8 +51,8 @@ class Reported(Struct, frozen=True):
         return read_report_file(self.folder / name)
 
     def all_data(self, runs: int = 1) -> list[bytes]:
-        """Return the reports of all processes: each adds something to the name of the
-        file. Raises `ReportUnreadable` if there are fewer than `runs`.
+        """Return the reports of all processes, which add to the file's name. Raises
+        `ReportUnreadable` if there are fewer than `runs`.
         """
         files = sorted(self.folder.glob(f"{self.file.name}*"))
         if runs and not files:
@@ -75,56 +75,54 @@ def read_report_file(file: Path) -> bytes:
 
 
 class TestRunner(ABC):
-    """A program that runs tests: how to make it report on each test, and how to read
-    the report.
+    """Makes a test program report, and reads its report.
 
-    The project's own code runs at the same time, and may write the report itself. So a
-    report can contain anything.
+    Project code runs at the same time and could write the report itself, so a report
+    can contain anything.
     """
 
     name: str
-    """As users know it."""
     ends_with: frozenset[int]
-    """The exit codes of a run that came to its end; 0 if all tests passed."""
+    """Exit codes of a completed run; 0 if all tests passed."""
     nothing_ran: int | None = None
-    """The exit code that says that there was no test to run, if there is one."""
+    """Exit code for "no test to run", if there is one."""
     always_reports: bool = False
-    """True if a run without a report was cut short, and so cannot pass by its exit
-    code.
-    """
+    """True if a run without a report was cut short, so its exit code cannot pass."""
     captures: bool = False
-    """True if its output is its report."""
+    """True if the output is the report."""
     about_report: tuple[str, ...] = ()
-    """The beginnings of output lines that may be about the report."""
+    """Beginnings of output lines that may be about the report."""
     forbids_snapshots: bool = False
-    """True if it writes no new snapshots while `CI` is set. It ends without `CI`."""
+    """True if it writes no new snapshots while `CI` is set. It must end without
+    `CI`.
+    """
     starts_anything: bool = False
-    """True if it may start any runner of tests, so that the settings of all matter."""
+    """True if it may start any other runner, so that all their settings matter."""
     reports_per_process: bool = False
-    """True if each of its processes writes a separate report, so that a command may
-    start it more than once.
+    """True if each process writes its own report, so that a command may start
+    several.
     """
 
     @abstractmethod
     def place(self, argv: Sequence[str]) -> int | None:
-        """Return the index of the last word that makes a command start this runner,
-        perhaps through a launcher such as `npx`. None if it starts another program.
+        """Return the index of the last word that starts this runner, perhaps after a
+        launcher such as `npx`. None for other programs.
         """
 
     @abstractmethod
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
-        """Return the command with a report to that file, running all tests to the end.
-        None if its words ask for another report, or do not run tests.
+        """Return the command with a report to that file, running all tests. None if it
+        asks for another report or runs no tests.
         """
 
     @abstractmethod
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Return the tests that a command asks for, as far as its words say."""
+        """Return the tests that the words ask for."""
 
     @abstractmethod
     def read(self, reported: Reported, selection: Selection, root: Path) -> SuiteRun:
-        """Return the results. The ids of tests start at `root`, and are the same in
-        each run. Raises `ReportUnreadable`.
+        """Return the results. Ids are relative to `root` and stable. Raises
+        `ReportUnreadable`.
         """
 
     def recognises(self, argv: Sequence[str]) -> bool:
@@ -135,20 +133,18 @@ class TestRunner(ABC):
         return argv[place + 1 :] if place is not None else ()
 
     def shown(self, line: str, report: Path) -> str:
-        """Return a line of output as the user sees it; empty if it is only about the
-        report.
-        """
+        """Return the line as the user sees it; empty if it is only about the report."""
         del report
         return line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """Return what to compare of a file of this name; None if no file of this name
-        decides how this runner runs tests.
+        """Return what to compare of such a file; None if it does not decide how tests
+        run.
         """
         del path
         return None
 
 
 def whole(text: str) -> object:
-    """The `Matters` of a file whose whole text counts, even if it is empty."""
+    """The whole text counts, even if empty."""
     return text

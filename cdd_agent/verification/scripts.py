@@ -1,5 +1,5 @@
-"""The programs that a command starts through the scripts of a manifest: `npm test`,
-`yarn workspace a test`, `pnpm -r test`, `deno task test`.
+"""Programs that a command starts through a manifest's scripts: `npm test`, `yarn
+workspace a test`, `pnpm -r test`, `deno task test`.
 """
 
 import contextlib
@@ -14,26 +14,25 @@ from msgspec import Struct, field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.globs import Glob
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.policy import CommandRefused, split
 from cdd_agent.values.guarded_yaml import read_node, read_tree
 from cdd_agent.verification.runners.launchers import program_name
 
 _DEEPEST = 5
-"""Levels of scripts that start scripts."""
+"""Depth of scripts that start scripts."""
 _NO_PACKAGES = ("node_modules", ".git", ".venv")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SETS_VARIABLES = ("cross-env", "env")
 
 
 class StartedProgram(Struct, frozen=True):
-    """A program that a command starts."""
-
     words: tuple[str, ...]
     folder: Path
     separators: int | None = 0
-    """The number of `--` that must come before words at the end of the command, so that
-    the program receives them. None if it cannot receive them.
+    """Number of `--` before words at the command's end, so that they reach the program.
+    None if they cannot reach it.
     """
 
 
@@ -41,18 +40,18 @@ class _Manager(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     """Subcommands that run the script `test`."""
     plain: tuple[str, ...] = ()
-    """Options and words before the script's name that do not matter."""
+    """Irrelevant options and words before the script's name."""
     everywhere: tuple[str, ...] = ()
-    """Options that run the script of each package."""
+    """Options that run the script in each package."""
     selects: tuple[str, ...] = ()
-    """Options with the name of a package as value."""
+    """Options that take a package name."""
     moves: tuple[str, ...] = ()
-    """Options with a folder as value."""
+    """Options that take a folder."""
     runs: tuple[str, ...] = ("run", "run-script")
     has_short_names: bool = True
     """True if a script's name is a subcommand."""
     has_separator: bool = False
-    """True if options may follow the name, and `--` ends them."""
+    """True if options may follow the name, up to `--`."""
     manifest: str = "package.json"
     section: str = "scripts"
     packages_file: str = ""
@@ -107,7 +106,7 @@ class _Call(Struct):
     folder: Path
     name: str = ""
     rest: list[str] = field(default_factory=list)
-    """The words that the script receives."""
+    """Words for the script."""
     is_everywhere: bool = False
     packages: list[str] = field(default_factory=list)
     has_end_of_options: bool = False
@@ -117,7 +116,7 @@ class _Call(Struct):
         return int(self.manager.has_separator and not self.has_end_of_options)
 
     def take_option(self, word: str, following: list[str]) -> bool:
-        """Take a word before or after the script's name. False if it is not known."""
+        """False if the option is unknown."""
         manager = self.manager
         option, is_joined, value = word.partition("=")
         if option in (*manager.selects, *manager.moves):
@@ -135,9 +134,9 @@ class _Call(Struct):
 def find_started(
     argv: Sequence[str], folder: Path, depth: int = 0
 ) -> tuple[StartedProgram, ...]:
-    """Return the programs that a command starts, one after the other: the command
-    itself unless it runs a script. A script that needs more of a shell than `&&` is
-    one program that cdd does not know.
+    """Return the programs that a command starts in sequence; the command itself if it
+    runs no script. A script that needs more of a shell than `&&` counts as one unknown
+    program.
     """
     itself = (StartedProgram(tuple(argv), folder),)
     call = _read_call(argv, folder) if depth < _DEEPEST else None
@@ -152,9 +151,7 @@ def find_started(
 
 
 def run_all_packages(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return a command of pnpm with the option that a package that fails does not hide
-    the others.
-    """
+    """Make pnpm run all packages even if one fails."""
     is_pnpm = bool(argv) and program_name(argv[0]) == "pnpm"
     if not is_pnpm or {"--bail", "--no-bail"} & {*argv}:
         return tuple(argv)
@@ -181,8 +178,8 @@ def _read_chain(
 
 
 def _split_chain(text: str) -> list[tuple[str, ...]]:
-    """Return the commands of a script that are joined by `&&`, without the variables
-    that they set. Empty if it has anything else that only a shell can do.
+    """Split a script at `&&`, without variable assignments. Empty if it needs a shell
+    otherwise.
     """
     pieces = [""]
     for piece in PIECE.finditer(text):
@@ -206,9 +203,7 @@ def _split_chain(text: str) -> list[tuple[str, ...]]:
 
 
 def _read_call(argv: Sequence[str], folder: Path) -> _Call | None:
-    """Read a command that runs a script; None if it does not, or has an option that
-    cdd does not know.
-    """
+    """None if the command runs no script or has an unknown option."""
     manager = _MANAGERS.get(program_name(argv[0]).lower()) if argv else None
     if manager is None:
         return None
@@ -229,9 +224,7 @@ def _read_call(argv: Sequence[str], folder: Path) -> _Call | None:
 
 
 def _read_name(call: _Call, words: list[str]) -> bool:
-    """Take the words up to the script's name. True if they have the subcommand that
-    runs scripts.
-    """
+    """True if the words include the subcommand that runs scripts."""
     is_run = False
     while words and not call.name:
         word = words.pop(0)
@@ -243,9 +236,7 @@ def _read_name(call: _Call, words: list[str]) -> bool:
 
 
 def _read_options(call: _Call, words: list[str]) -> bool:
-    """Take the words after the script's name up to `--`. False if one is an unknown
-    option.
-    """
+    """Read words up to `--`. False for an unknown option."""
     while words:
         word = words.pop(0)
         if word == "--":
@@ -260,7 +251,7 @@ def _read_options(call: _Call, words: list[str]) -> bool:
 
 
 def _read_script(folder: Path, call: _Call) -> str:
-    """Return the text of the script; empty if there is none."""
+    """Return the script's text; may be empty."""
     try:
         content = Manifests(folder).content(call.manager.manifest)
     except ManifestUnreadable:
@@ -274,7 +265,7 @@ def _read_script(folder: Path, call: _Call) -> str:
 
 
 def _find_packages(call: _Call) -> list[Path]:
-    """Return the folders whose script the command runs; empty if that is not known."""
+    """Return the folders whose script runs; empty if unknown."""
     if not call.is_everywhere and not call.packages:
         return [call.folder]
     packages = _list_packages(call.folder, call.manager.packages_file)
@@ -282,7 +273,7 @@ def _find_packages(call: _Call) -> list[Path]:
         return list(packages)
     chosen: dict[Path, None] = {}
     for wanted in call.packages:
-        # dependents, dependencies, exclusions and ranges of commits of pnpm
+        # pnpm's dependents, dependencies, exclusions and commit ranges
         if "..." in wanted or wanted.startswith(("!", "^", "[")):
             return []
         place = call.folder / wanted.strip("{}")
@@ -293,7 +284,7 @@ def _find_packages(call: _Call) -> list[Path]:
 
 
 def _list_packages(root: Path, packages_file: str) -> dict[Path, str]:
-    """Return the folders of a project's packages, with their names."""
+    """Folder → package name."""
     included, excluded = list[Glob](), list[Glob]()
     for pattern in _read_patterns(root, packages_file):
         globs = excluded if pattern.startswith("!") else included
@@ -315,7 +306,6 @@ def _list_packages(root: Path, packages_file: str) -> dict[Path, str]:
 
 
 def _read_patterns(root: Path, packages_file: str) -> list[str]:
-    """Return the patterns for the folders of packages."""
     manifests = Manifests(root)
     patterns: object = None
     try:

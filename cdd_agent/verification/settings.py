@@ -1,4 +1,4 @@
-"""Settings that several runners of tests read."""
+"""Settings shared by several test runners."""
 
 from cdd_agent.files.manifests import ManifestUnreadable, parse_manifest
 
@@ -6,7 +6,7 @@ _OF_PACKAGE_JSON = ("scripts", "jest", "vitest", "mocha", "ava", "tap", "c8", "n
 
 
 def package_json(text: str) -> object:
-    """Return the keys of a `package.json` that decide how tests run."""
+    """Return the keys of `package.json` that decide how tests run."""
     try:
         content = parse_manifest("package.json", text)
     except ManifestUnreadable:

@@ -1,7 +1,7 @@
-"""Find what the output of a check states about its own run.
+"""Finds what a check's output states about its own run.
 
-The output is the project's own text: it may be false, and of any length. A statement
-explains an exit code. It never makes a failure a pass.
+The output comes from the project: it may be false and of any length. A statement
+explains an exit code, but never turns a failure into a pass.
 """
 
 import re
@@ -10,18 +10,19 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.verification.outcomes import Statement, StatementKind
 
 _HEAD, _TAIL = 32_000, 96_000
-"""Characters that are read at the beginning and at the end of a stream."""
+"""Characters to read at the beginning and end of a stream."""
 _LONGEST_LINE = 1000
 _HEAD_LINES, _TAIL_LINES = 150, 450
 _NOT_FOUND_CODES = (127, 9009)
-"""The exit codes of shells, on Windows the second, for a program that is missing."""
+"""Shells' exit codes for a missing program; 9009 on Windows."""
 
 _NAME = r"[\"'`‘“]?([^\s\"'`‘’“”:]{1,200})[\"'`’”]?"
-"""A name that may be quoted, as one group."""
+"""A name, perhaps quoted, as one group."""
 
 _NONE_RAN = "no tests ran"
 _FOREVER = "it watches files"
@@ -324,8 +325,8 @@ _SENTENCES: dict[StatementKind, tuple[tuple[str, str], ...]] = {
         ),
     ),
 }
-"""The sentences of tools: a pattern that is searched in each line, and the reason as a
-clause. A reason names limits, counts of problems and programs, and no measured value.
+"""Sentences of tools: a pattern for a line, and the reason as a clause. Reasons name
+limits, counts of problems and programs, never measured values.
 """
 
 _WATCHERS = (
@@ -341,10 +342,10 @@ _WATCH_WORDS = {
     **dict.fromkeys(("gradle", "gradlew"), ("-t", "--continuous")),
     "mix": ("test.watch",),
 }
-_WATCH_OPTION = re.compile(r"--watch(?:All)?(?:=true)?")
-_NO_WATCH_OPTION = re.compile(r"--run|--no-watch|--watch(?:All)?=false")
+_WATCH_OPTION = Pattern(r"--watch(?:All)?(?:=true)?")
+_NO_WATCH_OPTION = Pattern(r"--run|--no-watch|--watch(?:All)?=false")
 
-_RAN_TESTS = re.compile(
+_RAN_TESTS = Pattern(
     r"""
       \b[1-9]\d*\ (?:passed|passing|pass\b|failed|failing|examples?\b|runs,|skipped)
     | \b(?:Ran|[Rr]unning|Executed|out\ of)\ [1-9]\d*\b
@@ -356,16 +357,16 @@ _RAN_TESTS = re.compile(
     """,
     re.VERBOSE,
 )
-"""A line that says that tests ran: of several runs, one may have had none."""
+"""Says that tests ran: one of several runs may have had none."""
 
 
-_PACKAGE = re.compile(r"^(?:[\w@.-]*/[\w@./-]+[ :][\w.-]+|\[[\w@./-]+\]): ")
-"""The prefix that pnpm, bun, yarn and turbo print before a line of a package."""
+_PACKAGE = Pattern(r"^(?:[\w@.-]*/[\w@./-]+[ :][\w.-]+|\[[\w@./-]+\]): ")
+"""The prefix of pnpm, bun, yarn and turbo for a package's line."""
 
 
 class _Row(Struct, frozen=True):
     kind: StatementKind
-    pattern: re.Pattern[str]
+    pattern: Pattern[str]
     reason: str
 
     def state(self, line: str) -> Statement | None:
@@ -377,20 +378,18 @@ class _Row(Struct, frozen=True):
 
 
 _ROWS = tuple(
-    _Row(kind, re.compile(pattern), reason)
+    _Row(kind, Pattern(pattern), reason)
     for kind, sentences in _SENTENCES.items()
     for pattern, reason in sentences
 )
 _WATCH_ROWS = tuple(row for row in _ROWS if row.kind is StatementKind.WATCHES)
 _NOT_FOUND = (StatementKind.PROGRAM_MISSING, StatementKind.SCRIPT_MISSING)
 _OF_ANY_EXIT = (StatementKind.NO_TESTS, StatementKind.WATCHES)
-"""The other kinds explain a failure only."""
+"""The other kinds explain only failures."""
 
 
 def find_statements(return_code: int, *streams: str) -> tuple[Statement, ...]:
-    """Return what the streams of a check state, each statement once, in the order of
-    the table.
-    """
+    """Return each statement in the streams once, in the order of the table."""
     lines = [line for stream in streams for line in _read_lines(stream)]
     rows = [row for row in _ROWS if return_code or row.kind in _OF_ANY_EXIT]
     if any(map(_RAN_TESTS.search, lines)):
@@ -420,14 +419,14 @@ def _read_lines(stream: str) -> list[str]:
 
 
 def find_watch_word(argv: Sequence[str]) -> Statement | None:
-    """Return the statement that a command watches files, by its words: `node --test`,
-    Jest and webpack print nothing about it without a terminal.
+    """Return the statement that a command watches files, by its words: without a
+    terminal, `node --test`, Jest and webpack print nothing about it.
     """
     program, words = PurePath(argv[0]).stem.lower() if argv else "", argv[1:]
     word = program if program in _WATCHERS else ""
     special = _WATCH_WORDS.get(program, ())
     for index, each in enumerate(words):
-        # a subcommand comes first
+        # subcommands come first
         is_special = each in special and (index == 0 or each.startswith("-"))
         if is_special or _WATCH_OPTION.fullmatch(each):
             word = each
@@ -437,20 +436,20 @@ def find_watch_word(argv: Sequence[str]) -> Statement | None:
 
 
 class OutputWatch:
-    """Recognises, while a check runs, that it waits for changes of files.
+    """Recognises while a check runs that it waits for file changes.
 
-    The sentence must be near the end of the output so far: a test may print it too, and
-    more output follows then.
+    The sentence must be near the current end: a test may print it too, but then
+    continues.
     """
 
     _NEAR_END = 8
-    """Lines. Jest lists its keys after the sentence."""
+    """In lines. Jest lists its keys after the sentence."""
 
     def __init__(self) -> None:
         self._end = ""
 
     def add(self, text: str) -> Statement | None:
-        """Add output, and return the statement that it now ends with."""
+        """Return the statement that the output ends with."""
         self._end = (self._end + text)[-4 * _LONGEST_LINE :]
         lines = _read_lines(self._end)[-self._NEAR_END :]
         return next(_find(_WATCH_ROWS, lines), None)

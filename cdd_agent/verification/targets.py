@@ -1,8 +1,7 @@
 """The failed tests that a step must fix, and those that its plan allows.
 
-A test is due in the last step that is about it, or in a step whose text or check names
-it. So tests may be written before the code, and the tests of one file may belong to
-several steps.
+A test is due in the last step about it, or in a step whose text or check names it. So
+tests may be written before the code, and tests of one file may belong to several steps.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +23,12 @@ from cdd_agent.verification.test_id import TestId
 
 
 class Targets(Struct, frozen=True):
-    """The failed tests that matter to a step."""
-
     due: Mapping[str, str] = field(default_factory=dict)
-    """Tests that failed before and must pass now, each with the reason as a clause."""
+    """Test → why it must pass now, as a clause. It failed before."""
     later: Mapping[str, PlanStep] = field(default_factory=dict)
     excused: Mapping[str, str] = field(default_factory=dict)
-    """Tests that may fail, by the plan's `May fail`, each with the label of the step
-    that ends it. Empty: they may fail in this step alone.
+    """Tests that `May fail` allows → the label of the step that ends this; "" if only
+    the current step.
     """
 
 
@@ -64,7 +61,7 @@ class _Scope(Struct, frozen=True):
     def tie(self, root: Path, file: TestFile) -> str:
         if self.declared.covers(str(file.path)):
             return "it is among the step's files"
-        # a folder or pattern also declares files that are not there yet
+        # a folder or pattern also declares future files
         declared = [path for path in file.imported if self.declared.covers(str(path))]
         for path in sorted(self.files.union(declared)):
             tie = file.tie(root, path)
@@ -74,7 +71,7 @@ class _Scope(Struct, frozen=True):
 
 
 class Assignment(Struct, frozen=True, dict=True):
-    """A step's task, in view of the steps before and after it."""
+    """A step's task, given the steps around it."""
 
     root: Path
     step: PlanStep
@@ -84,7 +81,7 @@ class Assignment(Struct, frozen=True, dict=True):
 
     @property
     def planned_files(self) -> frozenset[str]:
-        """The paths of the files that the steps of the plan declare."""
+        """Paths that the plan's steps declare."""
         steps = (self.step, *self.agenda.earlier, *self.agenda.later)
         return frozenset(file.path for step in steps for file in step.files_affected)
 
@@ -94,7 +91,7 @@ class Assignment(Struct, frozen=True, dict=True):
         new_failures: Sequence[str] = (),
         reference: Reference | None = None,
     ) -> Targets:
-        """Sort out the failed tests that matter to the step. Reads their files."""
+        """Sort the failed tests that matter to the step. Reads their files."""
         due: dict[str, str] = {}
         later: dict[str, PlanStep] = {}
         excused: dict[str, str] = {}
@@ -122,7 +119,7 @@ class Assignment(Struct, frozen=True, dict=True):
         return Targets(due, later, excused)
 
     def is_about(self, name: str) -> bool:
-        """True if the step's text, files or criteria name a test. Reads its file."""
+        """True if the step's text, files or criteria name the test. Reads its file."""
         test = TestId.parse(name)
         reason, _ = self._reason(test, self._read_file(test.file))
         return bool(reason)
@@ -141,8 +138,8 @@ class Assignment(Struct, frozen=True, dict=True):
         return {}
 
     def _reason(self, test: TestId, file: TestFile) -> tuple[str, bool]:
-        """Return why the step is about a test, or nothing, and true if the test can
-        wait for a later step.
+        """Return why the step is about a test, or "", and true if the test can wait for
+        a later step.
         """
         scope = self._scope
         if scope.names(test, file):
@@ -151,7 +148,7 @@ class Assignment(Struct, frozen=True, dict=True):
         if tie:
             return tie, True
         criteria = self._criteria_naming(test, file)
-        # no later step could take care of it
+        # no later step could fix it
         is_last_resort = criteria and not self._later_scopes
         if is_last_resort or criteria & self._places_served_by(self.step):
             return "an acceptance criterion names it", True

@@ -1,41 +1,38 @@
-"""The id of a test: its file, and its name there."""
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from msgspec import Struct
 
-_VALUE = re.compile(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
-"""A place in a title that each row of a table fills: `%i`, `${name}`, `$name`."""
+from cdd_agent.pattern import Pattern
+
+_VALUE = Pattern(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
+"""A placeholder in a title for each row of a table: `%i`, `${name}`, `$name`."""
 _MOST_CACHED = 50_000
-"""Parsed ids. Each is compared many times."""
+"""Ids are compared many times."""
 
 
 class TestId(Struct, frozen=True):
-    """The id of a test. It is the same in each run:
-    `tests/test_user.py::TestLogin::test_it[empty]`, `test/user.test.js::login > works`,
-    `user_test.go::TestLogin/works`.
+    """A stable id: `tests/test_user.py::TestLogin::test_it[empty]`,
+    `test/user.test.js::login > works`, `user_test.go::TestLogin/works`.
 
-    An id without a name is that of a file or folder. It stands for every test in a
-    file or folder that could not be collected.
+    Without a name, it is the id of a file or folder that could not be collected, and
+    stands for every test in it.
     """
 
     file: str
     name: str = ""
-    """The test's name after the names of its classes or groups, separated as its runner
-    separates them.
-    """
+    """Classes or groups and the test, separated as its runner does."""
     case: str = ""
-    """The parameters of a Python test, with their brackets."""
+    """The parameters of a Python test, with brackets."""
 
-    __test__ = False  # not a test class, whatever its name
+    __test__ = False  # not a test class, despite its name
 
     @staticmethod
     @lru_cache(_MOST_CACHED)
     def parse(text: str) -> "TestId":
         file, _, name = text.partition("::")
-        # in other languages, brackets are part of the name
+        # elsewhere, brackets are part of the name
         if not file.endswith(".py"):
             return TestId(file, name)
         name, bracket, values = name.partition("[")
@@ -46,12 +43,12 @@ class TestId(Struct, frozen=True):
 
     @property
     def function(self) -> "TestId":
-        """The test without its parameters."""
+        """The test without parameters."""
         return TestId(self.file, self.name) if self.case else self
 
     @property
     def parts(self) -> list[str]:
-        """The names of its classes or groups, and its own name."""
+        """The names of classes or groups, and of the test."""
         if not self.name:
             return []
         separator = r"::| > |/" if self.file.endswith(".go") else r"::| > "
@@ -59,7 +56,7 @@ class TestId(Struct, frozen=True):
 
     @property
     def is_table(self) -> bool:
-        """True if its name is a title for the rows of a table, such as `adds %i`."""
+        """True if the name is a title for rows, such as `adds %i`."""
         return not self.file.endswith(".py") and _VALUE.search(self.name) is not None
 
     def has_row(self, test: "TestId") -> bool:
@@ -69,8 +66,8 @@ class TestId(Struct, frozen=True):
         return all(map(_is_row, titles, names))
 
     def ends_with(self, declared: "TestId") -> bool:
-        """True if this is the test that a file declares under that name. Runners may
-        put the names of modules before it.
+        """True if a file declares this test under that name. Runners may prepend module
+        names.
         """
         length = len(declared.parts)
         if self.file != declared.file or length == 0:
@@ -78,9 +75,7 @@ class TestId(Struct, frozen=True):
         return self.parts[-length:] == declared.parts
 
     def places(self) -> Iterator[str]:
-        """Yield everything that contains the test, from the inside: its classes, its
-        file, its folders.
-        """
+        """Yield what contains the test, innermost first: classes, file, folders."""
         inner = str(self.function)
         while "::" in inner:
             inner = inner.rpartition("::")[0]
@@ -92,8 +87,8 @@ class TestId(Struct, frozen=True):
 
 
 def _is_row(title: str, name: str) -> bool:
-    """True if a name is the title with some text in place of each value. The texts
-    between the values are searched once, so the time does not depend on the title.
+    """True if the name is the title with text for each placeholder. Each literal part
+    is searched once, so that titles cannot cause long searches.
     """
     first, *others = _VALUE.split(title)
     if not others:

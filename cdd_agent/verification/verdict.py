@@ -1,6 +1,4 @@
-"""The verdict on a step: the first rule of `rules.py` that matches the results of its
-checks and its changes.
-"""
+"""Judges a step by the first rule of `rules.py` that matches its checks and changes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
@@ -31,19 +29,16 @@ from cdd_agent.verification.rules import (
 from cdd_agent.verification.test_id import TestId
 
 AskForLeave = Callable[[Sequence[LostTest]], Awaitable[frozenset[str]]]
-"""Asks the user whether the step may lose tests. Returns the ids of all tests that it
-may lose; none if the user refuses.
+"""Asks the user whether the step may lose tests. Returns the ids of all that it may
+lose; none if refused.
 """
 
 
 class CheckResult(Struct, frozen=True):
-    """The judged run of one check."""
-
     facts: CheckFacts
     finding: RuleResult | None
-    """The finding of the first rule about a check that matched; None if it passed."""
+    """By the first matching rule; None if the check passed."""
     refusal: Refusal | None = None
-    """The kind of the failure."""
 
     @property
     def check(self) -> Check:
@@ -69,35 +64,35 @@ class CheckResult(Struct, frozen=True):
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The failed tests because of which the step fails."""
+        """The failed tests that make the step fail."""
         return self.facts.counted
 
 
 class Verdict(Struct, frozen=True):
-    """The verdict on a step. `verification` is None if the step failed."""
+    """`verification` is None if the step failed."""
 
     verification: Verification | None
     reason: str
-    """The result of the checks in one line."""
+    """The checks' result in one line."""
     advice: str = ""
-    """Advice for the model, in addition to the output."""
+    """For the model, in addition to the output."""
     notes: tuple[str, ...] = ()
-    """Remarks for the user, also if the step passed."""
+    """For the user, even if the step passed."""
     checks: tuple[CheckResult, ...] = ()
-    """The checks that ran, in order. Only the last one can have failed."""
+    """In order. Only the last can have failed."""
     not_run: tuple[Check, ...] = ()
     """The checks after the failed one."""
     to_show: frozenset[str] = frozenset()
-    """Files that the model must see to restore the tests in them."""
+    """Files that the model must see to restore their tests."""
     evidence: Evidence | None = None
     needs_leave: tuple[LostTest, ...] = ()
-    """Tests that the step removes or weakens. Empty if something else is wrong, or if
-    the plan says which tests the step may remove.
+    """Lost or weakened tests. Empty if something else is wrong, or the plan says which
+    tests the step may remove.
     """
     is_unusable: bool = False
-    """True if no change of the code could make a check pass."""
+    """True if no code change could make a check pass."""
     refusal: Refusal | None = None
-    """The kind of the failure; None if the step passed."""
+    """None if the step passed."""
 
     @property
     def runs(self) -> tuple[SuiteRun, ...]:
@@ -108,8 +103,8 @@ class Verdict(Struct, frozen=True):
 
     @property
     def useful_output(self) -> str:
-        """The output of the failed check, as the model should see it. The output of all
-        checks if none failed by itself. Each is named if there are several checks.
+        """The failed check's output for the model, or all outputs if none failed.
+        Several are labelled.
         """
         shown = [each for each in self.checks if each.has_failed] or list(self.checks)
         outputs = [(each.check, useful_end(each.run.output)) for each in shown]
@@ -125,7 +120,7 @@ class Verdict(Struct, frozen=True):
 async def judge_with_leave(
     judge_work: Callable[[Work], Verdict], work: Work, ask: AskForLeave
 ) -> Verdict:
-    """Judge a step. If nothing but leave is missing, `ask` for it and judge again."""
+    """Judge a step. If only permission is missing, `ask` for it and judge again."""
     verdict = await asyncio.to_thread(judge_work, work)
     if not verdict.needs_leave:
         return verdict
@@ -144,7 +139,7 @@ def _with_leave(work: Work, allowed: frozenset[str]) -> Work:
 
 
 def judge_check(check: Check, run: CheckRun, before: Before, work: Work) -> CheckResult:
-    """Judge the result of one check. Reads the files of failed tests."""
+    """Reads the files of failed tests."""
     facts = CheckFacts(check, run, before, work)
     for rule in CHECK_RULES:
         finding = rule.find(facts)
@@ -160,9 +155,7 @@ def judge(
     not_run: Sequence[Check] = (),
     why_unchecked: str = "",
 ) -> Verdict:
-    """Return the verdict on a step whose checks have these results. `why_unchecked` is
-    the reason if no check ran.
-    """
+    """`why_unchecked` is the reason if no check ran."""
     checks = tuple(replace(each.facts, work=work) for each in results)
     step = StepFacts(checks, before, work, why_unchecked)
     finding, refusal = _find(results, step)

@@ -8,7 +8,8 @@ from cdd_agent.threads import in_thread
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str], Awaitable[tuple[Address, ...]]]
-"""Returns the best address first. Raises `OSError` or `UnicodeError` if there are none.
+"""Returns the addresses, best first. Raises `OSError` or `UnicodeError` if there are
+none.
 """
 Judge = Callable[[Address], bool]
 """True for an address that may be connected to."""
@@ -31,7 +32,7 @@ async def system_resolve(host: str) -> tuple[Address, ...]:
 
 
 def is_public(address: Address) -> bool:
-    """True for a computer of the public internet. An IPv4 address in an IPv6 address
+    """True for an address on the public internet. An IPv4 address in an IPv6 address
     decides.
     """
     if isinstance(address, IPv6Address):

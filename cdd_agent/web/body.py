@@ -3,11 +3,11 @@
 import zlib
 
 _PIECE = 16 * 1024
-"""Compressed bytes that are unpacked at once."""
+"""Compressed bytes to unpack at once."""
 
 
 class Body:
-    """Memory stays within the limit, also for a bomb."""
+    """Memory stays within the limit, even for a zip bomb."""
 
     def __init__(self, limit: int, *, gzipped: bool) -> None:
         self._limit = limit
@@ -24,7 +24,7 @@ class Body:
         for start in range(0, len(data), _PIECE):
             piece = data[start : start + _PIECE]
             while piece and self._room:
-                # several compressed bodies in a row are one
+                # consecutive compressed bodies are one
                 if self._gzip.eof:
                     self._gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
                 self._content += self._gzip.decompress(piece, self._room)
@@ -36,12 +36,12 @@ class Body:
 
     @property
     def cut(self) -> bool:
-        """True if there is more than the limit."""
+        """True if the body exceeds the limit."""
         return self._arrived > self._limit or len(self._content) > self._limit
 
     def content(self) -> bytes:
-        """Return the body up to the limit. Raises `zlib.error` if a compressed body has
-        no end.
+        """Return the body up to the limit. Raises `zlib.error` if a compressed body is
+        incomplete.
         """
         if self._gzip and self._arrived and not self._gzip.eof and not self.cut:
             raise zlib.error("the compressed data ends too early")

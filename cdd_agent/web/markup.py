@@ -12,14 +12,16 @@ from bs4 import BeautifulSoup, Tag, XMLParsedAsHTMLWarning
 from bs4.element import NavigableString, PreformattedString
 from markdownify import MarkdownConverter
 
+from cdd_agent.pattern import Pattern
+
 _MAX_TAGS = 100_000
-"""Signs `<`. A tag takes more than a kilobyte."""
+"""Maximum number of `<` signs. A tag takes more than a kilobyte."""
 _MAX_TEXT = 5_000_000
 """Characters. Nested quotations repeat their marks on each line."""
-_LONG_BLANK = re.compile(r"([ \t\r\n]{99})[ \t\r\n]+")
+_LONG_BLANK = Pattern(r"([ \t\r\n]{99})[ \t\r\n]+")
 """The converter takes quadratic time on these."""
-_LANGUAGE = re.compile(r"(?:language|lang|highlight(?:-source)?)-([\w+#]{1,20})")
-_TAG = re.compile(r"<([^<>]*)>")
+_LANGUAGE = Pattern(r"(?:language|lang|highlight(?:-source)?)-([\w+#]{1,20})")
+_TAG = Pattern(r"<([^<>]*)>")
 _UNREAD = frozenset(
     (
         *("script", "style", "noscript", "template", "svg"),
@@ -62,9 +64,9 @@ def to_markdown(markup: str, *, base: str, patience: float) -> str:
 
 
 def strip_tags(markup: str) -> str:
-    """Return the text outside tags. It takes no markup long."""
+    """Return the text outside tags. It is fast for any markup."""
     pieces: list[str] = []
-    # the element without text that is open
+    # the open element without text
     unread = ""
     end = 0
     for tag in _TAG.finditer(markup):
@@ -104,7 +106,7 @@ def _remove_unread(soup: BeautifulSoup) -> None:
 
 
 def _find_main(soup: BeautifulSoup) -> Tag:
-    """Return the page's own text; the whole page if none is marked."""
+    """Return the page's main element, or the whole page if none is marked."""
     for selector in ("main", "[role=main]", "article"):
         elements = soup.select(selector)
         if len(elements) == 1 and elements[0].get_text(strip=True):
@@ -124,7 +126,7 @@ def _make_links_absolute(content: Tag, base: str) -> None:
         href = str(link["href"]).strip()
         target = _join(base, href)
         if href.startswith("#") and len(link.get_text(strip=True)) < 2:
-            # the sign behind a heading
+            # the sign after a heading
             link.extract()
         elif href.startswith("#") or not target.startswith(("http://", "https://")):
             link.unwrap()

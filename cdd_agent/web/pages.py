@@ -24,13 +24,13 @@ from cdd_agent.web.transport import PinnedTransport
 
 _MOST_REDIRECTS = 5
 _MOST_ADDRESSES = 4
-"""Addresses of a host that are tried."""
+"""Maximum number of a host's addresses to try."""
 _CONNECT_TIMEOUT = 5.0
 """Seconds for each address."""
 _HEADERS = {
     "User-Agent": f"cdd-agent/{VERSION}",
     "Accept": "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5",
-    # `Body` limits the size of this one only
+    # `Body` limits the size of this encoding only
     "Accept-Encoding": "gzip",
 }
 _CHECK = "Check the address and the network. cdd reads pages directly, without a proxy."
@@ -49,7 +49,7 @@ class Page(Struct, frozen=True):
     text: str
     """HTML as Markdown; without control characters."""
     cut: bool = False
-    """The page is longer than the limits."""
+    """True if the page exceeds the limits."""
 
     def as_text(self) -> str:
         if not self.cut:
@@ -64,7 +64,7 @@ class PageUnreadable(CddError):
 
 
 class PageReader(Struct, frozen=True):
-    """Reads through no proxy."""
+    """Reads pages, without a proxy."""
 
     allow_private: bool = False
     """Also read from this computer and its network."""
@@ -98,7 +98,7 @@ class PageReader(Struct, frozen=True):
             )
 
         try:
-            # the certificates are read slowly
+            # reading the certificates is slow
             return await in_thread(make_client, name="httpx")
         except UnusableVariable as error:
             raise PageUnreadable(error.message, hint=error.hint) from error

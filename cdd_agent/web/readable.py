@@ -1,12 +1,12 @@
-"""Make text of the bytes of a page."""
+"""Convert the bytes of a page to text."""
 
 import codecs
-import re
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.web.markup import strip_tags, to_markdown
 from cdd_agent.web.plain_text import remove_control
 
-_TEXT = re.compile(
+_TEXT = Pattern(
     r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-javascript"
     r"|ecmascript|x-sh|sql|x-ndjson|jsonl)"
     r"|.+\+(json|xml|yaml)"
@@ -22,13 +22,11 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_CHARSET = re.compile(
-    rb"(?i:charset|encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})"
-)
+_CHARSET = Pattern(rb"(?i:charset|encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})")
 _UNUSUAL = frozenset(
     {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"}
 )
-"""Codecs that no page uses. Some take very long."""
+"""Codecs that no page uses. Some are very slow."""
 
 
 def may_be_text(media_type: str) -> bool:
@@ -59,7 +57,7 @@ def readable(
         is_html = beginning.startswith((b"<!doctype html", b"<html"))
     if charset is None and (is_html or media_type.endswith("xml")):
         charset = find_charset(content[:1024])
-        # it could not have been read in UTF-16
+        # then this declaration would not have been readable
         if charset and charset.lower().startswith("utf-16"):
             charset = None
     text = _decode(content, charset, cut=cut)

@@ -27,7 +27,7 @@ class SearchResult(Checked, frozen=True):
 
 
 class QueryResult(Checked, frozen=True):
-    """The results of one query, the best first."""
+    """The results of one query, best first."""
 
     query: Written
     search_results: tuple[SearchResult, ...] = ()
@@ -77,7 +77,7 @@ class IWebSearcher(Protocol):
 
 
 async def research(searcher: IWebSearcher, queries: Iterable[str]) -> SERPReport:
-    """Search in order: search engines refuse many queries at once."""
+    """Search one query after another: search engines refuse many at once."""
     return SERPReport(tuple([await searcher.search(query) for query in queries]))
 
 

@@ -8,13 +8,13 @@ from cdd_agent.network.certificates import trusted_certificates
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):
-    """Connects only to the addresses that `choose` returns. The Host header and TLS
-    have the name.
+    """Connects only to the addresses that `choose` returns. The Host header and TLS use
+    the name.
     """
 
     def __init__(self, choose: Callable[[httpx.URL], Awaitable[Sequence[str]]]) -> None:
         self._choose = choose
-        # No connection is used twice: httpx would find it by its address, but the
+        # No connection is reused: httpx would find it by its address, but the
         # certificate was for one name.
         self._inner = httpx.AsyncHTTPTransport(
             verify=trusted_certificates(),

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from cdd_agent.cli.json_schema import schema_text
 from cdd_agent.events.stream import to_json
 from tests.support.commandline import cdd, events, script
 from tests.support.every_event import EXAMPLES
 from tests.support.json_lines import SCHEMA, faults
 from tests.support.projects import SLUG, Sandbox, Step, check, says
+from tools.event_schema import schema_text
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

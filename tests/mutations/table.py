@@ -1432,8 +1432,8 @@ MUTATIONS = [
     Mutation(
         "letters in order name no ticket",
         "tickets/store.py",
-        "matching.starting or (matching.containing if by_part else words)",
-        "matching.best if by_part else words",
+        "        return matching.certain\n",
+        "        return matching.best\n",
         "tests/tickets/test_store.py",
     ),
     Mutation(
@@ -1444,10 +1444,17 @@ MUTATIONS = [
         "tests/engine/test_approval_modes.py",
     ),
     Mutation(
+        "commands that start something take no part of a slug",
+        "tickets/store.py",
+        "    if enough is EnoughOfSlug.WHOLE:\n        return ()\n",
+        "",
+        "tests/tickets/test_store.py",
+    ),
+    Mutation(
         "outside of the shell a ticket is not found by any part of its slug",
         "tickets/store.py",
-        "(matching.containing if by_part else words)",
-        "matching.containing",
+        "if matching.starting or enough is EnoughOfSlug.PART:",
+        "if True:",
         "tests/tickets/test_store.py",
     ),
     Mutation(
@@ -1785,7 +1792,7 @@ MUTATIONS = [
     Mutation(
         "so it is in the engine",
         "engine/transaction.py",
-        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours: each file is compared again\n            changes.apply(self.root)",
+        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours, so files are compared again\n            changes.apply(self.root)",
         "        changes.apply(self.root)\n        with self.ledger.writing(self.attempt, changes, ignored, call):\n            pass",
         _ENGINE,
     ),
@@ -3434,8 +3441,8 @@ MUTATIONS = [
             ),
             (
                 "absolute is absolute in any spelling",
-                're.compile(r"[A-Za-z]:|[/\\\\~]|',
-                're.compile(r"[/~]|',
+                'Pattern(r"[A-Za-z]:|[/\\\\~]|',
+                'Pattern(r"[/~]|',
             ),
             (
                 "links in a circle are refused",
@@ -3465,7 +3472,7 @@ MUTATIONS = [
             ),
             (
                 "empty folders go",
-                "            # a write that was killed may have made them\n            _remove_empty_parents(root, place)\n",
+                "            # a killed write may have created them\n            _remove_empty_parents(root, place)\n",
                 "            pass\n",
             ),
             (

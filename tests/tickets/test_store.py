@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.spec import TicketSpec, TicketType
 from cdd_agent.tickets.spec_file import SpecFile
 from cdd_agent.tickets.store import Ticket, TicketStore
@@ -90,23 +91,32 @@ def test_tickets_dir_is_a_setting(tmp_path: Path) -> None:
 def test_a_ticket_is_found_by_its_path_or_a_part_of_its_slug(
     store: TicketStore, reference: str
 ) -> None:
-    found = store.find(reference.format(root=store.root), by_part=True)
+    found = store.find(reference.format(root=store.root), EnoughOfSlug.PART)
     assert found.slug == "feature-user-auth"
 
 
 @each_row("words", ["AUTH", "user-auth", "Feature-user-a"])
-def test_outside_of_the_shell_the_beginning_and_whole_words_name_a_ticket(
+def test_the_beginning_and_whole_words_are_enough_for_commands_that_only_show(
     store: TicketStore, words: str
 ) -> None:
-    assert store.find(words).slug == "feature-user-auth"
+    assert store.find(words, EnoughOfSlug.WORDS).slug == "feature-user-auth"
+
+
+@each_row("words", ["AUTH", "user-auth", "Feature-user-a", "feature", "tickets/feat"])
+def test_commands_that_start_something_take_no_part_of_a_slug(
+    store: TicketStore, words: str
+) -> None:
+    with pytest.raises(BadInput, match="There is no ticket"):
+        store.find(words)
+    assert store.find("Feature-User-Auth").slug == "feature-user-auth"
 
 
 @each_row("part", ["h", "uth", "aut", "er-auth", "-auth", "auth-"])
-def test_outside_of_the_shell_no_other_part_names_a_ticket(
+def test_no_other_part_is_enough_for_commands_that_only_show(
     store: TicketStore, part: str
 ) -> None:
     with pytest.raises(BadInput) as caught:
-        store.find(part)
+        store.find(part, EnoughOfSlug.WORDS)
     assert "feature-user-auth" in caught.value.hint
 
 
@@ -126,13 +136,13 @@ def test_an_exact_slug_wins_over_a_prefix(store: TicketStore) -> None:
 def test_an_ambiguous_part_names_the_candidates(store: TicketStore) -> None:
     for part in ("feature-user", "user"):
         with pytest.raises(BadInput, match="feature-user-auth, feature-user-roles"):
-            store.find(part, by_part=True)
+            store.find(part, EnoughOfSlug.PART)
 
 
 def test_the_beginning_of_a_slug_wins_over_another_part(tmp_path: Path) -> None:
     _ticket(tmp_path / "tickets/auth-page")
     _ticket(tmp_path / "tickets/bug-auth")
-    assert TicketStore(tmp_path).find("auth", by_part=True).slug == "auth-page"
+    assert TicketStore(tmp_path).find("auth", EnoughOfSlug.PART).slug == "auth-page"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +150,7 @@ def test_the_beginning_of_a_slug_wins_over_another_part(tmp_path: Path) -> None:
 )
 def test_an_unknown_ticket_names_those_near(store: TicketStore, reference: str) -> None:
     with pytest.raises(BadInput) as caught:
-        store.find(reference, by_part=True)
+        store.find(reference, EnoughOfSlug.PART)
 
     assert "feature-user-auth" in caught.value.hint
 
@@ -321,7 +331,8 @@ def test_a_ticket_is_found_in_any_spelling(tmp_path: Path, reference: str) -> No
     if reference.startswith("tickets/"):
         reference = f"tickets/{folder}"
 
-    ticket = TicketStore(tmp_path).find(reference.rstrip("/"))
+    store = TicketStore(tmp_path)
+    ticket = store.find(reference.rstrip("/"), EnoughOfSlug.WORDS)
 
     assert ticket.slug == "feature-größe-ユーザ"
     assert ticket.folder.name == folder
@@ -387,7 +398,7 @@ def test_two_of_one_name_are_named_when_asked_for(tmp_path: Path) -> None:
     assert [ticket.slug for ticket in store.list()] == ["bug-x"]
     for reference in ("bug-x", "bug", "tickets/b/bug-x"):
         with pytest.raises(BadInput) as caught:
-            store.find(reference)
+            store.find(reference, EnoughOfSlug.WORDS)
         assert "tickets/a/bug-x, tickets/b/bug-x" in caught.value.message
 
 

@@ -125,6 +125,23 @@ async def test_a_draft_is_on_the_disk_soon_after_a_key_and_gone_when_it_is_sent(
     assert list(drafts.iterdir()) == []
 
 
+async def test_a_line_that_has_an_effect_is_no_draft(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write().replies("Yes.")
+    drafts = sandbox.root / ".cdd/runs/drafts"
+
+    async with person_at(sandbox) as person:
+        await person.press(*"half")
+        await person.until(lambda: len(list(drafts.glob("*.json"))) == 1)
+        # The timer that saves drafts does not help from now on.
+        monkeypatch.setattr("cdd_agent.tui.widgets.prompt._SOON", 3600)
+        await person.press("enter")
+        await person.until(lambda: "Yes." in person.screen)
+        saved = [json.loads(file.read_text()) for file in drafts.glob("*.json")]
+        assert saved == [[]]
+
+
 async def test_a_shell_that_ends_without_being_left_leaves_its_draft(
     sandbox: Sandbox,
 ) -> None:

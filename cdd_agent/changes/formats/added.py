@@ -1,4 +1,4 @@
-"""Forms of edits that other packages add as entry points."""
+"""Reply forms that other packages add as entry points."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -14,17 +14,16 @@ from cdd_agent.settings.extensions import Extensions, require_type
 _Value = TypeVar("_Value")
 _FORMS = Extensions("cdd_agent.reply_forms", "reply form")
 left_out = _FORMS.left_out
-"""The forms that are left out, with the reasons."""
+"""Forms that failed to load, with the reasons."""
 
 
 def load_added() -> tuple[Form, ...]:
-    """Load the forms of all installed packages."""
     return _FORMS.load(_Guarded)
 
 
 class _Guarded(Form):
-    """A form of another package. After its first error it finds nothing. A block in
-    which it fails is refused.
+    """A form of another package. After its first error it finds nothing more, and the
+    block where it failed is refused.
     """
 
     def __init__(self, full_name: str, form: object) -> None:

@@ -1,4 +1,4 @@
-"""The forms of edits that cdd reads, next to whole files in code blocks."""
+"""The forms of edits, except whole files in code blocks."""
 
 from functools import lru_cache
 
@@ -13,9 +13,9 @@ from cdd_agent.changes.formats.tagged import TaggedFiles
 
 @lru_cache(1)
 def all_forms() -> tuple[Form, ...]:
-    """Return the forms. The first that takes a code block reads it.
+    """The first form that accepts a code block reads it.
 
-    Other packages add theirs as an entry point of the group `cdd_agent.reply_forms`.
+    Other packages add forms as entry points of `cdd_agent.reply_forms`.
     """
     built_in = (SearchReplace(), Patches(), Diffs(), Actions(), TaggedFiles())
     return (*built_in, *load_added())

@@ -1,10 +1,9 @@
-"""The dialects in which models write calls of tools as text, when no server has read
-them.
+"""Dialects in which models write tool calls as text, if no server has parsed them.
 
-The forms are those of the models' chat templates, as the parsers of vLLM
+The forms follow the models' chat templates, as the parsers of vLLM
 (https://github.com/vllm-project/vllm), SGLang (https://github.com/sgl-project/sglang)
 and llama.cpp (https://github.com/ggml-org/llama.cpp) read them, and the XML of Cline
-(https://github.com/cline/cline) and of tools after it.
+(https://github.com/cline/cline).
 """
 
 import re
@@ -32,43 +31,42 @@ from cdd_agent.changes.formats.call_readers import (
     read_python_list,
     read_react,
 )
+from cdd_agent.pattern import Pattern
 
 Reader = Callable[[str, re.Match[str]], Calls]
 
 
 class CallDialect(Struct, frozen=True):
-    """One row of the table: how calls begin, and how they are read."""
+    """The beginning of calls, and their reader."""
 
     name: str
-    begin: re.Pattern[str]
-    """Its group `fence`, if any, opens a code block around the arguments."""
+    begin: Pattern[str]
+    """A group `fence` opens a code block around the arguments."""
     read: Reader
     has_mark: bool = True
-    """The beginning is nothing else for certain."""
+    """True if the beginning is unambiguous."""
 
 
 _PREFIX = r"(?:[\w-]+:|｜\w+｜)?"
-"""Before the name of a tag: `antml:`, `minimax:`, `｜DSML｜`."""
+"""A namespace before a tag: `antml:`, `minimax:`, `｜DSML｜`."""
 _AROUND = rf"{_PREFIX}(?:\w+_)?(?:tool_calls?|function_?calls?|tool_use)"
 _OPENING = (
     rf"<{_AROUND}>|<\|(?:tool_calls?|tool_call_start|START_ACTION|action_start|plugin"
     r"|python_tag|python_start|tool_calls?_section_begin)\|>"
     r"|<｜tool[▁_]calls?[▁_]begin｜>(?:function<｜tool_sep｜>)?|\[TOOL_CALLS\]"
 )
-"""A mark before one or more calls."""
 _CLOSING = (
     rf"</{_AROUND}>|<\|/tool_calls?\|>|<\|(?:tool_call_end|END_ACTION|action_end"
     r"|python_end|tool_calls?_section_end)\|>|<｜tool[▁_]calls?[▁_]end｜>"
 )
-"""A mark after them."""
 _END_OF_TURN = (
     r"</s>|<\|(?:eom_id|eot_id|im_end|end|call|return)\|>|<｜end▁of▁sentence｜>"
 )
-_REST = re.compile(rf"(?:\s*(?:{_CLOSING}|{_END_OF_TURN}))*")
+_REST = Pattern(rf"(?:\s*(?:{_CLOSING}|{_END_OF_TURN}))*")
 _OPENINGS = rf"(?:(?:{_OPENING})\s*){{0,4}}"
 _NAME = r"(?P<name>[\w./:-]+?)"
 _FENCE = r"(?:(?P<fence>```)(?:json)?\s*)?"
-_END_OF_FENCE = re.compile(r"\s*```")
+_END_OF_FENCE = Pattern(r"\s*```")
 _RECIPIENT = r"[ \t]{0,4}to=(?:functions\.)?"
 _FIRST_KEY = rf"\s*\"(?:{'|'.join((*NAME_KEYS, *LIST_KEYS, *OTHER_KEYS))})\"\s*:"
 _CURSOR = TagReader(
@@ -103,14 +101,14 @@ _CLINE = TagReader(
     close_key=r"</{key}>",
     open_call=r"<{name}>",
     close_call=r"</{name}>",
-    # others may be tags in the content of a file
+    # other tags may be file content
     next_key=r"<(?:\w*path|\w+_\w+|content|diff|search|replace|command|regex|recursive)>",
     is_on_lines=True,
 )
 
 
 def _row(name: str, read: Reader, *begin: str, has_mark: bool = True) -> CallDialect:
-    return CallDialect(name, re.compile("".join(begin), re.MULTILINE), read, has_mark)
+    return CallDialect(name, Pattern("".join(begin), re.MULTILINE), read, has_mark)
 
 
 DIALECTS: tuple[CallDialect, ...] = (
@@ -220,23 +218,21 @@ DIALECTS: tuple[CallDialect, ...] = (
         has_mark=False,
     ),
 )
-"""The first dialect decides if two begin at the same place."""
+"""The first dialect wins if two begin at the same place."""
 
 
 _LONE_TAGS = rf"(?:{_TAGS}|arg_key|arg_value|function)"
-LONE_OPENING = re.compile(
+LONE_OPENING = Pattern(
     rf"{_OPENING}|<{_LONE_TAGS}>|<{_PREFIX}(?:invoke|parameter)\s[^<>]*>"
     r"|<(?:function|parameter)=[^<>]*>"
 )
-LONE_CLOSING = re.compile(
-    rf"{_CLOSING}|</{_LONE_TAGS}>|</{_PREFIX}(?:invoke|parameter)>"
-)
-"""Marks that are nowhere but in calls."""
+LONE_CLOSING = Pattern(rf"{_CLOSING}|</{_LONE_TAGS}>|</{_PREFIX}(?:invoke|parameter)>")
+"""Marks that occur only in calls."""
 
 
 def read_calls(dialect: CallDialect, text: str, begin: re.Match[str]) -> Calls:
-    """Read the calls behind a beginning, with the marks after them. No calls: the text
-    only looks like some. Raises `CutCall` or `BrokenCall`.
+    """Return the calls and their end, after closing marks. No calls: the text only
+    resembles one. Raises `CutCall` or `BrokenCall`.
     """
     calls, place = dialect.read(text, begin)
     if not calls:

@@ -1,7 +1,7 @@
-"""The meaning of a call for the files.
+"""Turns tool calls written as text into edits.
 
-One table has the names of tools, another the names of their arguments, as many agents
-use them. A call that only changes files becomes edits. No other call does.
+Tables map the tool and argument names of many agents to meanings. Only calls that
+change nothing but files become edits.
 """
 
 import json
@@ -28,7 +28,7 @@ from cdd_agent.changes.model import (
 
 
 class CallRefused(Exception):
-    """A call that is no change of files, or none that is understood: the reason."""
+    """Why a call is no change of files, or is not understood."""
 
 
 _PATH = "path"
@@ -56,13 +56,13 @@ _ARGUMENTS = {
     _DIFF: "diff patch input patch_text unified_diff",
     _COMMAND: "command",
     **{place: place for place in _PLACES},
-    # they say nothing about the file
+    # irrelevant to the file
     _IGNORED: "explanation description instruction instructions reason thought language"
     " toolsummary toolaction overwrite create_dirs create_directories line_count"
     " task_progress encoding replace_all expected_replacements is_new_file"
     " requires_approval security_risk complexity toolname",
 }
-"""The names of arguments, by their meaning."""
+"""Names of arguments by meaning."""
 
 
 def _plain(name: str) -> str:
@@ -75,7 +75,7 @@ _MEANING_OF_ARGUMENT = {
     for name in names.split()
 }
 _Given = dict[str, object]
-"""The arguments of a call, by what they mean."""
+"""Arguments by meaning."""
 
 
 def _create(given: _Given, call: WrittenCall) -> list[Edit]:
@@ -90,7 +90,7 @@ def _write(given: _Given, call: WrittenCall) -> list[Edit]:
 
 def _edit(given: _Given, call: WrittenCall) -> list[Edit]:
     if _DIFF in given or _OLD in given:
-        for place in _PLACES:  # the text says where it belongs
+        for place in _PLACES:  # the text itself locates the edit
             given.pop(place, None)
     if _DIFF in given:
         return _apply(given)
@@ -158,7 +158,7 @@ _NAMES: Mapping[Meaning, str] = {
     _by_command: "str_replace_editor str_replace_based_edit_tool",
     _delete: "delete_file remove_file delete remove delete_files",
     _move: "move_file rename_file move rename",
-    # they end a conversation or keep a list: nothing is asked for
+    # these end a conversation or keep a list, and ask for nothing
     _say: "attempt_completion task_complete finish final_answer update_todo_list"
     " todo_write TodoWrite think directly_answer directly-answer plan_mode_respond",
 }
@@ -176,7 +176,7 @@ _OTHERS = (
     " git_status git_diff git_log run_tests semantic_search find_code view"
     " read_many_files"
 )
-"""Names of other tools. Text without a mark is a call only if it has a known name."""
+"""Other tools. Without a mark, text is a call only if it has a known name."""
 _KNOWN = _MEANINGS.keys() | {_plain(name) for name in _OTHERS.split()}
 TAGS = frozenset(
     name
@@ -184,7 +184,7 @@ TAGS = frozenset(
     for name in names.split()
     if "_" in name
 )
-"""Names that are hardly anything else where they are a tag."""
+"""Names that, as tags, are hardly anything but calls."""
 
 
 def is_known_tool(name: str) -> bool:
@@ -196,19 +196,16 @@ def changes_files(name: str) -> bool:
 
 
 def shown_name(name: str) -> str:
-    """Return a tool's name for a message."""
     return re.sub(r"\A(?:functions|default_api)\.|:\d+\Z", "", name.strip())[:80]
 
 
 def _base_name(name: str) -> str:
-    """Return a name without its namespace: `functions.`, `mcp__files__`."""
+    """Remove a namespace such as `functions.` or `mcp__files__`."""
     return _plain(re.split(r"[./:]|__", re.sub(r":\d+\Z", "", name.strip()))[-1])
 
 
 def edits_of_call(call: WrittenCall) -> list[Edit]:
-    """Return the edits that a call means. Raises `CallRefused`, and `ReplyRefused`
-    for a diff that is wrong.
-    """
+    """Raises `CallRefused`, and `ReplyRefused` for a wrong diff."""
     meaning = _MEANINGS.get(_base_name(call.name))
     if meaning is None:
         raise CallRefused("")
@@ -236,7 +233,7 @@ def _by_meaning(arguments: object) -> _Given:
 
 
 def _texts(given: _Given, *meanings: str) -> list[str]:
-    """Return these arguments, which must be texts. No others may be given."""
+    """Return these arguments, which must be texts, and the only ones."""
     texts = []
     for meaning in meanings:
         value = given.get(meaning)
@@ -263,8 +260,8 @@ def _as_list(value: object) -> list[object]:
 
 
 def _content(path: str, text: str, call: WrittenCall) -> str:
-    """Return the content of a file. Raw text is whole lines, perhaps in a code block,
-    and may begin on the line after its mark.
+    """Return a file's content. Raw text is whole lines, may be in a code block, and may
+    begin on the line after its mark.
     """
     if not call.is_raw:
         return text
@@ -278,7 +275,7 @@ def _content(path: str, text: str, call: WrittenCall) -> str:
 
 
 def _only_block(text: str) -> str | None:
-    """Return the content of the code block that a text is; None for another text."""
+    """Return the content if the text is one code block, else None."""
     if not text.lstrip().startswith(("```", "~~~")):
         return None
     lines = text.split("\n")
@@ -302,7 +299,7 @@ def _replacement(path: str, old: str, new: str, call: WrittenCall) -> Edit:
 
 
 def _edits_in(text: str, path: str | None) -> list[Edit]:
-    if "&lt;&lt;&lt;" in text:  # some models escape what is in their tags
+    if "&lt;&lt;&lt;" in text:  # some models escape tag content
         text = unescape(text)
     lines = text.replace("\r\n", "\n").split("\n")
     blocks = SearchReplace().marked(lines, NO_PROJECT_NAMES)

@@ -1,7 +1,7 @@
-"""Readers of calls of tools that are written as text: JSON, tags, and Python.
+"""Readers of tool calls that are written as text.
 
-A reader begins behind the match of a call's beginning. It returns the calls, and where
-they end. No calls: the text only looks like some.
+A reader begins after the match of a call's beginning, and returns the calls and their
+end. No calls: the text only resembles one.
 """
 
 import ast
@@ -11,17 +11,17 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
+
 
 class WrittenCall(Struct, frozen=True):
-    """One call of a tool, as a reply has it in its text."""
-
     name: str
     arguments: Mapping[str, object] | None
-    """None if they cannot be read."""
+    """None if unreadable."""
     is_raw: bool = False
-    """The arguments are raw text between marks."""
+    """True if the arguments are raw text between marks."""
     is_on_lines: bool = False
-    """The dialect writes a mark on a separate line."""
+    """True if the dialect puts each mark on its own line."""
 
 
 class CutCall(Exception):
@@ -29,50 +29,49 @@ class CutCall(Exception):
 
 
 class BrokenCall(Exception):
-    """The text begins as a call and does not continue as one."""
+    """The text begins as a call, but does not continue as one."""
 
 
 Calls = tuple[list[WrittenCall], int]
-"""Calls, and the place behind the last one."""
+"""Calls, and the offset after the last."""
 NAME_KEYS = ("name", "tool", "tool_name", "function_name", "recipient_name")
 LIST_KEYS = ("tool_calls", "tool_uses", "function_call", "function")
-"""Keys whose value is a call or a list of calls."""
+"""Keys that hold a call or a list of calls."""
 OTHER_KEYS = ("id", "type", "tool_call_id", "index", "thoughts", "explanation")
-"""Keys of a call that are none of its arguments."""
 _ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "input", "tool_input", "action_input"),
     *("params", "kwargs"),
 )
-_HAS_ARGUMENTS = re.compile(rf'"(?:{"|".join(_ARGUMENT_KEYS)})"\s*:')
+_HAS_ARGUMENTS = Pattern(rf'"(?:{"|".join(_ARGUMENT_KEYS)})"\s*:')
 _DECODER = json.JSONDecoder(strict=False)
-"""Takes line ends within strings, which models write."""
-_SEMICOLON = re.compile(r"\s*;\s*(?=\{)")
-_SPACE = re.compile(r"\s*")
-_END_OF_MESSAGE = re.compile(r"<\|(?:call|end)\|>")
-_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
-_ATTRIBUTE = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-_PYTHON_TOKEN = re.compile(
+"""Accepts line breaks within strings, which models write."""
+_SEMICOLON = Pattern(r"\s*;\s*(?=\{)")
+_SPACE = Pattern(r"\s*")
+_END_OF_MESSAGE = Pattern(r"<\|(?:call|end)\|>")
+_CDATA = Pattern(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
+_ATTRIBUTE = Pattern(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_FENCE = Pattern(r"\s*(?:```|~~~)")
+_PYTHON_TOKEN = Pattern(
     r"'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\""
     r"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|[\[\]]",
     re.DOTALL,
 )
-"""A text or a bracket."""
-_END_OF_CODE = re.compile(r"<\|eo[mt]_id\|>")
+"""A string or a bracket."""
+_END_OF_CODE = Pattern(r"<\|eo[mt]_id\|>")
 _MOST_ENDS = 20
-"""Marks that are tried as the end of Python: a text in it may have one."""
-_GEMMA_END = re.compile(r"\}\s*(?:<tool_call\|>|<end_function_call>)")
-_GEMMA_KEY = re.compile(r"(^|[{,])\s*([\w-]+)\s*:")
+"""Most end marks to try: a string in the code may contain one."""
+_GEMMA_END = Pattern(r"\}\s*(?:<tool_call\|>|<end_function_call>)")
+_GEMMA_KEY = Pattern(r"(^|[{,])\s*([\w-]+)\s*:")
 
 
-def place_after(pattern: re.Pattern[str], text: str, place: int) -> int:
-    """Return where a match at a place ends, or the place."""
+def place_after(pattern: Pattern[str], text: str, place: int) -> int:
+    """Return the end of a match at `place`, or `place`."""
     match = pattern.match(text, place)
     return match.end() if match else place
 
 
 def read_json_calls(text: str, begin: re.Match[str]) -> Calls:
-    """Read calls as JSON with their names. Llama puts semicolons between them."""
+    """Llama separates calls with semicolons."""
     calls: list[WrittenCall] = []
     place = begin.end()
     while True:
@@ -88,9 +87,7 @@ def read_json_calls(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_json_alone(text: str, begin: re.Match[str]) -> Calls:
-    """Read calls as JSON without any mark: they are alone on their lines, and have
-    arguments.
-    """
+    """Without a mark, calls must be alone on their lines and have arguments."""
     try:
         value, place = _read_json(text, begin.end())
     except CutCall:
@@ -98,7 +95,7 @@ def read_json_alone(text: str, begin: re.Match[str]) -> Calls:
             raise
         return [], begin.end()
     except BrokenCall as error:
-        # the argument is the place of the fault
+        # args[0] is the place of the fault
         if _HAS_ARGUMENTS.search(text, begin.end(), error.args[0]):
             raise
         return [], begin.end()
@@ -117,7 +114,7 @@ def read_named_json(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_harmony(text: str, begin: re.Match[str]) -> Calls:
-    """Read a message that has a recipient; others are no calls."""
+    """Messages without a recipient are not calls."""
     name = begin["before"] or begin["name"]
     if name is None:
         return [], begin.end()
@@ -132,7 +129,7 @@ def read_harmony(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_react(text: str, begin: re.Match[str]) -> Calls:
-    """Read the input of an action: JSON, or some words."""
+    """The input may be JSON or plain words."""
     if text.startswith(("{", "["), begin.end()):
         return read_named_json(text, begin)
     line = text[begin.end() :].partition("\n")[0]
@@ -153,7 +150,7 @@ def _read_json(text: str, place: int) -> tuple[object, int]:
 
 
 def _calls_in(value: object) -> list[WrittenCall]:
-    """Return the calls that a JSON value is; none if a part of it is no call."""
+    """Return no calls if any part is not a call."""
     if isinstance(value, list):
         calls: list[WrittenCall] = []
         for item in value:
@@ -180,7 +177,7 @@ def _calls_in(value: object) -> list[WrittenCall]:
 
 
 def _as_arguments(value: object) -> dict[str, object] | None:
-    if isinstance(value, str):  # JSON in JSON, as in OpenAI's interface
+    if isinstance(value, str):  # nested JSON, as in OpenAI's API
         try:
             value = _DECODER.decode(value)
         except (ValueError, RecursionError):
@@ -191,18 +188,18 @@ def _as_arguments(value: object) -> dict[str, object] | None:
 class TagReader(Struct, frozen=True):
     """Reads calls whose arguments are raw text between tags.
 
-    The fields are patterns. Those of closing tags may have the call's `{name}`, and
-    the argument's `{key}`.
+    The fields are patterns. Closing tags may contain `{name}` of the call and `{key}`
+    of the argument.
     """
 
     open_key: str
-    """The tag before an argument, with a group `key`."""
+    """Has a group `key`."""
     close_key: str
     open_call: str
     close_call: str
     next_key: str = ""
-    """The tags that may follow an argument of several lines, if not all of `open_key`
-    may: the text may have tags.
+    """Narrower than `open_key`, for what may follow an argument of several lines: the
+    text may itself have tags.
     """
     is_on_lines: bool = False
 
@@ -241,11 +238,11 @@ class TagReader(Struct, frozen=True):
     def _read_value(
         self, text: str, opening: re.Match[str], name: str
     ) -> tuple[str, int]:
-        """Return an argument's text and the place behind its closing tag.
+        """Return an argument's text and the offset after its closing tag.
 
-        A closing tag counts if another argument or the end of the call follows, and if
-        each call in the text before it is closed: the text may be about calls. Raises
-        `BrokenCall` if no tag is both.
+        The text may quote calls, so a closing tag counts only if every call before it
+        is closed, and an argument or the end of the call follows. Raises `BrokenCall`
+        if there is none.
         """
         start = opening.end()
         close_key = re.compile(self.close_key.format(key=re.escape(opening["key"])))
@@ -277,8 +274,8 @@ def _is_cut(text: str, place: int) -> bool:
 
 
 def read_attributes(text: str, begin: re.Match[str]) -> Calls:
-    """Read a tag with its arguments as attributes; what it holds is the content.
-    Without an end, it may only name the code block below it.
+    """Read arguments from attributes; the element's text is the content. Without an
+    end, the tag may only name the code block below.
     """
     arguments: dict[str, object] = {}
     for key, one, other in _ATTRIBUTE.findall(begin["given"]):
@@ -299,7 +296,7 @@ def read_attributes(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_body(text: str, begin: re.Match[str]) -> Calls:
-    """Read a tag that holds one argument alone, which has no name."""
+    """Read a tag that holds one unnamed argument."""
     end = text.find(f"</{begin['name']}>", begin.end())
     if end < 0:
         return [], begin.end()
@@ -307,7 +304,7 @@ def read_body(text: str, begin: re.Match[str]) -> Calls:
 
 
 def python_calls(code: str) -> list[WrittenCall]:
-    """Return the calls that some lines of Python are; none if they are more."""
+    """Return the calls in Python code; none if it has other statements."""
     calls: list[WrittenCall] = []
     for statement in _parse_python(code) or []:
         if not isinstance(statement, ast.Expr | ast.Assign):
@@ -338,7 +335,7 @@ def _as_call(value: ast.expr) -> WrittenCall | None:
             pass
         case _:
             return None
-    if value.args:  # whose names are not known
+    if value.args:  # positional: names unknown
         return WrittenCall(name, None)
     arguments: dict[str, object] = {}
     for keyword in value.keywords:
@@ -362,7 +359,7 @@ def read_python_list(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_python_line(text: str, begin: re.Match[str]) -> Calls:
-    """Read a line that is a list of calls in Python, with keywords alone."""
+    """Accepts calls with keyword arguments only."""
     line = text[begin.end() :].partition("\n")[0]
     end = begin.end() + len(line)
     calls = python_calls(line)
@@ -374,7 +371,7 @@ def read_python_line(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_code(text: str, begin: re.Match[str]) -> Calls:
-    """Read Python for an interpreter, or calls in it."""
+    """Read Python for an interpreter, or calls written in it."""
     ends = [mark.start() for mark in _END_OF_CODE.finditer(text, begin.end())]
     for end in (*ends[:_MOST_ENDS], len(text)):
         calls = python_calls(text[begin.end() : end])
@@ -386,7 +383,7 @@ def read_code(text: str, begin: re.Match[str]) -> Calls:
 
 
 def read_gemma(text: str, begin: re.Match[str]) -> Calls:
-    """Read arguments in braces, whose texts have marks instead of quotes."""
+    """Strings are between marks instead of quotes."""
     mark = "<escape>" if begin["older"] else '<|"|>'
     end = _end_of_gemma(text, begin.end(), mark)
     parts = text[begin.end() : end.start()].split(mark)

@@ -3,8 +3,8 @@
 The format is POSIX's
 (https://pubs.opengroup.org/onlinepubs/9799919799/utilities/diff.html) with git's
 headers (https://git-scm.com/docs/diff-format). Models often get line numbers, counts,
-`@@` lines and the space before an unchanged line wrong, so the reader needs none of
-them. `search.py` finds the lines. A correct line number decides between several places.
+`@@` lines and the space before unchanged lines wrong, so none is required: `search.py`
+finds the lines. A correct line number decides between several places.
 """
 
 import re
@@ -27,29 +27,29 @@ from cdd_agent.changes.model import (
     ReplyRefused,
     WholeFile,
 )
+from cdd_agent.pattern import Pattern
 
-_HUNK = re.compile(
+_HUNK = Pattern(
     r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?"
     r"\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$"
 )
-_GIT = re.compile(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
-_EXTENDED = re.compile(
+_GIT = Pattern(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
+_EXTENDED = Pattern(
     r"^(?:index [0-9a-f]|old mode |new mode |similarity |dissimilarity |rename |copy"
     r" |deleted file |new file |Index: "
     r"|={20,}$)"
 )
-_MOVED = re.compile(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
-_SIGNATURE = re.compile(r"^\d+\.\d+(\.\d+)*")
-_FENCE = re.compile(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_DATE = re.compile(r"\s\d{4}-\d\d-\d\d[ T]")
+_MOVED = Pattern(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
+_SIGNATURE = Pattern(r"^\d+\.\d+(\.\d+)*")
+_FENCE = Pattern(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_DATE = Pattern(r"\s\d{4}-\d\d-\d\d[ T]")
 _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
-_PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
-"""A list, a rule or a sentence. After a complete hunk and a blank line, this is prose.
-"""
+_PROSE = Pattern(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
+"""A list item, rule or sentence: prose, if after a complete hunk and a blank line."""
 _MOST_INSPECTED = 50
-"""Lines inspected to decide whether a complete hunk continues."""
+"""Most lines to inspect for the continuation of a complete hunk."""
 
 
 class Diffs(Form):
@@ -97,8 +97,6 @@ class Diffs(Form):
 
 
 class DiffHunk(Struct):
-    """One hunk: its lines as written, and the numbers of its `@@` line."""
-
     line: int | None = None
     old_count: int | None = None
     new_count: int | None = None
@@ -124,7 +122,7 @@ class DiffHunk(Struct):
 
     @property
     def is_full(self) -> bool:
-        """True if the hunk has all lines that its `@@` line counts."""
+        """True if it has all the lines that its `@@` line counts."""
         if self.old_count is None or self.new_count is None:
             return False
         return self._old >= self.old_count and self._new >= self.new_count
@@ -132,7 +130,7 @@ class DiffHunk(Struct):
     def is_over(self, lines: Sequence[str], place: int) -> bool:
         """True if this line and the next name another file.
 
-        They could also remove a line `-- x` and add a line `++ y`.
+        They could also remove a line `-- x` and add `++ y`.
         """
         if not names_follow(lines, place):
             return False
@@ -141,23 +139,20 @@ class DiffHunk(Struct):
 
 
 class DiffSection(Struct):
-    """The part of a diff that changes one file."""
-
     old: str = ""
     new: str = ""
     is_deleted: bool = False
     is_new: bool = False
     has_mode: bool = False
-    """True if the diff changes permissions, or makes a new file executable."""
+    """True if the diff changes permissions, or creates an executable file."""
     renamed: dict[str, str] = field(default_factory=dict)
-    """The names after `rename from` and `rename to`."""
+    """Names after `rename from` and `rename to`."""
     has_names: bool = False
-    """True if the `---` and `+++` lines were read."""
+    """True if `---` and `+++` were read."""
     hunks: list[DiffHunk] = field(default_factory=list)
 
     @property
     def lines(self) -> list[str]:
-        """The lines of all hunks."""
         return [line for hunk in self.hunks for line in hunk.lines]
 
     @property
@@ -172,7 +167,7 @@ class DiffSection(Struct):
         return self.has_names and line[:1] in ("+", "-", " ")
 
     def read_header(self, line: str) -> None:
-        """Read one of git's lines above the hunks. Other lines mean nothing."""
+        """Read a git header line. Unknown lines are ignored."""
         if line.startswith(_BINARY):
             raise ReplyRefused(
                 f"The diff of {self.new} is binary; only text can be changed.",
@@ -195,9 +190,8 @@ class DiffSection(Struct):
 
 
 def find_quoted_fences(lines: Sequence[str]) -> set[int]:
-    """Return the lines that are fences of a changed file, not of the reply.
-
-    They are in a diff in a code block, and have a space before them.
+    """Return the numbers of fence lines that belong to a changed file: within a diff in
+    a code block, after a space.
     """
     quoted: set[int] = set()
     mark = ""
@@ -246,7 +240,7 @@ def names_follow(lines: Sequence[str], place: int) -> bool:
 
 
 def is_signature(lines: Sequence[str], place: int) -> bool:
-    """True for the end of a mail from `git format-patch`: its version of git."""
+    """True at the end of a `git format-patch` mail: git's version."""
     if lines[place].rstrip() != "--" or place + 1 >= len(lines):
         return False
     return _SIGNATURE.match(lines[place + 1]) is not None
@@ -260,7 +254,7 @@ def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
         if place in ends:
             break
         if not line.strip():
-            # part of the diff only if a line of the hunk follows
+            # belongs to the diff only if a line of the hunk follows
             if hunk is not None:
                 hunk.add(line)
             continue
@@ -280,7 +274,6 @@ def _find_end(lines: Sequence[str], start: int, ends: set[int]) -> int:
 
 
 def _is_over(lines: Sequence[str], place: int, hunk: DiffHunk, last: int) -> bool:
-    """True if a line is below a hunk, whose last line so far is `last`."""
     is_over = ends_hunk(lines, place, hunk, is_below_blank=place - 1 > last)
     return is_over is not False
 
@@ -290,19 +283,17 @@ def _is_header(lines: Sequence[str], place: int) -> bool:
 
 
 def is_diff_header(line: str) -> bool:
-    """True for a line above the hunks of a file, next to `diff --git` and `---`."""
+    """True for a header line other than `diff --git` and `---`."""
     return _EXTENDED.match(line) is not None or line.startswith(("+++ ", *_BINARY))
 
 
 def ends_hunk(
     lines: Sequence[str], place: int, hunk: DiffHunk, *, is_below_blank: bool
 ) -> bool | None:
-    """True if a line belongs no longer to a hunk of a diff in prose. None if lines that
-    have not come yet decide.
-    """
+    """True if the line ends a hunk in prose. None if later lines decide."""
     if not lines[place].startswith(_MARKED) or is_signature(lines, place):
         return True
-    # the count may be too low: more lines without a gap belong to the hunk
+    # counts may be too low: adjacent lines still belong to the hunk
     if not hunk.is_full or not is_below_blank:
         return False
     following = lines[place : place + _MOST_INSPECTED]
@@ -313,10 +304,7 @@ def ends_hunk(
 
 
 def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
-    """Return the edits of a diff. `path` is the file of hunks without names.
-
-    Raises `ReplyRefused`.
-    """
+    """`path` is the file of hunks without names. Raises `ReplyRefused`."""
     edits: list[Edit] = []
     if _holds_diff(lines):
         path = None
@@ -361,8 +349,8 @@ def read_git_line(line: str) -> DiffSection:
 
 
 def _read_hunk(lines: Sequence[str], start: int) -> tuple[DiffHunk, int]:
-    """Return the hunk that begins in a line, and the line after it. Blank lines without
-    a mark at its end are not part of it.
+    """Return the hunk and the line after it. Trailing blank lines without a mark are
+    excluded.
     """
     hunk = DiffHunk.from_head(lines[start])
     place = start + 1 if lines[start].startswith("@@") else start
@@ -383,7 +371,7 @@ def _read_hunk(lines: Sequence[str], start: int) -> tuple[DiffHunk, int]:
 
 
 def read_names(old_line: str, new_line: str) -> tuple[str, str]:
-    """Return the names of the `---` and `+++` lines, without git's `a/` and `b/`."""
+    """Return the names without git's `a/` and `b/`."""
     old, new = _read_name(old_line), _read_name(new_line)
     bare_old, bare_new = old.removeprefix("a/"), new.removeprefix("b/")
     is_old_git = old == _NOWHERE or old.startswith("a/")
@@ -405,9 +393,7 @@ _ESCAPED = {b"\\": b"\\", b'"': b'"', b"t": b"\t", b"n": b"\n"}
 
 
 def _unquoted(name: str) -> str:
-    """Remove quotes. git escapes characters beyond ASCII as C does:
-    "b/gr\\303\\266sse".
-    """
+    r"""git escapes non-ASCII as C does: "b/gr\303\266sse"."""
     name = name.strip()
     if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
         return name.strip("`")
@@ -474,13 +460,12 @@ def _create_file(section: DiffSection) -> WholeFile:
 
 
 def replace_lines(path: str, lines: Sequence[str], hint: Hint) -> list[Replacement]:
-    """Return the edit of a hunk's lines; none for a hunk that changes nothing.
+    """Return a hunk's edit; none if it changes nothing.
 
     Raises `ReplyRefused`.
     """
     find, new = split_sides(lines)
-    # `\ No newline at end of file` below a line that only one side has says how the
-    # file's end changes
+    # `\ No newline at end of file` on only one side changes the file's end
     unended = {above[:1] for above, line in pairwise(lines) if line.startswith("\\")}
     final_newline = None
     if unended in ({"-"}, {"+"}):
@@ -502,10 +487,10 @@ def replace_lines(path: str, lines: Sequence[str], hint: Hint) -> list[Replaceme
 def split_sides(
     lines: Sequence[str], *, keep_space: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the old and the new lines of a hunk.
+    """Return the old and new lines of a hunk.
 
-    A line without a mark is an unchanged line that has lost its space. `keep_space`
-    reads all unchanged lines as if they had lost it.
+    A line without a mark is unchanged and has lost its space. `keep_space` assumes this
+    for all unchanged lines.
     """
     old: list[str] = []
     new: list[str] = []

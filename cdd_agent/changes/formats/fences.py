@@ -1,9 +1,9 @@
-"""Finds the code blocks of a reply, and the file that each names.
+"""Finds the code blocks of a reply and the files they name.
 
 Fences follow CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
-Search/replace blocks and patches are hidden from them: the marks of these forms say
-better where they end. Tags such as `<source>` on separate lines are fences, too: aider
-asks for them if the text of a file has fences.
+Search/replace blocks and patches are hidden from the parser, because their own marks
+say better where they end. Tags such as `<source>` on separate lines also are fences:
+aider asks for them if a file contains fences.
 """
 
 import re
@@ -35,37 +35,32 @@ from cdd_agent.changes.formats.naming import (
     name_in_line,
 )
 from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
+from cdd_agent.pattern import Pattern
 
-_OPENING = re.compile(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_TAG = re.compile(
-    r"^<(?P<tag>source|sourcecode|code|codeblock|pre)>(?P<info>[\w+#-]*)$"
-)
+_OPENING = Pattern(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_TAG = Pattern(r"^<(?P<tag>source|sourcecode|code|codeblock|pre)>(?P<info>[\w+#-]*)$")
 _PRIVATE_CHARACTERS = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
-"""Characters without a meaning. Two of them, which the text does not have, replace the
-marks of hidden fences.
+"""Characters without meaning. Two that the text lacks replace the marks of hidden
+fences.
 """
-_CAPTION = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)|:[\s*_]*$")
-"""A line that introduces the block below it: a heading, bold, or with a colon at its
-end.
-"""
+_CAPTION = Pattern(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)|:[\s*_]*$")
+"""A line that introduces the block below: a heading, bold, or ending in a colon."""
 _MIXED_SUFFIXES = {".md", ".mdx", ".rst", ".html", ".htm", ".vue", ".svelte", ".astro"}
-"""Suffixes of files that have parts in other languages."""
-_SETS_OFF = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)")
-"""A heading, or a line that begins in bold."""
+"""Suffixes of files with parts in other languages."""
+_SETS_OFF = Pattern(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)")
+"""A heading, or a line beginning in bold."""
 
 
 class FenceOpening(Struct, frozen=True):
-    """A line that may open a code block."""
-
     container: str
-    """The indentation and quote marks before the fence."""
+    """Indentation and quote marks before the fence."""
     mark: str
-    """The fence; `<source>` for a tag."""
+    """The fence, or `<source>` for a tag."""
     info: str
 
     @classmethod
     def parse(cls, line: str) -> "FenceOpening | None":
-        """Return the opening; None for other lines, also for inline code."""
+        """None for other lines and inline code."""
         opening = _OPENING.match(line)
         if opening is None or ("`" in opening["mark"] and "`" in opening["info"]):
             return None
@@ -73,14 +68,13 @@ class FenceOpening(Struct, frozen=True):
 
     @classmethod
     def parse_tag(cls, line: str) -> "FenceOpening | None":
-        """Return the opening by a tag, which counts only if it has an end."""
+        """A tag counts only if it is closed."""
         opening = _TAG.match(line.rstrip())
         if opening is None:
             return None
         return cls("", f"<{opening['tag']}>", opening["info"])
 
     def is_closed_by(self, line: str) -> bool:
-        """True for a line that is only the end of the block."""
         if self.mark.startswith("<"):
             return line.strip() == f"</{self.mark[1:]}"
         bare = line.strip(" \t>")
@@ -88,9 +82,7 @@ class FenceOpening(Struct, frozen=True):
 
 
 class Fence(Struct, frozen=True):
-    """One code block. Lines are numbered from 0; `end` is the line after its closing
-    fence.
-    """
+    """A code block. Lines count from 0; `end` is the line after the closing fence."""
 
     start: int
     end: int
@@ -101,11 +93,11 @@ class Fence(Struct, frozen=True):
     is_closed: bool
     info: str = ""
     is_named_apart: bool = True
-    """True if its name is not the end of the text before: it is in the info string or
-    below a blank line.
+    """True if the name is in the info string or below a blank line, not at the end of
+    the text above.
     """
     above: str | None = None
-    """The file of edits in the block: the line above names it, in any language."""
+    """For a block of edits: the file that the line above names, in any language."""
     doubt: str = ""
     """A file that the block may or may not be."""
 
@@ -115,11 +107,11 @@ class Fence(Struct, frozen=True):
 
     @property
     def is_file_of_diffs(self) -> bool:
-        """True for a file that holds diffs, which are not edits."""
+        """Diffs in such a file are content, not edits."""
         return self.path is not None and self.path.lower().endswith((".diff", ".patch"))
 
     def holds_a_name(self, project_names: ProjectNames) -> bool:
-        """True if it holds only the name of a file. Then it names the next block."""
+        """True if the block is only a file name: it names the next block."""
         if self.path is not None or self.language in SHELLS or len(self.lines) != 1:
             return False
         named = name_in_line(self.content.strip(), "", project_names)
@@ -127,9 +119,7 @@ class Fence(Struct, frozen=True):
 
     @property
     def holds_an_opening(self) -> bool:
-        """True if a line could open a fence like this one. Perhaps this one should end
-        later.
-        """
+        """True if a line could open such a fence: the block may end too early."""
         if self.mark.startswith("<"):
             return False
         opening = re.compile(
@@ -143,9 +133,7 @@ def find_fences(
     hidden: Collection[int] = (),
     project_names: ProjectNames = NO_PROJECT_NAMES,
 ) -> list[Fence]:
-    """Return the code blocks of a text, in its order. In `hidden` lines no fence begins
-    or ends.
-    """
+    """Return the code blocks in order. Fences do not begin or end in `hidden` lines."""
     hidden_lines = set(hidden)
     straight, tagged = _straighten(lines, hidden_lines)
     for fence in tagged:
@@ -165,7 +153,7 @@ def find_fences(
 
 
 def _markdown_fences(lines: Sequence[str], hidden: set[int]) -> list[Fence]:
-    # other characters replace the marks of hidden fences, also behind a list mark
+    # disguise the marks of hidden fences, also after a list mark
     hide: dict[int, str] = {}
     show: dict[int, str] = {}
     if hidden:
@@ -207,9 +195,7 @@ def _find_unused_characters(lines: Sequence[str]) -> tuple[str, str]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return a parser of blocks only. It reads indented code, because a list can turn a
-    fence into it.
-    """
+    """Parse blocks only. Indented code is included: a list can turn a fence into it."""
     return MarkdownIt("commonmark").disable(["inline", "html_block", "reference"])
 
 
@@ -218,12 +204,12 @@ def _straighten(
 ) -> tuple[list[str], list[Fence]]:
     """Return the lines, and the blocks between tags.
 
-    A fence loses its indentation if a line in it has less: then only the fence was
+    A fence is unindented if a line inside has less indentation: then only the fence was
     moved.
     """
     straight = list(lines)
     tagged: list[Fence] = []
-    # the last place of each line: a tag without an end is searched for only once
+    # last place of each line, so that unclosed tags are searched only once
     last: dict[str, int] = {}
     for place, line in enumerate(lines):
         if place not in hidden:
@@ -251,7 +237,7 @@ def _straighten(
 
 
 def _is_moved(indent: str, inside: Sequence[str]) -> bool:
-    """True if a fence is indented, and a line in its block is not."""
+    """True if the fence is indented and a line inside is not."""
     if not indent or indent.strip():
         return False
     return any(line.strip() and not line.startswith(indent) for line in inside)
@@ -272,7 +258,6 @@ def _between_tags(
     last: Mapping[str, int],
     hidden: Collection[int],
 ) -> Fence | None:
-    """Return the code block that begins with a tag in this line."""
     opening = FenceOpening.parse_tag(lines[start])
     if opening is None or last.get(f"</{opening.mark[1:]}", start) == start:
         return None
@@ -293,8 +278,8 @@ def _between_tags(
 
 
 def line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]:
-    """Return the line above a fence, at most one blank line away, and whether it is
-    apart from the text before it.
+    """Return the line above a fence, at most one blank line away, and True if the line
+    is apart from the text above it.
     """
     place = start - 1
     if place >= floor and not lines[place].strip(" \t>"):
@@ -309,7 +294,7 @@ def line_above(lines: Sequence[str], floor: int, start: int) -> tuple[str, bool]
 def name_fence(
     fence: Fence, above: str, is_apart: bool, project_names: ProjectNames
 ) -> Fence:
-    """Return a fence with its language, and the file that it is or could be."""
+    """Add the language, and the file that the block is or could be."""
     language, in_info = name_in_info(fence.info, project_names)
     fence = replace(fence, language=language)
     if in_info is not None and in_info.is_file:
@@ -349,15 +334,15 @@ def _read_first_line(
         return None, content
     first, _, rest = content.partition("\n")
     named = name_in_comment(first, language, project_names)
-    # JSON has no comments: the line is not part of the file
+    # JSON has no comments, so the line is not content
     if named is not None and named.path.endswith(".json"):
         return named, rest
     return named, content
 
 
 def _find_doubts(fence: Fence, above: str, project_names: ProjectNames) -> list[str]:
-    """Return the files that a block without a name could be: the only one that the
-    caption above or the first comment mentions, or a name that is its whole first line.
+    """Return files that an unnamed block could be: the only one mentioned by the
+    caption or first comment, or a name that fills the first line.
     """
     if fence.language in SHELLS:
         return []
@@ -374,7 +359,7 @@ def _find_doubts(fence: Fence, above: str, project_names: ProjectNames) -> list[
 
 
 def _only_one(names: Sequence[str], fence: Fence, text: str) -> list[str]:
-    """Return the only name in a text that can be the file of the block."""
+    """Return the only name that can be the block's file."""
     if fence.language:
         names = [name for name in names if _may_hold(name, fence.language)]
     elif not _SETS_OFF.search(text):
@@ -393,8 +378,8 @@ def _may_hold(name: str, language: str) -> bool:
 
 
 def _unless_commands(content: str, language: str, named: Named | None) -> Named | None:
-    """Return a name, unless it is a program that the commands of the block call. A word
-    above other commands is only a possible name.
+    """Reject the name of a program that the block calls. A word above other commands is
+    only a possible name.
     """
     name = PurePosixPath(named.path).name if named else ""
     if named is None or PurePosixPath(name).suffix or content.startswith("#!"):

@@ -1,13 +1,15 @@
-"""Recognises names of files, and the languages that fit a name.
+"""Recognises file names, and the languages that fit them.
 
-The lists below are guesses. They decide only about names that neither the project nor
-the task knows (`project_names.py`), and that the reply does not call a file.
+The lists are guesses. They decide only about names that project, task and reply do not
+identify (`project_names.py`).
 """
 
 import re
 import unicodedata
 from enum import IntEnum
 from pathlib import PurePosixPath
+
+from cdd_agent.pattern import Pattern
 
 
 def _split(*lines: str) -> frozenset[str]:
@@ -28,12 +30,12 @@ BARE_NAMES = _split(
     "SConstruct SConscript wscript Kconfig Kbuild BUCK OWNERS meson.build"
     " meson.options",
 )
-"""Names of files that need neither a folder nor a suffix."""
+"""File names without folder or suffix."""
 _LIBRARIES = _split("node vue next nuxt react express three d3 chart")
 WORDS = _split("README CHANGELOG VERSION NOTICE AUTHORS WORKSPACE BUILD") | {
     f"{name}.js" for name in _LIBRARIES
 }
-"""Names of files that are also words of headings."""
+"""File names that are also words of headings."""
 _NO_PATHS = {"asp.net", "vb.net", *(f"{name.capitalize()}.js" for name in _LIBRARIES)}
 _SUFFIXES = {
     **dict.fromkeys(("python", "py", "python3"), "py pyi pyw"),
@@ -63,7 +65,7 @@ _SUFFIXES = {
     "powershell": "ps1",
     "log": "log",
 }
-"""The suffixes of files in the languages that models use most."""
+"""Suffixes by language."""
 SHELLS = _split("bash sh shell zsh")
 _PLAIN = _split("text txt plaintext plain")
 _DATA = _split("md markdown mdx log ini cfg conf json toml yaml yml xml svg html htm")
@@ -93,11 +95,10 @@ _ALL_SUFFIXES = (
         "flowconfig gpr adb ads scm lisp el vim fnl",
     )
 )
-"""Suffixes by which a word is the name of a file. `os.path` and `example.com` have none
-of them.
+"""Suffixes that make a word a file name, unlike those of `os.path` and `example.com`.
 """
-_PATH = re.compile(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
-_SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
+_PATH = Pattern(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
+_SUFFIX = Pattern(r"\.[A-Za-z][\w-]{0,14}$")
 
 
 _CAPTIONS = _split(
@@ -121,24 +122,24 @@ _BEGINNINGS = _split(
     "new next now of our replace",
     "see show the their then this to update updated your",
 )
-"""Words that precede a name in a caption: `For app.py`, `Changes to the app.py`."""
-_OPTIONS = re.compile(
+"""Words before a name in a caption: `For app.py`, `Changes to the app.py`."""
+_OPTIONS = Pattern(
     r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={"
     r" ].*)?",
     re.IGNORECASE,
 )
-"""Options of programs that show code, behind its language."""
-_ABSOLUTE = re.compile(
+"""Options of code viewers, after the language."""
+_ABSOLUTE = Pattern(
     r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]",
     re.IGNORECASE,
 )
-_SYSTEM_PATH = re.compile(
+_SYSTEM_PATH = Pattern(
     r"[A-Za-z]:[\\/]\w|[\\/]{2}[\w.]|~|(?i:file:/)|\$\{?HOME|%\w+%"
     r"|[\\/](?:bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr"
     r"|var|Applications|Library|Users"
     r"|Volumes|Windows)[\\/]"
 )
-"""Absolute paths that cannot be addresses of a web server, such as `/users`."""
+"""Absolute paths, except addresses on a web server such as `/users`."""
 
 
 _LANGUAGES = (
@@ -170,23 +171,21 @@ _LANGUAGES = (
         " wasm wat webidl wgsl yacc zig",
     )
 )
-"""Languages that can be the first word of an info string."""
+"""First words of an info string."""
 
 
 class Grade(IntEnum):
-    """The likeness of a text to the name of a file."""
+    """Likeness of a text to a file name."""
 
     NONE = 0
     WORD = 1
     """A word, as in a title."""
     NAME = 2
-    """Not a word, but perhaps the name of something else: `os.path`, `NEWS`, `and/or`.
-    """
+    """Perhaps the name of something else: `os.path`, `NEWS`, `and/or`."""
     FILE = 3
 
 
 def grade_name(text: str, language: str = "") -> Grade:
-    """Return how much a text looks like the name of a file in some language."""
     if is_absolute(text):
         relative = re.sub(r"^[\\/]+", "", text)
         is_certain = _SYSTEM_PATH.match(text) or names_file(relative, language)
@@ -209,7 +208,7 @@ def _grade_word(text: str) -> Grade:
 
 
 def _is_odd_name(text: str) -> bool:
-    """True for a name with signs that names seldom have: `Q&A.md`."""
+    """True for names with unusual characters: `Q&A.md`."""
     suffix = _SUFFIX.search(text)
     if suffix is None or suffix[0][1:].lower() not in _ALL_SUFFIXES:
         return False
@@ -217,26 +216,24 @@ def _is_odd_name(text: str) -> bool:
 
 
 def is_in_capitals(text: str) -> bool:
-    """True for a name such as NEWS or LICENSE-MIT."""
+    """True for `NEWS` or `LICENSE-MIT`."""
     return re.fullmatch(r"[A-Z][A-Z0-9]+(?:[-_.][A-Za-z0-9]+)*", text) is not None
 
 
 def is_caption(text: str) -> bool:
-    """True for a word about what a block shows, such as `Example` or `Output`."""
+    """True for a word about the block, such as `Example` or `Output`."""
     return text.casefold() in _CAPTIONS
 
 
 def is_absolute(text: str) -> bool:
-    """True if a path does not begin in the project, in the spelling of any system."""
+    """True for paths outside the project, as any system spells them."""
     if text.startswith(("/*", "//*")) or not text.strip("/\\"):
         return False
     return _ABSOLUTE.match(text) is not None
 
 
 def is_in_language(language: str, path: str) -> bool:
-    """True if a name has a suffix of this language, or is made of the language's name:
-    `Dockerfile`, `.env`.
-    """
+    """True if the suffix or the name fits the language: `Dockerfile`, `.env`."""
     suffix = PurePosixPath(path).suffix.lstrip(".").lower()
     if not language:
         return False
@@ -246,7 +243,7 @@ def is_in_language(language: str, path: str) -> bool:
 
 
 def without_beginning(phrase: str) -> str:
-    """Return the file of a caption such as `For app.py`, or the phrase itself."""
+    """Return the file of a caption such as `For app.py`, or the whole phrase."""
     words = phrase.split(" ")
     start = len(words) - 1
     while start > 0 and not _precedes_name(words[start - 1]):
@@ -263,7 +260,7 @@ def _precedes_name(word: str) -> bool:
 
 
 def is_code(language: str) -> bool:
-    """True for a programming language: there, `a.b` is an attribute."""
+    """In a programming language, `a.b` is an attribute."""
     return bool(set(_SUFFIXES.get(language, "").split()) & _CODE)
 
 
@@ -279,9 +276,7 @@ def _looks_like_a_path(text: str) -> bool:
 
 
 def is_path(text: str) -> bool:
-    """True if a text looks like a path: it has a folder or a suffix, or is one of the
-    names that need neither.
-    """
+    """True if the text has a folder or a suffix, or is in `BARE_NAMES`."""
     if text in BARE_NAMES:
         return True
     if not _looks_like_a_path(text.removeprefix("/")):
@@ -293,9 +288,7 @@ def is_path(text: str) -> bool:
 
 
 def names_file(text: str, language: str = "") -> bool:
-    """True for a path that can hardly be anything else, unlike `Input/Output` and
-    `os.path`.
-    """
+    """True for a clear path, unlike `Input/Output` and `os.path`."""
     name = _base_name(text)
     if not is_path(text) or name in BARE_NAMES:
         return is_path(text)
@@ -311,7 +304,6 @@ def names_file(text: str, language: str = "") -> bool:
 
 
 def is_spaced(text: str) -> bool:
-    """True for the name of a file with spaces before its suffix."""
     if " " not in text or " " in PurePosixPath(text).suffix:
         return False
     return names_file(text.replace(" ", "_"))

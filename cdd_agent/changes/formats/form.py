@@ -1,4 +1,4 @@
-"""The interface of a form of edits. The built-in forms are in `all_forms.py`."""
+"""The interface of a form of edits. `all_forms.py` lists the built-in ones."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,37 +10,30 @@ from cdd_agent.changes.model import Edit
 
 
 class Span(Struct, frozen=True):
-    """The lines of a reply, from `start` to before `end`, that are edits by their
-    marks.
-    """
+    """Lines of a reply, from `start` to before `end`, whose marks make them edits."""
 
     start: int
     end: int
     read: Callable[[str | None], list[Edit]]
-    """Returns the edits. The argument is the file that the text around them names.
-    Raises `ReplyRefused`.
-    """
+    """Takes the file that the surrounding text names. Raises `ReplyRefused`."""
     path: str | None = None
-    """The file that its marks name, if they name one for all edits."""
+    """The file that the marks name for all edits."""
     names_files: bool = False
-    """True if it names its files itself: a name around it does not count."""
+    """True if each edit names its file: the surrounding text is ignored."""
     kind: str = ""
-    """The words of `ReplyBlock.kind`: `search/replace block`, `call of create_file`."""
+    """See `ReplyBlock.kind`."""
 
 
 class Form:
-    """One way in which models write edits. A method that a form does not need is
-    inherited.
-    """
+    """One way in which models write edits. Each method has a default."""
 
     kind = "code block"
-    """The words of `ReplyBlock.kind` for a code block of this form."""
+    """See `ReplyBlock.kind`."""
 
     def marked(self, lines: Sequence[str], project_names: ProjectNames) -> list[Span]:
-        """Return the blocks that begin and end with marks, in prose or in a code block.
+        """Return blocks with begin and end marks, in prose or code blocks.
 
-        A block that cannot be read is a span all the same: its `read` raises
-        `ReplyRefused`.
+        An unreadable block is a span too: its `read` raises `ReplyRefused`.
         """
         del lines, project_names
         return []
@@ -48,8 +41,8 @@ class Form:
     def in_prose(
         self, lines: Sequence[str], occupied: set[int], ends: set[int]
     ) -> list[Span]:
-        """Return the blocks without such marks. None begins in a line of `occupied` or
-        continues beyond a line of `ends`.
+        """Return blocks without marks. None begins in `occupied` or continues beyond
+        `ends`.
         """
         del lines, occupied, ends
         return []
@@ -60,10 +53,10 @@ class Form:
         return False
 
     def read(self, fence: Fence) -> list[Edit]:
-        """Return the edits of a code block that it takes. Raises `ReplyRefused`."""
+        """Return the edits of an accepted code block. Raises `ReplyRefused`."""
         raise NotImplementedError
 
     def refuse_loose(self, line: str, number: int) -> None:
-        """Raise `ReplyRefused` for a line outside of all blocks that belongs into one:
-        the reply was cut, or has lost a mark. `number` is from 1.
+        """Raise `ReplyRefused` for a line outside of all blocks that belongs in one:
+        the reply was cut, or lost a mark. `number` is from 1.
         """

@@ -1,6 +1,4 @@
-"""A YAML list of actions in a reply: the list of `cdd run` (`ActionPlan`), but only
-with actions that change files.
-"""
+"""YAML lists of actions: as in `ActionPlan`, but only actions that change files."""
 
 import re
 from collections.abc import Sequence
@@ -11,24 +9,23 @@ from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form
 from cdd_agent.changes.model import Edit, ReplyRefused, convert_action
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
 _ITEM = (
     r"(?:- *|\[? *\{ *|- *\{ *)?[\"']?(?:action[\"']?:"
     rf" *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
 )
-_FIRST = re.compile(
+_FIRST = Pattern(
     rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
 )
-"""The beginning of a list of actions, or of one that is almost correct."""
-_UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
-_FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
-_ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
+"""The beginning of a list of actions, even if slightly wrong."""
+_UNKNOWN = Pattern(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
+_FIELD = Pattern(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
+_ALONE = Pattern(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
 class Actions(Form):
-    """Lists of actions in code blocks without a path."""
-
     kind = "list of actions"
 
     def accepts(self, fence: Fence) -> bool:

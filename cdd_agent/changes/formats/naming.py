@@ -1,8 +1,8 @@
 """Finds the file that a reply names for a code block: in the info string, on the line
-above the block, or in the block's first line.
+above, or in the first line.
 
-A sentence that mentions a file names no block. The language of a block must fit the
-name of its file. The table in `verdicts.py` decides.
+A sentence that mentions a file names no block. The block's language must fit the name.
+The table in `verdicts.py` decides.
 """
 
 import re
@@ -35,19 +35,20 @@ from cdd_agent.changes.formats.verdicts import (
     find_text_kind,
     judge,
 )
+from cdd_agent.pattern import Pattern
 
 _LONGEST = 500
-"""Characters of a line that can name a file."""
+"""Longest line that can name a file, in characters."""
 _LONGEST_INFO = 2_500
 DIFFS = {"diff", "patch", "udiff"}
 _TITLES = ("title", "name", "src")
-_KEYED = re.compile(
+_KEYED = Pattern(
     r"(?:^|[\s{,:])(?P<key>file_?name|file_?path|file|path|title|name|src)\s*[=:]\s*"
     r"(?:\"([^\"]+)\"|'([^']+)'|((?:[^\s}\"',=]+"
     r" )+[^\s}\"',=]+\.\w+(?=\s*\}?$))|([^\s\"',]+?)(?=\}?(?:[\s,]|$)))",
     re.IGNORECASE,
 )
-_COLON = re.compile(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
+_COLON = Pattern(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
 _PARTLY = (
     r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment"
     r"|function|method|class)\b"
@@ -56,7 +57,7 @@ _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
 """A look-ahead after a word about a whole file. It accepts `(updated with the new
 method)`, but not `(updated method)`.
 """
-_NOTE = re.compile(
+_NOTE = Pattern(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?"
     r"|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
@@ -64,7 +65,7 @@ _NOTE = re.compile(
     rf"|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
+_LABEL = Pattern(
     r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name"
     r"|file\s?path|file\s+to\s+(?:add|change|create|edit|modify|update|write)|file"
     r"|path|created?|updated?|modify"
@@ -73,24 +74,24 @@ _LABEL = re.compile(
     r"(?:\s*[:=]\**|\**[:=]|\**\s)\s*(?=[\s`*\"'\w./])",
     re.IGNORECASE,
 )
-_LEAD = re.compile(
+_LEAD = Pattern(
     r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+(?:\.\d+)*[.)]\s+|\d+(?:\.\d+)+\s+"
     r"|step\s+\d+\s*[.:)–—-]\s*"
     r"|[^\w\s!-/:-@\[-`{-~]+\s+)*",
     re.IGNORECASE,
 )
-_RULED = re.compile(
+_RULED = Pattern(
     r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$"
 )
-_LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
-_TAG = re.compile(
+_LINK = Pattern(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
+_TAG = Pattern(
     r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path"
     r"|path|name|src|title)\s*=\s*+"
     r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)"
     r"(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
 )
-_IN_TAGS = re.compile(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
-_COMMENT = re.compile(
+_IN_TAGS = Pattern(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
+_COMMENT = Pattern(
     r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''"
     r"|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
@@ -106,8 +107,8 @@ _PAIRS = (
     ("(", ")"),
     ("[", "]"),
 )
-"""Marks before and after a name, in the order in which they are removed."""
-_FILE_LABEL = re.compile(
+"""Marks around a name, in the order of removal."""
+_FILE_LABEL = Pattern(
     r"^(?!file:/)(?:file\s?name|file\s?path|file|path)"
     r"(?:\s+to\s+(?:add|change|create|edit|modify|update|write))?\s*[:=]\s*",
     re.IGNORECASE,
@@ -115,8 +116,6 @@ _FILE_LABEL = re.compile(
 
 
 class Named(Struct, frozen=True):
-    """The name of a block's file."""
-
     path: str
     is_file: bool
     """False if the block may or may not be this file."""
@@ -125,7 +124,7 @@ class Named(Struct, frozen=True):
 def name_in_info(
     info: str, project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> tuple[str, Named | None]:
-    """Return the language of an info string in lower case, and the name in it."""
+    """Return the language in lower case, and the name."""
     info = info.strip()
     words = info.split(maxsplit=1)
     if len(info) > _LONGEST_INFO:
@@ -154,7 +153,7 @@ def name_in_info(
 def _read_keyed_info(
     info: str, project_names: ProjectNames
 ) -> tuple[str, Named] | None:
-    """Return the language and the name of `python file=NAME`."""
+    """Reads `python file=NAME`."""
     keyed = _KEYED.search(info)
     if keyed is None:
         return None
@@ -189,7 +188,7 @@ def _read_single_word(
 def name_in_line(
     line: str, language: str = "", project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> Named | None:
-    """Return the name in a line before a block, if the line says nothing else."""
+    """Return the name, if the line says nothing else."""
     if len(line) > _LONGEST:
         return None
     line = _remove_invisible(line)
@@ -201,7 +200,7 @@ def name_in_line(
     form = NameForm.BACKTICKS if "`" in line else NameForm.HEADED
     if _TAG.match(text):
         form = NameForm.DECLARED
-    # emphasis, a label and the name, in any order: `**File: [a.py](src/a.py)**`
+    # emphasis, label and name in any order: `**File: [a.py](src/a.py)**`
     for _ in range(3):
         bare = _LEAD.sub("", _unwrap(text))
         text = _LABEL.sub("", bare).strip().rstrip(":").strip()
@@ -223,7 +222,7 @@ def name_in_line(
 
 
 def _known_ending(name: str, project_names: ProjectNames) -> str:
-    """Return the last word of a doubtful name if that is a file: `This is app.py`."""
+    """Return the last word if that is a file: `This is app.py`."""
     last = name.split()[-1]
     return (
         last
@@ -235,9 +234,7 @@ def _known_ending(name: str, project_names: ProjectNames) -> str:
 def name_in_comment(
     line: str, language: str, project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> Named | None:
-    """Return the name in the first line of a block, if it is a comment and says nothing
-    else.
-    """
+    """Return the name in the first line, if it is a comment that says nothing else."""
     comment = _COMMENT.match(_remove_invisible(line)) if len(line) <= _LONGEST else None
     if comment is None:
         return None
@@ -261,9 +258,9 @@ def is_comment(line: str) -> bool:
 def find_name_above_edits(
     line: str, project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> str | None:
-    """Return the file that a line just above search/replace blocks names.
+    """Return the file that the line above search/replace blocks names.
 
-    Such blocks always change a file, so a possible name is enough.
+    These always change a file, so a possible name is enough.
     """
     named = name_in_line(line, "", project_names) or name_in_comment(
         line, "", project_names
@@ -292,7 +289,7 @@ def find_mentioned_files(
 def _judge_name(
     name: str, language: str, project_names: ProjectNames, form: NameForm
 ) -> Named | None:
-    """Return the name of a block in this form. None if it cannot be one."""
+    """None if the name cannot be a block's file."""
     if not name or name.endswith(("/", "\\")):
         return None
     if form is not NameForm.DECLARED and project_names.is_folder(name):
@@ -313,7 +310,7 @@ def _judge_name(
 def _judge_fitting_name(
     name: str, language: str, project_names: ProjectNames, form: NameForm
 ) -> Named | None:
-    """Return the name of a block if it also fits the block's language."""
+    """None if the name does not fit the language."""
     named = _judge_name(name, language, project_names, form)
     if named is None or not (fits(language, name) or is_absolute(name)):
         return None
@@ -323,7 +320,7 @@ def _judge_fitting_name(
 def _read_name_after_key(
     info: str, keyed: re.Match[str], language: str, project_names: ProjectNames
 ) -> Named | None:
-    """Return the name in `file=NAME`, also one with spaces and without quotes."""
+    """Reads `file=NAME`, also unquoted with spaces."""
     name = next(filter(None, keyed.groups()[1:]))
     tail = info[keyed.start(5) :].strip(" }") if keyed[5] else name
     if tail != name and project_names.is_file(tail):
@@ -339,7 +336,7 @@ def _read_name_after_key(
 def _read_name_after_language(
     language: str, rest: str, info: str, project_names: ProjectNames
 ) -> Named | None:
-    """Return the name in `language NAME`, and in `my notes.txt`."""
+    """Reads `language NAME`, and `my notes.txt`."""
     name = _without_note(re.sub(r"^(?:#\s*|(?://|--)\s+)", "", rest))
     if not is_path(name) or project_names.is_folder(name):
         return _judge_name(name, language, project_names, NameForm.WORD_AFTER_LANGUAGE)
@@ -351,7 +348,7 @@ def _read_name_after_language(
 def _read_name_after_colon(
     name: str, language: str, project_names: ProjectNames
 ) -> Named | None:
-    """Return the name in `language:NAME`. None for a title that cannot be a name."""
+    """Reads `language:NAME`. None for a title that cannot be a name."""
     if is_absolute(name) or project_names.is_file(name) or is_path(name):
         return Named(name, True)
     if " " in name:
@@ -403,14 +400,14 @@ def _unwrap(text: str) -> str:
         if not is_pair or len(text) <= 2 * len(opening):
             continue
         inside = bare.removeprefix(opening).removesuffix(closing).strip()
-        # `(x)` and `[x]` set off paths only
+        # `(x)` and `[x]` wrap only paths
         if opening not in "([" or is_path(inside):
             text = inside
     return text
 
 
 def _read_link(text: str, target: str) -> str:
-    """Return the name in a link. A name without its folder has it in the target."""
+    """Return the name in a link, or its target if the text lacks the folder."""
     if "/" in text or not target.endswith(f"/{text}"):
         return text
     return target if is_path(target) and not target.startswith("/") else ""

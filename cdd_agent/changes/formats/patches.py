@@ -2,12 +2,10 @@
 
 The format is that of the `apply_patch` tool
 (https://github.com/openai/codex/blob/main/codex-rs/apply-patch): `*** Update File:`
-with hunks below `@@` lines that may name a line above them, `*** Add File:`,
-`*** Delete File:`, `*** Move to:`. A hunk that names a line belongs at the first place
-after it.
+with hunks, `*** Add File:`, `*** Delete File:`, `*** Move to:`. A hunk's `@@` line may
+name a line of the file: the hunk then belongs at the first place after it.
 """
 
-import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -25,29 +23,30 @@ from cdd_agent.changes.model import (
     ReplyRefused,
     WholeFile,
 )
+from cdd_agent.pattern import Pattern
 
 PATCH_BEGIN, PATCH_END = "*** Begin Patch", "*** End Patch"
-_FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
-_FILE_MARK = re.compile(r"^\*\*\* \w+ File:")
-_MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
+_FILE = Pattern(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
+_FILE_MARK = Pattern(r"^\*\*\* \w+ File:")
+_MOVE = Pattern(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
 _UNNAMED = "does not say what is done to which file."
 _NAMES = (
     "Before its lines there is `*** Update File: PATH`, `*** Add File: PATH` or"
     " `*** Delete File: PATH`."
 )
-_RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
+_RANGE = Pattern(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
 
 def read_patched_file(line: str) -> tuple[str, str] | None:
-    """Return the kind of change (`Update`, `Add`, `Delete`) and the file of a line that
-    begins the part for one file. None for other lines.
+    """Return the kind (`Update`, `Add`, `Delete`) and the file if the line begins a
+    file's part, else None.
     """
     file = _FILE.match(line)
     return (file["kind"], file["path"].strip("`\"'")) if file else None
 
 
 class Patches(Form):
-    """Patches anywhere between their marks, or in a code block without marks."""
+    """The marks are optional in a code block."""
 
     kind = "patch"
 
@@ -67,7 +66,6 @@ class Patches(Form):
         return spans
 
     def accepts(self, fence: Fence) -> bool:
-        """True for a block that begins as a patch, or as the part for one file."""
         if fence.is_file_of_diffs:
             return False
         first = next((line for line in fence.lines if line.strip()), "").strip()
@@ -90,10 +88,7 @@ class Patches(Form):
 
 
 def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
-    """Return the edits of a patch. It names its files, so `path` is not needed.
-
-    Raises `ReplyRefused`.
-    """
+    """`path` is unused, because a patch names its files. Raises `ReplyRefused`."""
     del path
     edits: list[Edit] = []
     for part in _split_files(_without_indent(lines)):
@@ -102,7 +97,7 @@ def _read(lines: Sequence[str], path: str | None = None) -> list[Edit]:
 
 
 def _without_indent(lines: Sequence[str]) -> list[str]:
-    """Remove the indentation that all `***` lines have."""
+    """Remove the indentation shared by all `***` lines."""
     marks = [line for line in lines if line.lstrip().startswith("*** ")]
     indent = min((len(line) - len(line.lstrip()) for line in marks), default=0)
     return [line if line[:indent].strip() else line[indent:] for line in lines]
@@ -168,7 +163,7 @@ def _read_hunks(path: str, lines: list[str]) -> list[Edit]:
         if not line.startswith("@@"):
             hunk.append(line)
             continue
-        # several `@@` lines in a row name the place of one hunk
+        # adjacent `@@` lines locate one hunk
         if any(hunk):
             edits += replace_lines(path, hunk, Hint(number, tuple(names)))
             number, names = None, []

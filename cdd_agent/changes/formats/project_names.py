@@ -1,8 +1,5 @@
-"""Names of files that exist before a reply is read: those of the project and those
-that the task mentions.
-"""
+"""File names known before a reply is read, from the project and the task."""
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -16,25 +13,24 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.paths import confine
 from cdd_agent.files.spelling import compose
 from cdd_agent.files.text import decode_file
+from cdd_agent.pattern import Pattern
 
-_SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
-"""Set off from the other words of a sentence. Such a name may contain spaces."""
+_SET_OFF = Pattern(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
+"""A name in quotes, backticks or bold. It may contain spaces."""
 
 
 class ProjectNames(Struct, frozen=True):
-    """The names of files that a project and a task have."""
-
     root: Path | None = None
     """None if the reply is read without a project."""
     listed: frozenset[str] = frozenset()
     """Files that the task lists. They may not exist yet."""
     quoted: frozenset[str] = frozenset()
-    """Names that the text of the task sets off by backticks, quotes, or bold."""
+    """Names that the task's text quotes."""
     words: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
-    """Folders in which the reply has files."""
+    """Folders of files in the reply."""
     has_tools: bool = False
-    """True if the author of the reply could call tools."""
+    """True if the model could call tools."""
 
     @classmethod
     def collect(
@@ -58,7 +54,7 @@ class ProjectNames(Struct, frozen=True):
         )
 
     def is_file(self, name: str) -> bool:
-        """True if the project has this file, or the task lists it and it is not a
+        """True if the project has this file, or the task lists it and it is no
         folder.
         """
         if not name:
@@ -67,8 +63,8 @@ class ProjectNames(Struct, frozen=True):
         return is_listed or self._holds(name, Path.is_file)
 
     def is_named(self, name: str) -> bool:
-        """True if the words of the task name a file: set off, or in capitals. `README`
-        is none if there is a README.md.
+        """True if the task's text quotes the name, or has it in capitals. `README` is
+        not named if there is a README.md.
         """
         is_in_capitals = name.isupper() and name in self.words
         if plain_name(name) not in self.quoted and not is_in_capitals:
@@ -76,7 +72,6 @@ class ProjectNames(Struct, frozen=True):
         return not self._holds(name, _has_another_suffix)
 
     def is_requested(self, name: str) -> bool:
-        """True if the task lists or names the file."""
         return plain_name(name) in self.listed or self.is_named(name)
 
     def is_folder(self, name: str) -> bool:
@@ -84,14 +79,14 @@ class ProjectNames(Struct, frozen=True):
         return plain_name(name) in self.folders or self._holds(name, Path.is_dir)
 
     def with_files(self, paths: Iterable[str]) -> Self:
-        """Return these names and the folders of files that the reply has."""
+        """Add the folders of files in the reply."""
         folders: set[str] = set()
         for path in paths:
             folders.update(map(str, PurePosixPath(plain_name(path)).parents))
         return replace(self, folders=frozenset(folders))
 
     def is_quotation(self, name: str, text: str) -> bool:
-        """True if a text is an unchanged part of a file."""
+        """True if the text is an unchanged part of a file."""
 
         def holds_text(place: Path) -> bool:
             data = read_bytes(place) if place.is_file() else None
@@ -108,7 +103,7 @@ class ProjectNames(Struct, frozen=True):
             return False
         try:
             path = plain_name(name)
-            # an empty name is the project itself
+            # an empty name is the project root
             is_top = not PurePosixPath(path).parts
             return is_so(self.root if is_top else self.root / confine(self.root, path))
         except (OSError, ValueError, CddError):
@@ -119,7 +114,7 @@ NO_PROJECT_NAMES = ProjectNames()
 
 
 def plain_name(name: str) -> str:
-    """Return a name with slashes, composed, and without `./`."""
+    """Return a composed name with slashes and without `./`."""
     return compose(name.strip().replace("\\", "/").removeprefix("./"))
 
 
@@ -128,5 +123,5 @@ def _names(names: Iterable[str]) -> frozenset[str]:
 
 
 def _has_another_suffix(place: Path) -> bool:
-    """True if a file in the folder differs from the name by its suffix alone."""
+    """True if a file in the folder differs only by suffix."""
     return any(entry.stem == place.name for entry in place.parent.iterdir())

@@ -1,5 +1,5 @@
-"""Search/replace blocks, as aider (https://aider.chat/docs/more/edit-formats.html) and
-tools after it use them.
+"""Search/replace blocks, as aider (https://aider.chat/docs/more/edit-formats.html) uses
+them.
 
     src/app.py
     <<<<<<< SEARCH
@@ -8,9 +8,8 @@ tools after it use them.
     new lines
     >>>>>>> REPLACE
 
-Each of the three lines has the same number of marks, from five to nine. A block that
-removes lines may have the divider twice. `------- SEARCH`, `+++++++ REPLACE` and a
-`:start_line:` below the first mark are read, too.
+Each mark has the same length, from five to nine. A block that removes lines may have
+the divider twice. `------- SEARCH`, `+++++++ REPLACE` and `:start_line:` are read, too.
 """
 
 import re
@@ -23,15 +22,16 @@ from cdd_agent.changes.formats.file_names import Grade, grade_name, is_absolute
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Edit, Hint, Replacement, ReplyRefused, WholeFile
+from cdd_agent.pattern import Pattern
 
-_BEGIN = re.compile(
+_BEGIN = Pattern(
     r"^(?P<indent>[\s>]*?)(?P<mark><{5,9}(?=\s?(?i:SEARCH|ORIGINAL)\b)"
     r"|-{5,9}(?=\s?(?:SEARCH|ORIGINAL)\b))"
     r"\s?\w+:?>?(?P<path>.*)$"
 )
-_END = re.compile(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
-_START_LINE = re.compile(r"^\s*:start_line:\s*(\d+)\s*$")
-_ABOUT_LINES = re.compile(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
+_END = Pattern(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
+_START_LINE = Pattern(r"^\s*:start_line:\s*(\d+)\s*$")
+_ABOUT_LINES = Pattern(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
 
 
 _HINT = (
@@ -41,24 +41,19 @@ _HINT = (
 
 
 def begins_replacement(line: str) -> bool:
-    """True for the first mark of a block."""
     return _BEGIN.match(line) is not None
 
 
 def ends_replacement(line: str) -> bool:
-    """True for the last mark of a block."""
     return _END.match(line) is not None
 
 
 def may_divide(line: str) -> bool:
-    """True for a line that can be the divider of a block."""
     bare = line.strip(" \t>")
     return 5 <= len(bare) <= 9 and not bare.strip("=")
 
 
 class SearchReplace(Form):
-    """Search/replace blocks in prose and in code blocks."""
-
     kind = "search/replace block"
 
     def marked(self, lines: Sequence[str], project_names: ProjectNames) -> list[Span]:
@@ -70,7 +65,7 @@ class SearchReplace(Form):
         return spans
 
     def accepts(self, fence: Fence) -> bool:
-        """True for a block that has lost its first mark."""
+        """True for a block that lost its first mark."""
         return fence.path is None and any(map(ends_replacement, fence.lines))
 
     def read(self, fence: Fence) -> list[Edit]:
@@ -90,18 +85,18 @@ def _headless_refusal(line: int) -> ReplyRefused:
 
 
 class _Parts(Struct, frozen=True):
-    """The lines of a block that hold its marks."""
+    """Numbers of the lines that hold the marks."""
 
     divider: int
     end: int
     is_doubled: bool = False
-    """True if the divider is there twice with nothing after it. Then the first one may
-    be one of the lines to find.
+    """True if the divider is doubled, with nothing after it. Then the first may be a
+    line to find.
     """
 
 
 class _Fault(Struct, frozen=True):
-    """The reason why a block cannot be read."""
+    """Why a block cannot be read."""
 
     end: int
     reason: str
@@ -156,7 +151,7 @@ def _read_block(
         return WholeFile(path, content, must_be_new=True)
     if not parts.is_doubled:
         return Replacement(path, tuple(find), tuple(new), Hint(number))
-    # the first divider may be the underline of a heading: then both lines are removed
+    # the first divider may underline a heading: then both lines are removed
     longer = (*find, lines[parts.divider].strip())
     return Replacement(path, longer, (), Hint(number), otherwise=(tuple(find), ()))
 
@@ -184,7 +179,7 @@ def _find_parts(
 def _find_divider(
     lines: Sequence[str], end: int, dividers: list[int]
 ) -> _Parts | _Fault:
-    """Return the parts of a block whose last mark is in this line."""
+    """Return the parts of a block that ends in this line."""
     if not dividers:
         return _Fault(end + 1, "has no line of `=======`")
     if len(dividers) == 1:
@@ -200,7 +195,9 @@ def _find_divider(
 
 
 def _is_the_divider(lines: Sequence[str], at: int) -> bool:
-    """True for a divider of another length than its mark, if the block has no other."""
+    """True for a divider whose length differs from its mark's, if it is the only
+    one.
+    """
     for place in range(at + 1, len(lines)):
         bare = lines[place].strip()
         if ends_replacement(lines[place]):

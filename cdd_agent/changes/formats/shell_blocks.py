@@ -1,7 +1,7 @@
-"""Shell commands in a reply that would change files of the project. Nobody runs them:
-files that are only there would be lost.
+"""Finds shell commands in a reply that would change project files.
 
-Other commands are explanation: how to install, test or commit.
+They are not run, so their changes would be lost. Other commands (install, test, commit)
+are explanation.
 """
 
 import re
@@ -17,36 +17,36 @@ from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.context.grammars import grammar_of
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.ignore_lists import is_ignored
+from cdd_agent.pattern import Pattern
 
 _LANGUAGES = SHELLS | {
     *("console", "shell-session", "shellsession", "sh-session", "terminal"),
     *("powershell", "ps1", "pwsh", "bat", "batch", "cmd", "fish"),
 }
-_PROMPT = re.compile(r"^[ \t]*(?:\$|PS[^>\n]*>|[\w.@~:/-]+\$)[ \t]+")
+_PROMPT = Pattern(r"^[ \t]*(?:\$|PS[^>\n]*>|[\w.@~:/-]+\$)[ \t]+")
 _BEFORE_COMMANDS = {"sudo", "command", "time", "nohup", "env"}
-_OPTION = re.compile(r"[-+].")
-_DYNAMIC = re.compile(r"[$`<>{}]")
-"""What stands for another text, in the name of a file."""
+_OPTION = Pattern(r"[-+].")
+_DYNAMIC = Pattern(r"[$`<>{}]")
+"""Signs in a file name that the shell replaces."""
 _PATH_OPTIONS = {"-path", "-literalpath", "-filepath"}
-"""PowerShell's options before a file."""
-_PLACEHOLDER = re.compile(r"(?<![<&])<[A-Za-z][\w-]*(?: [\w-]+)*>")
+"""PowerShell options that precede a file."""
+_PLACEHOLDER = Pattern(r"(?<![<&])<[A-Za-z][\w-]*(?: [\w-]+)*>")
 """As in `git revert <commit>`."""
-_ASSIGNMENT = re.compile(r"\w+=")
-_PATCHED = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", re.MULTILINE)
-"""The name of a file in a diff."""
+_ASSIGNMENT = Pattern(r"\w+=")
+_PATCHED = Pattern(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", re.MULTILINE)
 _MANY = "several files"
-_GLOB = re.compile(r"[*?\[]")
+_GLOB = Pattern(r"[*?\[]")
 
 
 class _Writer(Struct, frozen=True):
     only_last: bool = False
-    """The last file alone changes."""
+    """True if only the last file changes."""
     edits: str = ""
-    """It edits files, and only with an option that matches this pattern."""
+    """It edits files only with an option that matches this."""
     skipped: int = 0
-    """Arguments before the files that are none."""
+    """Number of arguments before the files."""
     makes: bool = False
-    """It makes files that do not exist."""
+    """True if it creates files."""
 
 
 _WRITERS = {
@@ -65,23 +65,20 @@ _WRITERS = {
     for name in names.split()
 }
 _NO_FILES = {"--cached", "--staged", "-itemtype directory"}
-"""Options with which these commands leave the files alone."""
+"""Options with which a command leaves files alone."""
 _OF_CONTENT = {"cat", "echo", "printf", "tee", "write-output"}
-"""Commands whose output is a text in the command: redirected, it is a file's content.
-"""
+"""If their output is redirected, it is a file's content."""
 
 
 class ShellChange(Struct, frozen=True):
-    """A change that a shell command would make."""
-
     path: str
     is_edit: bool = False
-    """The file's text is changed in place."""
+    """True if the file is changed in place."""
 
 
 def shell_changes(fence: Fence, project_names: ProjectNames) -> list[ShellChange]:
-    """Return the changes that a code block of shell commands would make in the
-    project. A block in another language makes none.
+    """Return the changes in the project that a code block of shell commands would make;
+    none for other languages.
     """
     if fence.path is not None or fence.language not in _LANGUAGES | {""}:
         return []
@@ -93,7 +90,7 @@ def shell_changes(fence: Fence, project_names: ProjectNames) -> list[ShellChange
     commands = _ShellCommands(project_names)
     changes: list[ShellChange] = []
     for node in _statements(_PLACEHOLDER.sub("$X", code)):
-        # without a prompt, beside lines that have one, it is the output of a command
+        # among lines with prompts, one without is output
         if not prompts or node.start_point.row in prompts:
             changes += commands.changes_of(node)
     return changes
@@ -116,7 +113,7 @@ def _text(node: Node) -> str:
 
 
 class _ShellCommands:
-    """Commands, one after the other, in the folder that `cd` leads to."""
+    """Commands in sequence, following `cd`."""
 
     def __init__(self, project_names: ProjectNames) -> None:
         self._project_names = project_names
@@ -155,8 +152,8 @@ class _ShellCommands:
             self._folder = entered
 
     def _redirected(self, node: Node) -> Iterator[ShellChange]:
-        """Yield the files that redirections write. The output of a program counts only
-        in a file that exists, or that the step names.
+        """Yield the targets of redirections. Program output counts only for an existing
+        or requested file.
         """
         body = node.child_by_field_name("body")
         words = _words(body) if body is not None and body.type == "command" else []
@@ -178,15 +175,15 @@ class _ShellCommands:
                 yield ShellChange(place, is_edit=True)
 
     def _place(self, path: str, *, is_made: bool) -> str:
-        """Return a file's path from the root; empty for one that is not the project's.
-        `is_made`: also a file that does not exist.
+        """Return the path from the root; empty if it is not the project's. With
+        `is_made`, the file may be new.
         """
         name, root = self._path_from_root(path), self._project_names.root
         if not name or name in self._project_names.listed:
             return name
         if root is None:
             return name if is_made else ""
-        # the user makes a file of secrets
+        # secrets are made by the user
         if is_secret_path(name) or name.partition("/")[0] == ".git":
             return ""
         for each in _expand_glob(root, name):
@@ -198,8 +195,8 @@ class _ShellCommands:
         return ""
 
     def _path_from_root(self, path: str) -> str:
-        """Return a path from the root; empty for one that is outside, or that only the
-        shell can compute.
+        """Return the path from the root; empty if it is outside, or only the shell can
+        expand it.
         """
         if is_absolute(path) or not re.match(r"[\w.*?\[]", path):
             return ""
@@ -210,7 +207,7 @@ class _ShellCommands:
 
 
 def _as_git_command(words: list[str]) -> list[str]:
-    """Return the words of a git command with its name as one word: `git-restore`."""
+    """To one word: `git-restore`."""
     if words[0] == "git" and len(words) > 1:
         words = [f"git-{words[1]}", *words[2:]]
     if words[0] == "git-checkout" and "--" in words:
@@ -233,13 +230,13 @@ def _words(command: Node) -> list[str]:
             words.append(_text(child))
     while words and (words[0] in _BEFORE_COMMANDS or _ASSIGNMENT.match(words[0])):
         words = words[1:]
-    if words:  # `/bin/rm`, and `\rm` which is no alias
+    if words:  # `/bin/rm`, and `\rm`, which skips aliases
         words[0] = PurePosixPath(words[0].removeprefix("\\")).name
     return words
 
 
 def _edits_many(arguments: Sequence[str]) -> bool:
-    """True if `find` or `xargs` runs a command that edits the files it is given."""
+    """True if `find` or `xargs` runs an editing command."""
     for place, word in enumerate(arguments):
         writer = _WRITERS.get(word)
         if writer is not None and writer.edits:

@@ -1,6 +1,6 @@
-"""The text of a file between tags that name it: `<file path="…">`.
+"""File content between tags that name the file: `<file path="…">`.
 
-It is refused: a text for people may have such tags, too.
+It is refused, because text for readers may have such tags.
 """
 
 import re
@@ -9,8 +9,9 @@ from functools import partial
 
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.model import Edit, ReplyRefused
+from cdd_agent.pattern import Pattern
 
-_OPENING = re.compile(
+_OPENING = Pattern(
     r"[ \t]*<(?P<tag>file|document|artifact|antArtifact|boltAction|source_file"
     r"|code_file|new_file|create|update|write|edit)\s(?:[^<>\n]*\s)?"
     r"(?:path|file_?[pP]ath|file_?[nN]ame|file|name|title)\s*=\s*"
@@ -22,7 +23,7 @@ _DIFFS = ("--- ", "diff --git ", "@@")
 
 
 class TaggedFiles(Form):
-    """Files between tags. A code block below the opening tag is read as one instead."""
+    """A code block below the opening tag is read as a block instead."""
 
     kind = "file between tags"
 
@@ -55,7 +56,7 @@ class TaggedFiles(Form):
 
 
 def _holds_edits(lines: Sequence[str], start: int, used_lines: set[int]) -> bool:
-    """True if a code block, or another form of edits, is all that the tags hold."""
+    """True if the tags hold only a code block or another form of edits."""
     for place in range(start, len(lines)):
         if lines[place].strip():
             return place in used_lines or lines[place].startswith(_DIFFS)
@@ -69,9 +70,7 @@ def _find_end(
     used_lines: set[int],
     ends: set[int],
 ) -> tuple[int, bool]:
-    """Return the line after the text, and whether its closing tag is there. The text
-    may have code blocks.
-    """
+    """Return the line after the text, and True if the closing tag is there."""
     closing = f"</{opening['tag']}>"
     if closing in opening["rest"]:
         return start + 1, True

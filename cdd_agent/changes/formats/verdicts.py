@@ -1,7 +1,7 @@
 """The table that decides whether a text names the file of a code block.
 
-Four things decide: the form of the text, its likeness to a name, whether the task names
-it, and the language of the block, because titles above code are rarely files.
+Its inputs: the text's form, its likeness to a name, whether the task names it, and the
+block's language, because titles above code are rarely files.
 """
 
 from enum import Enum, IntEnum, auto
@@ -20,10 +20,10 @@ from cdd_agent.changes.formats.file_names import (
 
 
 class NameForm(IntEnum):
-    """The form in which a reply gives a name: the columns of the table."""
+    """Forms of a name in a reply: the columns of the table."""
 
     DECLARED = 0
-    """`text:NAME`, `file=NAME`, `File: NAME`, or a tag: the reply declares a file."""
+    """`text:NAME`, `file=NAME`, `File: NAME`, or a tag."""
     TITLE = 1
     """`title=NAME` in the info string."""
     WORD_AFTER_LANGUAGE = 2
@@ -32,59 +32,52 @@ class NameForm(IntEnum):
     HEADED = 4
     """A heading, a bold line, or a plain line."""
     LABELLED = 5
-    """A heading, a bold line, or a plain line with a label: `Update NAME`."""
+    """The same with a label: `Update NAME`."""
     COMMENT = 6
-    """A comment in the first line of the block."""
+    """In the first line of the block."""
 
 
 class Likeness(Enum):
-    """The likeness of a text to a name, in the order in which the kinds are tried."""
+    """A text's likeness to a name. Members are tried in order."""
 
     PHRASE = auto()
-    """Several words that do not end as a file's name does."""
+    """Words without the ending of a file name."""
     LONG_SPACED = auto()
-    """A file's name with three spaces or more: `how to make a file.txt`."""
+    """A file name with three or more spaces: `how to make a file.txt`."""
     SPACED = auto()
-    """A file's name with one or two spaces: `my notes.txt`."""
+    """A file name with one or two spaces: `my notes.txt`."""
     NOTHING = auto()
     """Not a name: `v1.2`, `a(b)`, `--flag`."""
     SYSTEM_PATH = auto()
-    """A path outside of every project: `/etc/hosts`, `C:\\x.py`."""
+    r"""Outside of any project: `/etc/hosts`, `C:\x.py`."""
     SERVER_PATH = auto()
-    """An absolute path that could be an address of a server: `/users`."""
+    """Absolute, but perhaps a web address: `/users`."""
     FILE = auto()
-    """Hardly anything but a file's name: `app.py`, `Makefile`."""
+    """Hardly anything but a file name: `app.py`, `Makefile`."""
     WORD_FILE = auto()
-    """A file's name that is a word of titles, too: `README`, `express.js`."""
+    """A file name that also occurs in titles: `README`, `express.js`."""
     CAPTION = auto()
-    """A word about what a block shows: `Usage`, `Output`, `PowerShell`."""
+    """A word about the block: `Usage`, `Output`, `PowerShell`."""
     WORD = auto()
-    """Any other word."""
     NAME = auto()
-    """Not a word, and perhaps the name of something else: `camelCase`, `a-b`."""
+    """Perhaps the name of something else: `camelCase`, `a-b`."""
     SIGNED_NAME = auto()
-    """A name in capitals or with a dot: `NEWS`, `os.path`."""
+    """In capitals or with a dot: `NEWS`, `os.path`."""
     PATH_NAME = auto()
-    """A name with slashes in lower case or with a dot: `bin/deploy`."""
+    """With slashes, in lower case or with a dot: `bin/deploy`."""
 
 
 class BlockText(Enum):
-    """The kind of a code block's language."""
-
     PLAIN = auto()
     SHELL = auto()
     CODE = auto()
 
 
 class BlockVerdict(Enum):
-    """The decision about a text."""
-
     FILE = "F"
-    """The name of the block's file."""
     POSSIBLE = "?"
-    """Perhaps the name of the block's file: the block is doubtful."""
+    """The block is doubtful."""
     NONE = "-"
-    """Not the name of the block's file."""
 
 
 _ROWS = """\
@@ -117,8 +110,8 @@ PATH_NAME    unnamed    SHELL,CODE   F?????-
 PATH_NAME    named      PLAIN,SHELL  FFFFFFF
 PATH_NAME    named      CODE         F??????
 """
-"""Columns: the likeness of the text, whether the task names it, the kinds of language,
-and a verdict for each form in the order of `NameForm`. `*` stands for all.
+"""Columns: the likeness, whether the task names the text, the kinds of language, and a
+verdict for each `NameForm` in order. `*` matches all.
 """
 
 
@@ -140,15 +133,12 @@ _TABLE = _read_table()
 
 
 def judge(name: str, form: NameForm, language: str, *, is_named: bool) -> BlockVerdict:
-    """Decide about a name that is not a known file. `is_named` is true if the task
-    names it.
-    """
+    """Decide about a name that is not a known file."""
     likeness = find_likeness(name, language, is_named=is_named)
     return BlockVerdict(_TABLE[likeness, is_named, find_text_kind(language)][form])
 
 
 def find_text_kind(language: str) -> BlockText:
-    """Return the kind of a block's language."""
     if language in SHELLS:
         return BlockText.SHELL
     if is_code(language):
@@ -157,7 +147,7 @@ def find_text_kind(language: str) -> BlockText:
 
 
 def find_likeness(name: str, language: str, *, is_named: bool) -> Likeness:
-    """Return the likeness of a text to a name. A name in the task is no caption."""
+    """A name in the task is never a caption."""
     if " " in name:
         return _find_likeness_of_words(name)
     name_grade = grade_name(name, language)
@@ -170,7 +160,7 @@ def find_likeness(name: str, language: str, *, is_named: bool) -> Likeness:
         return Likeness.FILE
     if name in WORDS:
         return Likeness.WORD_FILE
-    # `PowerShell` above a block of it, but not `makefile`
+    # `PowerShell` above a PowerShell block, but not `makefile`
     is_language = name.lower() == language and not language.endswith("file")
     if not is_named and (is_caption(name) or is_language):
         return Likeness.CAPTION

@@ -1,7 +1,7 @@
 """Checks that the end of each code block is certain.
 
-A fence that never closes was cut. A fence that holds an opening of another may have
-closed too early. So may a fence before one without a language and a name.
+An unclosed fence was cut. A fence may have closed too early if it contains an opening,
+or if a fence without language and name follows.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from cdd_agent.changes.reply.layout import Layout
 from cdd_agent.changes.reply.parts import Part, suffix
 
 _HOLD_FENCES = PROSE | {"", ".py", ".pyi", ".qmd", ".rmd", ".org", ".jl", ".ex", ".exs"}
-"""Suffixes of files in which a line may be a fence: Markdown and its like, and those
-whose comments are Markdown.
+"""Suffixes of files that may contain fences: Markdown, and languages whose comments are
+Markdown.
 """
 _DIFFS = Diffs()
 
@@ -47,7 +47,7 @@ def find_unclear(
 
 
 def _may_continue(previous: Part, part: Part, fence: Fence) -> bool:
-    """True if a code block may be the rest of the file before it."""
+    """True if the block may be the rest of the previous file."""
     is_apart = fence.is_named_apart or part.whole is None
     is_labelled = fence.info.strip() or (part.path and is_apart)
     return not is_labelled and not _is_certain(previous)
@@ -61,7 +61,7 @@ def _judge_end(
     *,
     is_cut: bool,
 ) -> ReplyRefused | None:
-    """Return the reason if the end of a code block is unclear by itself."""
+    """Return a refusal if the block's own end is unclear."""
     path = part.path
     if not path:
         is_unclear = fence.holds_an_opening and _holds_edits(fence, forms)
@@ -77,7 +77,7 @@ def _judge_end(
 
 
 def _holds_edits(fence: Fence, forms: Sequence[Form]) -> bool:
-    """True if a code block that is not an edit has one in it that would be."""
+    """True if a block that is no edit contains a block that would be one."""
     for inner in find_fences(fence.lines):
         if inner.path or inner.language in DIFFS:
             return True
@@ -94,7 +94,7 @@ def _continues_as_diff(fence: Fence, lines: Sequence[str]) -> bool:
 
 
 def _is_certain(part: Part) -> bool:
-    """True if a file ends with its code block for certain, whatever fences follow."""
+    """True if the file certainly ends with its block, whatever fences follow."""
     if any(suffix(edit.path) in PROSE for edit in part.edits):
         return False
     if part.whole is None or suffix(part.whole.path) not in _HOLD_FENCES:

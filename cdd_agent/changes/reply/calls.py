@@ -1,8 +1,7 @@
-"""Find calls of tools in the text of a reply.
+"""Finds tool calls in the text of a reply.
 
-A call that changes files becomes the edits that it means. Any other call refuses the
-reply, because no call in the text is made. A call in a file, in a `text` block, in
-backticks or in a sentence is no call.
+A call that changes files becomes edits. Any other refuses the reply, because calls in
+text are not made. Text in a file, a `text` block, backticks or a sentence is no call.
 """
 
 import re
@@ -46,6 +45,7 @@ from cdd_agent.changes.model import (
     ReplyRefused,
 )
 from cdd_agent.changes.reply.layout import Layout, lay_out
+from cdd_agent.pattern import Pattern
 
 _CUT = "is never closed: the reply seems to be cut"
 _UNREADABLE = "cannot be read"
@@ -56,19 +56,17 @@ _TOOL_LANGUAGES = {
 }
 """Languages of code blocks that are calls."""
 _MARKUP = {"", "xml", "html", "json", "jsonc", "json5"}
-"""Languages of code blocks that may be calls as well as examples."""
+"""Languages of code blocks that may be calls or examples."""
 _LANGUAGES_OF_CALLS = _MARKUP | _TOOL_LANGUAGES
-_LONE = re.compile(f"{LONE_OPENING.pattern}|{LONE_CLOSING.pattern}")
-_FIRST_SIGN = re.compile(r"[<\[{]|Action:|functools|to=functions")
-"""Something that each beginning of a call has."""
+_LONE = Pattern(f"{LONE_OPENING.pattern}|{LONE_CLOSING.pattern}")
+_FIRST_SIGN = Pattern(r"[<\[{]|Action:|functools|to=functions")
+"""Every beginning of a call contains one of these."""
 _MOST_LAYOUTS = 100
-"""Calls that have one mark of a code block too many, each of which changes the pairs
-after it.
-"""
+"""Most calls with a stray fence mark: each re-pairs all later fences."""
 _LONG = 200
-"""Characters at each end of a line's text that are inspected."""
-_QUOTED = re.compile(r"[^\S\n]*>")
-_COMMENTS = re.compile(r"<!--.*?-->", re.DOTALL)
+"""Characters to inspect at each end of a line."""
+_QUOTED = Pattern(r"[^\S\n]*>")
+_COMMENTS = Pattern(r"<!--.*?-->", re.DOTALL)
 WITHOUT_TOOLS = (
     "Calls in the text of a reply are not seen. Give each file as a code block whose"
     " info string is `language:path`, and each change as a search/replace block below"
@@ -89,7 +87,7 @@ IN_SHELL = (
 def lay_out_with_calls(
     lines: Sequence[str], project_names: ProjectNames, forms: Sequence[Form]
 ) -> Layout:
-    """Find the blocks of a reply, and its calls. Raises `ReplyRefused` as `lay_out`."""
+    """Find the blocks and calls of a reply. Raises `ReplyRefused` as `lay_out`."""
 
     def lay_out_around(calls: Sequence[Span]) -> Layout:
         return lay_out(lines, project_names, forms, calls)
@@ -115,7 +113,7 @@ def _find_calls(search: "_Search", project_names: ProjectNames) -> list[Span]:
 
 
 class _Found(Struct, frozen=True):
-    """Some calls that are written together, from one character to before another."""
+    """Calls written together. `end` is exclusive."""
 
     begin: int
     end: int
@@ -123,13 +121,13 @@ class _Found(Struct, frozen=True):
     problem: str = ""
     """Why they cannot be carried out."""
     hint: str = ""
-    """What to do instead, if it is not a call that has the problem."""
+    """Advice, if the problem is not about a call."""
     is_plain: bool = False
-    """They have no mark: other text may look like them."""
+    """True without a mark: other text may look alike."""
 
 
 class _TakenText(Struct, frozen=True):
-    """A code block, or edits of another form: no call begins in it."""
+    """A code block or another edit: no call begins inside."""
 
     begin: int
     end: int
@@ -145,8 +143,8 @@ def _read_python_block(block: _TakenText, fence: Fence) -> _Found:
 
 
 class _Search:
-    """The text of a reply, in which calls are looked for from its beginning on: of
-    calls, code blocks and edits that overlap, the one that begins first counts.
+    """Searches a reply for calls, from its beginning. If calls, code blocks and edits
+    overlap, the first counts.
     """
 
     def __init__(
@@ -155,7 +153,7 @@ class _Search:
         project_names: ProjectNames,
         lay_out_around: Callable[[Sequence[Span]], Layout],
     ) -> None:
-        """`lay_out_around` finds the blocks that are not in these calls."""
+        """`lay_out_around` finds the blocks outside of these calls."""
         self.project_names, self._lay_out_around = project_names, lay_out_around
         self.text = "\n".join(lines)
         self._starts = [0, *accumulate(len(line) + 1 for line in lines)]
@@ -163,11 +161,11 @@ class _Search:
         self._next: dict[str, re.Match[str] | None] = {}
         self._blocks: list[_TakenText] = []
         self._passed = 0
-        """The number of blocks that end before the place of the search."""
+        """The number of blocks before the current place."""
         self.layout = self._find_blocks([])
 
     def line_of(self, place: int) -> int:
-        """Return the number of the line of a character, from 0."""
+        """Return the line of an offset, from 0."""
         return bisect_right(self._starts, place) - 1
 
     def last_line_of(self, call: _Found) -> int:
@@ -184,7 +182,7 @@ class _Search:
             is_stale = is_stale or bool(inner)
             line_end = self._starts[self.last_line_of(one) + 1]
             if any(block.end > line_end for block in inner):
-                # the fences in a call are its text: those after it pair differently
+                # fences in a call are its text, so later ones pair differently
                 layouts += 1
                 if layouts > _MOST_LAYOUTS:
                     raise self._unclear(calls)
@@ -255,8 +253,8 @@ class _Search:
         return {path for path in paths if path} | {edit.path for edit in edits}
 
     def find_lone_marks(self, calls: Sequence[_Found]) -> list[_Found]:
-        """Return marks of calls that no call has: it cannot be read, or a text in it
-        looked like its end.
+        """Return marks outside of calls: a call was unreadable, or its text looked like
+        its end.
         """
         lone = []
         for gap_begin, gap_end in self._gaps(calls):
@@ -274,7 +272,7 @@ class _Search:
         return lone
 
     def _gaps(self, calls: Sequence[_Found]) -> Iterator[tuple[int, int]]:
-        """Yield where the text is that is in no call and in no block."""
+        """Yield the spans of text outside of calls and blocks."""
         spans = [(one.begin, one.end) for one in calls]
         spans += [(block.begin, block.end) for block in self._blocks]
         place = 0
@@ -323,7 +321,7 @@ class _Search:
                 return call
 
     def _next_block(self, place: int) -> _TakenText | None:
-        """Return the first block that ends behind a character. The places only grow."""
+        """Return the first block that ends after `place`, which must not decrease."""
         while self._passed < len(self._blocks):
             block = self._blocks[self._passed]
             if block.end > place:
@@ -348,14 +346,14 @@ class _Search:
         return first
 
     def _read(self, dialect: CallDialect, begin: re.Match[str]) -> _Found | None:
-        """Return the calls that begin there; None if it only looks like some."""
+        """None if the text only resembles calls."""
         is_plain = not dialect.has_mark
         try:
             calls, end = read_calls(dialect, self.text, begin)
         except (CutCall, BrokenCall) as error:
             if isinstance(error, BrokenCall) and self._is_in_sentence(begin):
                 return None
-            # where it ends is not known
+            # the end is unknown
             problem = _CUT if isinstance(error, CutCall) else _UNREADABLE
             size = len(self.text)
             return _Found(begin.start(), size, problem=problem, is_plain=is_plain)
@@ -369,7 +367,7 @@ class _Search:
         return _Found(begin.start(), end, tuple(calls), is_plain=is_plain)
 
     def _read_block(self, block: _TakenText) -> _Found | None:
-        """Return the calls that a whole code block is; None for any other block."""
+        """None if the code block is not made of calls."""
         fence = block.fence
         if fence is None or fence.path is not None:
             return None

@@ -26,7 +26,6 @@ _NOT_APPLIED = "Nothing of a refused reply is applied."
 def list_blocks(
     reply: ReplyLines, parts: Sequence[Part], project_names: ProjectNames
 ) -> tuple[ReplyBlock, ...]:
-    """Return all blocks of a reply, in its order."""
     blocks: list[ReplyBlock] = []
     if reply.thoughts:
         blocks.append(
@@ -53,7 +52,6 @@ def list_blocks(
 def refused(
     blocks: Sequence[ReplyBlock], problems: Sequence[EditProblem] = ()
 ) -> tuple[ReplyBlock, ...]:
-    """Return the blocks of a reply that is refused as a whole: none is applied."""
     reasons = {plain_name(problem.path): problem.reason for problem in problems}
     marked: list[ReplyBlock] = []
     for block in blocks:
@@ -65,7 +63,7 @@ def refused(
 
 
 def _list_edits(piece: ReplyPiece) -> Iterator[ReplyBlock]:
-    """Return a block that was read as edits, once for each file."""
+    """Yield an edit block once for each file."""
     line, end, kind = piece.start + 1, piece.end, piece.kind
     if piece.refusal:
         path, reason = piece.refusal.path, piece.refusal.in_a_line
@@ -91,7 +89,7 @@ def _describe_explanation(
     name = plain_name(fence.doubt)
     is_doubtful, reason = _why_not_applied(fence, piece, name, paths, project_names)
     is_requested = bool(name) and is_doubtful and project_names.is_requested(name)
-    # words such as `config.load` name no file above code
+    # words such as `config.load` above code name no file
     is_listed = name in project_names.listed or not is_code(fence.language)
     return ReplyBlock(
         piece.start + 1,
@@ -130,7 +128,7 @@ def _why_not_applied(
 
 
 def _is_nameless_diff(fence: Fence) -> bool:
-    """True for a block with lines that come or go, and no name of a file."""
+    """True for a diff block without a file name."""
     if fence.language not in DIFFS:
         return False
     return any(line.startswith(("+", "-")) for line in fence.lines)

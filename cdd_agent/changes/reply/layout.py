@@ -1,4 +1,4 @@
-"""The places of the blocks of a reply: edits by marks, code blocks, diffs in prose."""
+"""Locates the blocks of a reply: marked edits, code blocks, diffs in prose."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,20 +12,19 @@ from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import BlockFate, ReplyBlock, ReplyRefused
 
 _ROUNDS = 8
-"""Number of times that fences are searched because a diff in prose contains fences."""
+"""Most searches for fences: each diff in prose may contain some."""
 
 
 class Layout(Struct, frozen=True):
-    """The blocks of a reply, each kind in the order of the reply."""
+    """The blocks by kind, in the order of the reply."""
 
     marked: tuple[Span, ...]
-    """Edits that begin and end with marks, in prose or in a code block."""
+    """Edits between marks, in prose or in code blocks."""
     fences: tuple[Fence, ...]
     in_prose: tuple[Span, ...]
-    """Diffs and the like without marks around them."""
+    """Diffs and similar edits without marks."""
 
     def marked_in(self, fence: Fence) -> list[Span]:
-        """Return the edits by marks in a code block."""
         first, last = (
             bisect_left(self.marked, line, key=lambda span: span.start)
             for line in (fence.start, fence.end)
@@ -33,7 +32,6 @@ class Layout(Struct, frozen=True):
         return list(self.marked[first:last])
 
     def fences_from(self, start: int, stop: int) -> Sequence[Fence]:
-        """Return the code blocks that begin in these lines."""
         first, last = (
             bisect_left(self.fences, line, key=lambda fence: fence.start)
             for line in (start, stop)
@@ -41,7 +39,6 @@ class Layout(Struct, frozen=True):
         return self.fences[first:last]
 
     def covered(self) -> set[int]:
-        """Return the lines of all blocks."""
         return _places(self.marked) | _places(self.fences) | _places(self.in_prose)
 
 
@@ -51,14 +48,14 @@ def lay_out(
     forms: Sequence[Form],
     calls: Sequence[Span] = (),
 ) -> Layout:
-    """Find the blocks of a reply around its calls of tools. Raises `ReplyRefused` if
-    diffs in prose and code blocks cannot be distinguished.
+    """Find the blocks around the calls. Raises `ReplyRefused` if diffs in prose and
+    code blocks cannot be distinguished.
     """
     spans = [span for form in forms for span in form.marked(lines, project_names)]
     marked = _drop_overlapping([*calls, *spans])
     in_marks = _places(marked)
     in_diffs = find_quoted_fences(lines)
-    # a fence in a diff may be a line of the changed file: then later fences change
+    # a fence in a diff may be a line of the file, which changes later fences
     for _ in range(_ROUNDS):
         fences = find_fences(lines, in_marks | in_diffs, project_names)
         occupied = in_marks | _places(fences)
@@ -74,7 +71,7 @@ def lay_out(
 
 
 def _drop_overlapping(spans: list[Span]) -> list[Span]:
-    """Return the spans in order. One that begins in another is a part of its text."""
+    """Return the spans in order, without those inside another."""
     separate: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start):
         if not separate or span.start >= separate[-1].end:

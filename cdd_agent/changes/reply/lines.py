@@ -1,7 +1,7 @@
 """A reply as lines, without the parts around its answer.
 
-Nothing is cut out: a line that is not part of the answer becomes blank. So a line has
-the same number in every stage, and in every message.
+Other lines become blank instead of being removed, so line numbers are the same in every
+stage and message.
 """
 
 import re
@@ -20,26 +20,26 @@ from cdd_agent.llm.reply_marks import (
     THOUGHTS_END,
     end_of_thoughts,
 )
+from cdd_agent.pattern import Pattern
 
 _ANY_NAME = "a"
-"""Stands for the file of an edit that has its name from the text around it."""
-_WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+"""A name for edits that take theirs from the surrounding text."""
+_WRAPPER = Pattern(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 WRAPPER_LANGUAGES = {"", "markdown", "md", "text", "txt", "plaintext"}
 
 
 class ReplyLines(Struct, frozen=True):
-    """The lines of a reply without their ends. Line numbers are from 0."""
+    """Lines without line ends, numbered from 0."""
 
     lines: tuple[str, ...]
     crlf: frozenset[int] = frozenset()
-    """Lines that end in CRLF, if other lines do not: such a file is meant to have it.
-    """
+    """Lines with CRLF, if others lack it: the file is meant to have it."""
     thoughts: int = 0
-    """Number of lines at the beginning that hold the model's thoughts."""
+    """Number of leading lines with the model's thoughts."""
 
 
 def split_lines(text: str) -> ReplyLines:
-    """Raises `ReplyRefused` for a text with a null character."""
+    """Raises `ReplyRefused` for a null character."""
     if "\0" in text:
         number = text[: text.index("\0")].count("\n") + 1
         reason = "The reply has a null character in it, which is no part of a text."
@@ -58,11 +58,10 @@ def split_lines(text: str) -> ReplyLines:
 def hide_thoughts(
     reply: ReplyLines, project_names: ProjectNames = NO_PROJECT_NAMES
 ) -> ReplyLines:
-    """Make the model's thoughts before its answer blank: drafts in them are not edits.
+    """Blank the model's thoughts: drafts in them are not edits.
 
-    Some servers remove the tag that begins the thoughts, or leave the marks of
-    gpt-oss, which has them in a channel. Raises `ReplyRefused` for thoughts that never
-    end.
+    Some servers remove the opening tag, or leave the channel marks of gpt-oss. Raises
+    `ReplyRefused` for thoughts that never end.
     """
     lines = list(reply.lines)
     lines[-1:] = [LAST_MARK.sub("", line) for line in lines[-1:]]
@@ -89,7 +88,7 @@ def hide_thoughts(
 
 
 def hide_wrapper(reply: ReplyLines) -> ReplyLines | None:
-    """Make the fences around a whole reply blank. None for a reply without them."""
+    """Blank the fences around a whole reply. None if there are none."""
     lines = list(reply.lines)
     filled = [place for place, line in enumerate(lines) if line.strip()]
     if len(filled) < 3:
@@ -105,7 +104,7 @@ def hide_wrapper(reply: ReplyLines) -> ReplyLines | None:
 
 
 def _end_without_beginning(lines: Sequence[str], project_names: ProjectNames) -> int:
-    """Return the line after the end of thoughts that have no beginning, or 0."""
+    """Return the line after thoughts that lack a beginning, or 0."""
     end = next(
         (place for place, line in enumerate(lines) if THOUGHTS_END.match(line)), None
     )
@@ -117,9 +116,7 @@ def _end_without_beginning(lines: Sequence[str], project_names: ProjectNames) ->
 def _is_in_a_block(
     lines: Sequence[str], place: int, project_names: ProjectNames
 ) -> bool:
-    """True for a line within a code block, a diff, or another whole edit. A draft that
-    was left open is none.
-    """
+    """True for a line within a code block, diff or other complete edit."""
     try:
         layout = lay_out_with_calls(lines, project_names, all_forms())
     except ReplyRefused:

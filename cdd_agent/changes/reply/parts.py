@@ -1,4 +1,4 @@
-"""The edits of each block of a reply, or why it cannot be read."""
+"""Reads the edits of each block of a reply."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,9 +18,7 @@ Read = Callable[[], Sequence[Edit]]
 
 
 class ReplyPiece(Struct, frozen=True):
-    """A part of a reply that is read by itself. Lines are numbered from 0; `end` is the
-    line after it.
-    """
+    """The smallest readable part. Lines count from 0; `end` is exclusive."""
 
     start: int
     end: int
@@ -30,16 +28,14 @@ class ReplyPiece(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """A block of a reply. A code block with several search/replace blocks has a piece
-    for each.
-    """
+    """A block of a reply. A code block has one piece for each search/replace block."""
 
     start: int
     end: int
     pieces: tuple[ReplyPiece, ...]
     fence: Fence | None = None
     whole: WholeFile | None = None
-    """The file that the code block is."""
+    """The file, if the code block is one."""
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -47,7 +43,7 @@ class Part(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The file of its last edit, or an empty text."""
+        """The file of the last edit, or ""."""
         return self.edits[-1].path if self.edits else ""
 
     @property
@@ -61,7 +57,7 @@ def read_parts(
     project_names: ProjectNames,
     forms: Sequence[Form],
 ) -> list[Part]:
-    """Read each block of a reply. The parts are in the order of the reply."""
+    """Return the parts in the order of the reply."""
     reader = _Reader(lines, layout, project_names, forms)
     parts = [
         *map(reader.read_fence, layout.fences),
@@ -111,7 +107,7 @@ class _Reader(Struct, frozen=True):
     def _read_marks_in_fence(
         self, fence: Fence, marked: Sequence[Span]
     ) -> Iterator[ReplyPiece]:
-        """Read edits by marks. Only names of files and dots may be between them."""
+        """Only file names and dots may be between the edits."""
         path = fence.path or fence.above
         begin = fence.start
         words_start = fence.start + 1
@@ -146,8 +142,8 @@ class _Reader(Struct, frozen=True):
         ]
 
     def read_marks_in_prose(self) -> Iterator[Part]:
-        """Read edits by marks between words. They are of the file that the line above
-        names, or of the previous one if no other file is named between them.
+        """An edit's file is the one that the line above names, or the previous one if
+        no other is named between.
         """
         in_fences: set[int] = set()
         for fence in self.layout.fences:
@@ -168,7 +164,7 @@ class _Reader(Struct, frozen=True):
             yield _span_part(span, path)
 
     def _name_above(self, between: range) -> str | None:
-        """Return the file that the last line names, or a code block that ends there."""
+        """Return the file that the last line, or a code block ending there, names."""
         above = next(
             (place for place in reversed(between) if self.lines[place].strip()), None
         )
@@ -195,7 +191,7 @@ class _Reader(Struct, frozen=True):
 
 
 def suffix(path: str) -> str:
-    """Return the suffix of a path in lower case, with its dot."""
+    """Return the suffix in lower case, with its dot."""
     return PurePosixPath(path.replace("\\", "/")).suffix.lower()
 
 
@@ -219,8 +215,8 @@ def _read(block: Span | Fence, kind: str, read: Read) -> ReplyPiece:
 def _loose_lines(
     lines: Sequence[str], layout: Layout, forms: Sequence[Form]
 ) -> Iterator[Part]:
-    """Return the lines outside of all blocks that belong into one, each with the text
-    up to the next block.
+    """Yield stray lines that belong in a block, each with the text up to the next
+    block.
     """
     covered = layout.covered()
     end = 0
@@ -238,7 +234,7 @@ def _loose_lines(
 
 
 def _end_of_text(lines: Sequence[str], start: int, covered: Collection[int]) -> int:
-    """Return the line after the text that begins here and ends at the next block."""
+    """Return the line after the text, which ends at the next block."""
     end = start + 1
     for place in range(start, len(lines)):
         if place in covered:

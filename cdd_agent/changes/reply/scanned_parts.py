@@ -1,4 +1,4 @@
-"""The parts that the scanner of a streaming reply returns."""
+"""Parts that the scanner of a streaming reply returns."""
 
 from msgspec import Struct
 
@@ -10,44 +10,38 @@ class ReplyWords(Struct, frozen=True):
 
 
 class EditStarted(Struct, frozen=True):
-    """An edit of a file begins."""
-
     path: str
     """Empty if the reply names no file."""
     language: str = ""
-    """The language of a whole file, if the reply gives it."""
+    """For a whole file, if the reply gives it."""
     note: str = ""
-    """More about the file: `new`, `deleted`, `renamed to b.py`."""
+    """`new`, `deleted`, `renamed to b.py`, ..."""
 
 
 class LineOfFile(Struct, frozen=True):
-    """A line of a whole file."""
-
     text: str
 
 
 class HunkStarted(Struct, frozen=True):
-    """Changed lines begin that do not follow the previous ones."""
+    """Changed lines begin, apart from previous ones."""
 
     section: str = ""
-    """The function or class around them."""
+    """The surrounding function or class."""
 
 
 class HunkLine(Struct, frozen=True):
-    """A line of a change."""
-
     sign: str
     """`+`, `-` or a space."""
     text: str
 
 
 class LinesReplaced(Struct, frozen=True):
-    """The lines of a search/replace block."""
+    """A search/replace block."""
 
     find: tuple[str, ...]
     new: tuple[str, ...]
     is_complete: bool = True
-    """False while the new lines are still arriving."""
+    """False while new lines are arriving."""
 
 
 class EditNote(Struct, frozen=True):
@@ -57,7 +51,7 @@ class EditNote(Struct, frozen=True):
 
 
 class EditEnded(Struct, frozen=True):
-    """An edit is over."""
+    """The end of an edit."""
 
 
 ReplyPart = (

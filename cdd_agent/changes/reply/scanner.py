@@ -1,8 +1,7 @@
-"""Finds the edits of a reply while it streams, line by line.
+"""Finds edits while a reply streams, line by line.
 
-`parse_reply` reads the whole reply and decides what is applied. The scanner shows where
-its edits are before the end is there. Both use the rules of the forms: which lines
-begin and end a block, and which file a block names.
+`parse_reply` decides what is applied once the reply is complete. The scanner shows
+edits earlier, by the same rules for blocks and file names.
 """
 
 import re
@@ -59,23 +58,24 @@ from cdd_agent.changes.reply.scanned_parts import (
     ReplyPart,
     ReplyWords,
 )
+from cdd_agent.pattern import Pattern
 
 _MOST_LINES = 400
-"""Lines of a search/replace block that are compared. A longer one is shown as it is."""
+"""Longest search/replace block, in lines, that is compared."""
 _MOST_TEXT = 60_000
-"""Characters of such a block."""
+"""The same limit in characters."""
 _LONGEST_NAME = 160
-"""Characters of a line that is inspected for being only a name."""
+"""Longest line, in characters, that can be only a name."""
 _MOST_BLANKS = 20
-"""Blank lines at the beginning of a code block."""
+"""Most blank lines at the beginning of a code block."""
 _MOST_AWAITED = 50
-"""Lines that can wait for a later one."""
+"""Most lines that wait for a later one."""
 _RECENT = 4
-"""Lines above a block that can name its file, and one more."""
-_LIST_MARK = re.compile(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+(?=`{3}|~{3})")
+"""Lines above a block to remember: those that can name its file, and one more."""
+_LIST_MARK = Pattern(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+(?=`{3}|~{3})")
 _DECORATION = " \t#*`:>_\"'/-"
-_HUNK_HEAD = re.compile(r"@@+[^@]*(?:@@+)?\s?(?P<section>.*)")
-_MOVE = re.compile(r"\*\*\* Move to:\s*(?P<path>.*\S)")
+_HUNK_HEAD = Pattern(r"@@+[^@]*(?:@@+)?\s?(?P<section>.*)")
+_MOVE = Pattern(r"\*\*\* Move to:\s*(?P<path>.*\S)")
 _NOWHERE = "/dev/null"
 
 
@@ -84,17 +84,17 @@ _LISTS = Actions()
 
 
 class OpenReplacement(Struct):
-    """A search/replace block whose end has not come."""
+    """A search/replace block that is not complete."""
 
     path: str | None
     lines: list[str]
     size: int = 0
     is_new: bool = False
-    """True below the divider of a block that is too long to be compared."""
+    """True below the divider of a block too long to compare."""
     is_long: bool = False
 
     def read(self, project_names: ProjectNames) -> LinesReplaced | None:
-        """Return the lines so far; None for a block that cannot be read."""
+        """Return the lines so far; None if unreadable."""
         lines = list(self.lines)
         is_complete = len(lines) > 1 and ends_replacement(lines[-1])
         if not is_complete:
@@ -113,9 +113,9 @@ class OpenReplacement(Struct):
 
 
 class ReplyScanner:
-    """Takes the lines of a reply, and returns its words and edits in parts.
+    """Turns the lines of a reply into words and edits.
 
-    A line waits only if a later line says what it is.
+    A line waits only if a later line decides its meaning.
     """
 
     def __init__(self, project_names: ProjectNames = NO_PROJECT_NAMES) -> None:
@@ -123,47 +123,45 @@ class ReplyScanner:
         self._waiting: list[str] = []
         self._parts: list[ReplyPart] = []
         self._read: Callable[[bool], int] = self._read_words
-        """Reads the first lines that wait, and returns how many it has read: 0 if it
-        needs more lines. Its argument is true if no more lines come.
+        """Reads waiting lines and returns their number; 0 if it needs more. Its
+        argument is true at the end of the reply.
         """
         self._recent: list[str] = []
         """The last lines of words since the last block."""
         self._name_lines: list[str] = []
-        """Lines that only name the file of the block below them."""
+        """Lines that only name the file of the next block."""
         self._is_first = True
-        """True until a line that is not blank has been read."""
+        """True until the first non-blank line."""
         self._path: str | None = None
         """The file of the last search/replace block."""
         self._mentioned: set[str] = set()
-        """Files that the words since that block mention."""
+        """Files mentioned since that block."""
         self._opening: FenceOpening | None = None
-        """The code block around the current line."""
+        """The current code block."""
         self._opening_line = ""
         self._is_wrapper = False
-        """True in a code block that may hold the whole reply."""
+        """True in a block that may wrap the whole reply."""
         self._may_hold_edits = True
-        """False in a text for people, which may explain edits."""
+        """False in prose files, which may explain edits."""
         self._edit_path: str | None = None
-        """The file of the current edit; empty if it is not named, None outside."""
+        """Empty if the edit's file is unnamed; None outside of edits."""
         self._list_fence: Fence | None = None
         self._list: list[str] = []
         """The lines of a list of actions, which is read as a whole."""
         self._hunk: DiffHunk | None = None
         self._has_names = False
         self.replacement: OpenReplacement | None = None
-        """The search/replace block that is being written."""
+        """The block being written."""
 
     @property
     def waiting(self) -> list[str]:
-        """The lines that have come and are in no part yet."""
+        """Lines that are not part of the result yet."""
         is_open = self._read in (self._read_fence_start, self._read_list)
         opening = [self._opening_line] if is_open else []
         return [*self._name_lines, *opening, *self._list, *self._waiting]
 
     def take(self, line: str, *, is_long: bool = False) -> list[ReplyPart]:
-        """Take a line without its end, or the beginning of a long one, which does not
-        wait.
-        """
+        """Accept a line without its end. The beginning of a long line does not wait."""
         if self._is_first:
             line = line.removeprefix("\ufeff")
         if is_long:
@@ -175,7 +173,7 @@ class ReplyScanner:
         return self._advance(is_end=is_long)
 
     def note_more(self, count: int) -> list[ReplyPart]:
-        """Note the characters of a long line of a change that are left out."""
+        """Note the omitted length of a long line."""
         note = f"… {count:,} more characters"
         if not count:
             return []
@@ -185,8 +183,8 @@ class ReplyScanner:
         return [EditNote(note)]
 
     def read_replacement(self, rest: str) -> tuple[str, LinesReplaced]:
-        """Return the file and the lines so far of the search/replace block that is
-        being written. `rest` is the beginning of a line.
+        """Return the file and the lines so far of the current block. `rest` is an
+        incomplete line.
         """
         block = self.replacement
         assert block is not None
@@ -196,7 +194,7 @@ class ReplyScanner:
         return block.path or "", replaced
 
     def finish(self) -> list[ReplyPart]:
-        """Return the remaining parts of a reply that is over."""
+        """Return the remaining parts at the end of the reply."""
         self._advance_to_end()
         if self.replacement is not None:
             self._finish_replacement(self.replacement)
@@ -255,7 +253,7 @@ class ReplyScanner:
         return 1
 
     def _starts_by_mark(self, line: str) -> bool:
-        """Start a search/replace block or a patch, if the line is its first mark."""
+        """True if the line was the first mark of a search/replace block or a patch."""
         if begins_replacement(line):
             self._start_replacement(line, self._name_above())
             return True
@@ -267,8 +265,8 @@ class ReplyScanner:
         return False
 
     def _count_name_lines(self, is_end: bool) -> int | None:
-        """Return the number of lines up to a block, if the first only names a file.
-        None if the next line decides.
+        """Count the lines up to a block whose file the first one names; 0 if it does
+        not. None if the next line decides.
         """
         lines = self._waiting
         if not _is_name(lines[0], self._project_names):
@@ -287,7 +285,7 @@ class ReplyScanner:
             self._is_first = False
 
     def _remember(self, lines: Sequence[str]) -> None:
-        """Remember words, which may be about the next block."""
+        """Remember words that may be about the next block."""
         self._recent = [*self._recent, *lines][-_RECENT:]
         if self._path is not None:
             for line in lines:
@@ -303,12 +301,11 @@ class ReplyScanner:
         self._parts += [ReplyWords(f"{line}\n") for line in lines]
 
     def _leave_words(self) -> None:
-        """Forget the words above a block that begins."""
         self._recent, self._is_first = [], False
 
     def _name_above(self) -> str | None:
-        """Return the file that the last line of words names, or the file of the last
-        block if the words since then mention no other.
+        """Return the file named by the last line, or that of the last block if no other
+        was mentioned since.
         """
         for line in reversed(self._recent):
             if line.strip():
@@ -338,7 +335,7 @@ class ReplyScanner:
         self._edit_path = None
 
     def _end_block(self) -> None:
-        """Continue behind an edit: in its code block, or in words."""
+        """Continue in the code block around the edit, or in prose."""
         self._end_edit()
         is_fenced = self._opening is not None
         self._read = self._read_behind_edit if is_fenced else self._read_words
@@ -375,7 +372,7 @@ class ReplyScanner:
         return 1
 
     def _add_long(self, block: OpenReplacement, line: str) -> None:
-        """Show a line of a block that is too long to be compared."""
+        """Show a line of a block too long to compare."""
         if ends_replacement(line):
             return
         if may_divide(line) and not block.is_new:
@@ -397,7 +394,7 @@ class ReplyScanner:
         self._end_block()
 
     def _add_refused(self, block: OpenReplacement, line: str) -> None:
-        """Show a line of a block that cannot be read, also each mark."""
+        """Show a line of an unreadable block, including marks."""
         if begins_replacement(line) or ends_replacement(line) or may_divide(line):
             block.is_new = block.is_new or may_divide(line)
             self._parts.append(EditNote(line))
@@ -414,7 +411,7 @@ class ReplyScanner:
         self._read = self._read_fence_start
 
     def _read_fence_start(self, is_end: bool) -> int:
-        """Decide by the first lines of a code block what it holds."""
+        """Decide what the code block holds."""
         lines, opening = self._waiting, self._opening
         assert opening is not None
         start = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
@@ -433,14 +430,14 @@ class ReplyScanner:
         return count
 
     def _name_fence(self, opening: FenceOpening, first: str) -> Fence:
-        """Return the code block, named by its opening, the line above or its first."""
+        """Name the block by its info string, the line above or its first line."""
         above, is_apart = line_above(self._recent, 0, len(self._recent))
         content = f"{_without(opening.container, first)}\n"
         fence = Fence(0, 0, opening.mark, "", None, content, False, opening.info)
         return name_fence(fence, above, is_apart, self._project_names)
 
     def _start_content(self, fence: Fence, start: int, *, is_end: bool) -> int:
-        """Start what a code block holds. Return the number of lines that are read."""
+        """Return the number of lines read."""
         lines = self._waiting
         first = lines[start]
         self._recent = []
@@ -464,7 +461,7 @@ class ReplyScanner:
         return self._read(is_end)
 
     def _starts_below_name(self, first: str, following: str) -> bool:
-        """Start a search/replace block, if its file and its first mark follow."""
+        """True if a file name and a first mark follow."""
         if not begins_replacement(following):
             return False
         named = find_name_above_edits(first, self._project_names)
@@ -476,7 +473,7 @@ class ReplyScanner:
         return True
 
     def _start_file(self, fence: Fence, lines: Sequence[str]) -> None:
-        """Start a code block that is a whole file, a list of actions, or words."""
+        """Start a whole file, a list of actions, or words."""
         if fence.path is not None:
             self._start_edit(EditStarted(fence.path, fence.language))
             self._read = self._read_file
@@ -502,8 +499,8 @@ class ReplyScanner:
         return is_named_diff or fence.language in DIFFS
 
     def _closes(self, line: str, *, is_diff: bool = False) -> bool:
-        """True for the end of the code block. One in a diff is not indented: there an
-        indented fence is a line of the file.
+        """True for the end of the code block. In a diff, an indented fence is a line of
+        the file.
         """
         opening = self._opening
         if opening is None or not opening.is_closed_by(line):
@@ -549,7 +546,7 @@ class ReplyScanner:
         return 1
 
     def _end_fence_of_words(self, opening: FenceOpening) -> None:
-        """End the code block for Markdown, because an edit follows."""
+        """Close the block in Markdown, because an edit follows."""
         closing = opening.mark.replace("<", "</", 1)
         self._parts.append(ReplyWords(f"{opening.container}{closing}\n"))
 
@@ -563,7 +560,7 @@ class ReplyScanner:
         return self._starts_by_mark(line)
 
     def _read_behind_edit(self, is_end: bool) -> int:
-        """Read the lines between edits of one code block, and those after the last."""
+        """Read the lines between and after the edits of a code block."""
         lines = self._waiting
         line = lines[0]
         if self._closes(line):
@@ -601,7 +598,7 @@ class ReplyScanner:
         return 1
 
     def _add_actions(self) -> bool:
-        """Show the edits of a list of actions. False if it cannot be read."""
+        """False if the list is unreadable."""
         assert self._list_fence is not None
         content = "".join(f"{line}\n" for line in self._list)
         try:
@@ -620,7 +617,7 @@ class ReplyScanner:
         return True
 
     def _show_list(self) -> None:
-        """Show a list that cannot be read, or is too long, as the reply has it."""
+        """Show an unreadable or long list unchanged."""
         self._start_fence_of_words()
         self._parts += [ReplyWords(f"{line}\n") for line in self._list]
         self._list = []
@@ -654,7 +651,7 @@ class ReplyScanner:
     # --- diffs
 
     def _start_diff(self, path: str | None) -> None:
-        """Start a diff. Its own names count before `path`."""
+        """Names in the diff override `path`."""
         self._hunk, self._has_names = None, False
         self._read = self._read_diff
         if path is None:
@@ -695,7 +692,7 @@ class ReplyScanner:
         return self._add_diff_line(0)
 
     def _continues_diff(self, place: int, *, is_end: bool) -> bool | None:
-        """True if a line belongs to a diff in prose. None if later lines decide."""
+        """None if later lines decide."""
         lines, hunk = self._waiting, self._hunk
         line = lines[place]
         if line.startswith("--- ") and len(lines) < place + 3 and not is_end:
@@ -745,11 +742,10 @@ class ReplyScanner:
             self._show_words(line)
 
     def _start_named(self, old_line: str, new_line: str) -> None:
-        """Start the edit of the file that the `---` and `+++` lines name."""
         old, new = read_names(old_line, new_line)
         note = "new" if old == _NOWHERE else "deleted" if new == _NOWHERE else ""
         path = old if new == _NOWHERE else new
-        # git names the file in a line above, too
+        # git's own header line also names the file
         is_started = self._edit_path == path and not self._has_names
         if not is_started or self._hunk is not None:
             self._start_edit(EditStarted(path, note=note))
@@ -771,6 +767,15 @@ class ReplyScanner:
             self._parts.append(EditNote(line))
 
 
+def list_edited_paths(reply: str) -> tuple[str, ...]:
+    """Return the files for which a reply shows edits, each once and in order."""
+    scanner = ReplyScanner()
+    parts = [part for line in reply.splitlines() for part in scanner.take(line)]
+    parts += scanner.finish()
+    edits = [part for part in parts if isinstance(part, EditStarted)]
+    return tuple(dict.fromkeys(edit.path for edit in edits if edit.path))
+
+
 def _is_diff_head(lines: Sequence[str], place: int) -> bool:
     line = lines[place]
     is_head = line.startswith("@@") or is_diff_header(line)
@@ -778,7 +783,7 @@ def _is_diff_head(lines: Sequence[str], place: int) -> bool:
 
 
 def _parse_opening(line: str) -> FenceOpening | None:
-    """Return the opening of a code block, also of one in a list."""
+    """Fences in a list count too."""
     opening = FenceOpening.parse(line) or FenceOpening.parse_tag(line)
     mark = None if opening else _LIST_MARK.match(line)
     if mark is None:
@@ -789,7 +794,6 @@ def _parse_opening(line: str) -> FenceOpening | None:
 
 
 def _is_name(line: str, project_names: ProjectNames) -> bool:
-    """True for a line that holds the name of a file, and nothing else."""
     bare = _bare(line)
     if not bare or len(line) > _LONGEST_NAME:
         return False
@@ -801,7 +805,7 @@ def _bare(line: str) -> str:
 
 
 def _without(container: str, line: str) -> str:
-    """Remove the indentation and quote marks of a code block from one of its lines."""
+    """Remove the block's indentation and quote marks from a line."""
     if line.startswith(container):
         return line[len(container) :]
     blanks = len(line) - len(line.lstrip())
@@ -812,13 +816,13 @@ def _section(line: str) -> str:
     head = _HUNK_HEAD.match(line)
     if head is None:
         return ""
-    # a patch has the line around a hunk without a second mark
+    # a patch has text after a single mark
     text = head["section"] or line.lstrip("@").rstrip("@").strip()
     return "" if re.match(r"-\d|\.\.\.$", text) else text
 
 
 def _hunk_line(line: str) -> HunkLine | EditNote:
-    """Return a line of a hunk. A line without a mark has lost its space."""
+    """A line without a mark has lost its space."""
     if line.startswith("\\"):
         return EditNote(line[1:].strip())
     if line[:1] in ("+", "-", " "):

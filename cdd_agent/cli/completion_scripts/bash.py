@@ -1,5 +1,3 @@
-"""The completion script for bash."""
-
 import shlex
 from importlib.resources import files
 
@@ -26,7 +24,6 @@ def bash_script() -> str:
 
 
 def _value_cases(command: CommandWords) -> list[str]:
-    """Return the cases of a command: for each flag and each argument, its values."""
     cases = []
     for flag in command.flags:
         if flag.values:

@@ -1,6 +1,4 @@
-"""`cdd completion`: print a completion script, or the tickets that a script asks
-for.
-"""
+"""`cdd completion`: print a completion script, or the tickets for a script."""
 
 import sys
 
@@ -24,8 +22,8 @@ def completion(invocation: Invocation, *, shell: str) -> int:
 
 
 def _print_tickets(invocation: Invocation) -> None:
-    """Print the slug of each ticket, a tab and its summary. A slug that no line can
-    have is left out.
+    """Print slug, tab and summary of each ticket. Slugs with control characters are
+    omitted.
     """
     for ticket in open_for_reading(invocation).tickets.list():
         slug = ticket.slug

@@ -1,6 +1,4 @@
-"""The words that can complete a line after `cdd`, from the declarations of the
-commands.
-"""
+"""The words that complete a line after `cdd`, from the commands' declarations."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -18,8 +16,8 @@ from cdd_agent.commands.declaration import (
 
 
 class Source(StrEnum):
-    """A source of values that a script asks for when it completes a word. No declared
-    word begins with `@`.
+    """A source of values that a script reads while completing. No declared word begins
+    with `@`.
     """
 
     TICKETS = "@tickets"
@@ -36,8 +34,6 @@ _SOURCES = {
 
 
 class FlagWords(NamedTuple):
-    """A flag with its values."""
-
     names: tuple[str, ...]
     note: str
     is_switch: bool
@@ -54,14 +50,14 @@ class CommandWords(NamedTuple):
     summary: str
     flags: tuple[FlagWords, ...]
     places: tuple[tuple[str, ...], ...]
-    """The words and sources of each argument that is not a flag."""
+    """The words and sources of each positional argument."""
     repeats: bool = False
-    """The last argument may be repeated."""
+    """True if the last argument may be repeated."""
 
 
 def read_commands() -> list[CommandWords]:
-    """Return the words of every command. The first entry is the line without a
-    command, and `help` is a command, too.
+    """Return the words of every command, including `help`. The first entry is the line
+    without a command.
     """
     commands = [_read_command(each) for each in terminal_commands().values()]
     names = tuple(each.name for each in commands)
@@ -71,7 +67,7 @@ def read_commands() -> list[CommandWords]:
 
 
 def flags_with_values(commands: Iterable[CommandWords]) -> list[str]:
-    """Return the names of the flags that take the next word."""
+    """Return the names of the flags that take a value."""
     names: set[str] = set()
     for command in commands:
         for flag in command.flags:
@@ -105,8 +101,8 @@ def _read_flags(flags: Iterable[Parameter]) -> tuple[FlagWords, ...]:
 
 
 def _place(arguments: Iterable[Parameter]) -> tuple[str, ...]:
-    """Return the values of the first argument, and of those that may come in its place
-    because the ones before them are optional.
+    """Return the values of the first argument, and of later ones that may take its
+    place because earlier ones are optional.
     """
     values: list[str] = []
     for argument in arguments:

@@ -1,5 +1,3 @@
-"""The completion script for fish."""
-
 from importlib.resources import files
 
 from cdd_agent.cli.completion_scripts.declared_words import (
@@ -55,12 +53,14 @@ def _place_lines(command: CommandWords) -> list[str]:
 
 
 def _at(command: str, place: str = "") -> str:
-    """Return the condition that the line has this command, and this argument next."""
+    """Return the condition that the line has this command, and this argument is
+    next.
+    """
     return _quote(f'__cdd_at "{command}" {place}'.rstrip())
 
 
 def _offer(values: tuple[str, ...], *, is_flag: bool) -> str:
-    """Return the options of `complete` that offer the values."""
+    """Return the options of `complete` for the values."""
     options = []
     if is_flag:
         options.append("-r" if Source.FILES in values else "-x")

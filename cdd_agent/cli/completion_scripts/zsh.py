@@ -1,5 +1,3 @@
-"""The completion script for zsh."""
-
 import shlex
 from importlib.resources import files
 
@@ -54,7 +52,7 @@ def _place_specs(command: CommandWords) -> list[str]:
     specs = []
     last = len(command.places) - 1
     for number, values in enumerate(command.places):
-        # two colons: it is optional; after a star, they would hide the flags
+        # Two colons: it is optional. After a star, they would hide the flags.
         place = f"{number + 1}::"
         if number == last and command.repeats:
             place = "*:"
@@ -63,7 +61,7 @@ def _place_specs(command: CommandWords) -> list[str]:
 
 
 def _action(values: tuple[str, ...]) -> str:
-    # The blank before a function keeps zsh from adding arguments.
+    # The blank in front of a function keeps zsh from adding arguments.
     return f" _cdd_offer {' '.join(values)}" if values else " "
 
 

@@ -1,4 +1,4 @@
-"""Read a server's answer over HTTP, bounded and without trust in its headers."""
+"""Read a server's HTTP answer, bounded and without trust in its headers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,24 +22,23 @@ _NO_LONGER_READABLE = (
     TimeoutError,
     NoReply,
 )
-"""Errors that change nothing once a reply is complete."""
+"""Errors that no longer matter once a reply is complete."""
 LONGEST_COMPLAINT = 64 * 2**10
 
 
 class IncomingAnswer:
-    """One answer as it arrives: bytes become JSON texts, and these become events."""
+    """An answer as it arrives: bytes become JSON texts, which become events."""
 
     def __init__(self, reader: ReplyReader, on_event: OnEvent) -> None:
         self.reader = reader
         self.listener = Listener(on_event)
         self._texts = JsonTexts()
         self._has_other_protocol = False
-        """JSON arrived that is neither a piece of a reply nor a keep-alive."""
+        """True if JSON arrived that is neither part of a reply nor a keep-alive."""
 
     async def read(self, pieces: AsyncIterator[bytes]) -> None:
-        """Read the answer to its end. Raises `ServerFailed`, what the listener raises,
-        and, before a reply is complete, `NoReply` and the error of a connection that
-        breaks.
+        """Read the answer to its end. Raises `ServerFailed`, the listener's errors,
+        and, before the reply is complete, `NoReply` and connection errors.
         """
         try:
             await self._read(pieces)
@@ -66,7 +65,7 @@ class IncomingAnswer:
 
     def end(self, model: str) -> list[ModelEvent]:
         """Return the last events of a complete reply. Raises `ModelError` for another
-        answer, and `ServerFailed` for a call that cannot be read.
+        answer, and `ServerFailed` for an unreadable tool call.
         """
         if not self.reader.is_finished:
             raise explain_incomplete(model, self.received)
@@ -81,7 +80,7 @@ class IncomingAnswer:
 
     @property
     def received(self) -> Received:
-        """The part of an incomplete answer that an error message shows."""
+        """The part of an incomplete answer to show in an error message."""
         received = self._texts.received(is_reply=not self.reader.is_empty)
         is_stream = received.is_stream and not self._has_other_protocol
         return replace(received, is_stream=is_stream)
@@ -90,8 +89,8 @@ class IncomingAnswer:
 async def read_complaint(
     response: "httpx.Response", pieces: AsyncIterator[bytes]
 ) -> Failure:
-    """Return the failure that an answer with a status other than 2xx reports. `pieces`
-    are the bytes of its body.
+    """Return the failure in an answer with a status other than 2xx. `pieces` are the
+    bytes of its body.
     """
     body = await read_refusal(pieces)
     text = body.decode(errors="replace")
@@ -103,7 +102,7 @@ async def read_complaint(
 async def read_refusal(pieces: AsyncIterator[bytes]) -> bytes:
     """Return the body of a refusal, as far as it arrives in time."""
     body = b""
-    # the status says enough
+    # the status is enough
     with suppress(httpx.HTTPError, TimeoutError):
         async with asyncio.timeout(timeouts.COMPLAINT_TIMEOUT):
             async for piece in pieces:

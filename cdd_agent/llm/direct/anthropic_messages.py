@@ -1,7 +1,6 @@
-"""Requests of Anthropic's Messages API.
+"""Requests of Anthropic's Messages API. `anthropic_reply.py` reads the answer.
 
-The rules are those of platform.claude.com/docs (thinking, prompt caching, handling stop
-reasons). `anthropic_reply.py` reads the answer.
+Rules: platform.claude.com/docs (thinking, prompt caching, handling stop reasons).
 """
 
 import re
@@ -25,12 +24,15 @@ from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import in_base64, parts_with_pictures
 from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
 _VERSION = "2023-06-01"
 _LONGEST_REPLY = 32_000
-"""Tokens, for a model that is in no table. If it writes fewer, its refusal says so."""
+"""Tokens, for a model in no table. A model with a lower limit names it in its
+refusal.
+"""
 _LEAST_BUDGET = 1_024
 _BUDGETS = {
     Effort.LOW: 4_096,
@@ -38,23 +40,23 @@ _BUDGETS = {
     Effort.HIGH: 24_576,
     Effort.MAX: 48_000,
 }
-"""Tokens of thoughts, for models that take a budget instead of an effort."""
+"""Tokens of thoughts, for models with a budget instead of an effort."""
 _OPTIONAL = {
     "thinking": r"\bthinking\b(?! blocks?)",
     "output_config": r"output_config|\beffort\b",
     "temperature": r"\btemperature\b",
     "cache_control": "cache_control",
 }
-_REFUSES_THOUGHTS = re.compile(
+_REFUSES_THOUGHTS = Pattern(
     r"signature|thinking`? blocks?|redacted_thinking", re.IGNORECASE
 )
-_SHORTER = re.compile(r"max_tokens: \d+ > (?P<most>\d+)")
+_SHORTER = Pattern(r"max_tokens: \d+ > (?P<most>\d+)")
 _BLANK = "…"
-"""Stands for an empty text, which is refused."""
+"""Replaces an empty text, which Anthropic refuses."""
 
 
 def key_headers(key: str | None) -> dict[str, str]:
-    """Return the headers that every request to Anthropic's API has."""
+    """Return the headers of every request to Anthropic's API."""
     headers = {"anthropic-version": _VERSION}
     if key is not None:
         headers["x-api-key"] = key

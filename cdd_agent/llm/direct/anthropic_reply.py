@@ -1,6 +1,6 @@
 """The answer of Anthropic's Messages API.
 
-The rules are those of platform.claude.com/docs (streaming, handling stop reasons).
+Rules: platform.claude.com/docs (streaming, handling stop reasons).
 """
 
 import json
@@ -24,7 +24,7 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 
 
 class _ContentBlock(Struct):
-    """A block of the answer as it began, and the pieces of each of its texts."""
+    """A block of the answer: its start, and the pieces of each of its texts."""
 
     start: dict[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class _ContentBlock(Struct):
 
     @property
     def complete(self) -> dict[str, Any]:
-        """The block as the provider wants it back."""
+        """The block in the form to send back."""
         block = dict(self.start)
         if self.type == "tool_use":
             block["input"] = as_object(self.call.arguments)
@@ -64,7 +64,7 @@ _DELTAS: Mapping[str, tuple[str, str]] = {
     "signature_delta": ("signature", "signature"),
     "input_json_delta": ("partial_json", "input"),
 }
-"""For each kind of piece: the field of its text, and the field of its block."""
+"""Field of the text and field of the block, for each kind of piece."""
 
 
 class MessageReader(ReplyReader):
@@ -76,7 +76,7 @@ class MessageReader(ReplyReader):
     def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
         index = as_int(document.get("index")) or 0
         match document.get("type"):
-            # some servers send a whole message though a stream was requested
+            # some servers send a whole message despite the request for a stream
             case "message":
                 self.is_empty = False
                 self._count(document)
@@ -94,7 +94,7 @@ class MessageReader(ReplyReader):
             case "message_delta":
                 self._count(document)
                 self._stop_at(as_dict(document.get("delta")))
-            # a ping, the end of a block or of the message, or a kind of the future
+            # a ping, the end of a block or message, or a future kind
             case _:
                 pass
 
@@ -127,9 +127,7 @@ class MessageReader(ReplyReader):
             self._stop(word)
 
     def _count(self, counted: dict[str, Any]) -> None:
-        """Take the counts of a message, which replace earlier ones unless they are
-        zeros.
-        """
+        """Update the counts. They replace earlier ones unless they are zero."""
         for name, number in as_dict(counted.get("usage")).items():
             if number or name not in self._counts:
                 self._counts[name] = number
@@ -139,7 +137,7 @@ class MessageReader(ReplyReader):
         return [block.call for block in self._output if block.type == "tool_use"]
 
     def _data(self) -> object:
-        """Return all blocks but empty texts if there are thoughts among them."""
+        """Return all blocks except empty texts, if they include thoughts."""
         if not any(block.type in _THOUGHTS for block in self._output):
             return None
         blocks = []
@@ -154,7 +152,7 @@ class MessageReader(ReplyReader):
 
 
 def _start_of_block(target: str) -> dict[str, Any]:
-    """Return the start of a block whose beginning did not arrive."""
+    """Return a start for a block whose beginning did not arrive."""
     return {"type": target} if target in ("text", "thinking") else {}
 
 

@@ -1,9 +1,9 @@
-"""Marks for Claude's cache: it writes and reads only prefixes that end at a mark.
+"""Marks for Claude's cache, which writes and reads only prefixes that end at a mark.
 
-A request may have four marks, and a mark finds what was written up to 20 blocks before
-it (platform.claude.com/docs, prompt caching). OpenRouter recognizes a conversation by
-its first two messages, and asks the same host again (openrouter.ai/docs, provider
-sticky routing).
+A request may have four marks. A mark finds what was written up to 20 blocks earlier
+(platform.claude.com/docs, prompt caching). OpenRouter recognises a conversation by its
+first two messages, and uses the same host again (openrouter.ai/docs, provider sticky
+routing).
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,11 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def places_to_mark(roles: Sequence[str]) -> set[int]:
-    """Return the places of the messages with a mark at their end, by the roles of all
-    messages.
+    """Return the indexes of the messages that end with a mark.
 
-    The system prompt and the first question have one in all requests of a
-    conversation. The end of the request has one too, and the end of the previous
-    request: a round with many calls has more than 20 blocks.
+    All requests of a conversation mark the system prompt and the first question. A
+    request also marks its end and the end of the previous request, because a round with
+    many calls has more than 20 blocks.
     """
     places = set()
     if roles and roles[0] == "system":
@@ -32,10 +31,7 @@ def places_to_mark(roles: Sequence[str]) -> set[int]:
 
 
 def mark_for_litellm(messages: list[dict[str, Any]]) -> None:
-    """Add the marks to messages that litellm writes in the form of their provider.
-
-    litellm carries a mark from a message with a text to its block.
-    """
+    """Mark messages for litellm, which moves a message's mark to its text block."""
     for place in places_to_mark([message["role"] for message in messages]):
         content = messages[place]["content"]
         if isinstance(content, list):
@@ -45,10 +41,10 @@ def mark_for_litellm(messages: list[dict[str, Any]]) -> None:
 
 
 def mark_messages(messages: list[dict[str, Any]]) -> None:
-    """Add the marks to messages in the form of chat completions.
+    """Mark messages of chat completions.
 
-    The content of each message becomes a list of parts, marked or not: the mark moves
-    on in the next request, and nothing else of the message may change.
+    The content of every message becomes a list of parts, marked or not: in the next
+    request only the mark may move, and the rest must stay equal.
     """
     places = places_to_mark([message["role"] for message in messages])
     for place, message in enumerate(messages):

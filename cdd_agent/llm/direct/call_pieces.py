@@ -15,7 +15,7 @@ class _CallInPieces(Struct):
     name: str
     arguments: list[str] = field(default_factory=list)
     extra: Any = None
-    """Data that the provider wants back with the call."""
+    """Data to send back with the call."""
 
 
 class CallPieces:
@@ -24,14 +24,14 @@ class CallPieces:
     def __init__(self) -> None:
         self._calls: list[_CallInPieces] = []
         self._call_of_index: dict[int, _CallInPieces] = {}
-        """The last call with each number. Some servers give every call the number 0."""
+        """The last call by number. Some servers number every call 0."""
 
     def add(self, piece: dict[str, Any]) -> None:
         function = as_dict(piece.get("function"))
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
             arguments = json.dumps(arguments)
-        # some servers leave harmony's marks behind the name
+        # some servers leave harmony's marks after the name
         name = as_string(function.get("name")).partition("<|")[0]
         call = self._call_for(piece, name)
         call.arguments.append(as_string(arguments))
@@ -64,15 +64,15 @@ class CallPieces:
         return calls
 
     def extras(self) -> list[Any]:
-        """Return the data of each call that its provider wants back, or None."""
+        """Return the provider's data for each call, or None."""
         return [call.extra for call in self._calls]
 
 
 def _begins_another(
     call: _CallInPieces, index: int | None, id_: str, name: str
 ) -> bool:
-    """True if a piece begins another call. A piece that continues a call has no name,
-    or repeats the name and the id.
+    """True if a piece begins another call. A continuing piece has no name, or repeats
+    name and id.
     """
     if not name or id_ == call.id:
         return False

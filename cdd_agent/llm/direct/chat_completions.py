@@ -1,6 +1,5 @@
-"""Requests of OpenAI's chat completions, in the dialects of their providers.
-
-`chat_reply.py` reads the answer.
+"""Requests of OpenAI's chat completions, in the dialects of providers. `chat_reply.py`
+reads the answer.
 """
 
 import math
@@ -29,6 +28,7 @@ from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.pictures import data_url, parts_with_pictures
 from cdd_agent.llm.port import Message, Picture, Request, ToolDefinition
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -47,30 +47,30 @@ _OPTIONAL = {
     "extra_body": "extra_body",
     "usage": r"\busage\b(?! limits?\b)",
 }
-_LEARNED: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
+_LEARNED: tuple[tuple[Pattern[str], dict[str, Any]], ...] = (
     (
-        re.compile(
+        Pattern(
             r"reasoning_content\W.{0,60}(?:must be passed back|is missing|required)",
             re.IGNORECASE,
         ),
         {"needs_thoughts": True},
     ),
     (
-        re.compile(
+        Pattern(
             "reasoning.details.{0,60}(?:preserved|required|missing)", re.IGNORECASE
         ),
         {"needs_own_calls": True},
     ),
-    (re.compile("max_completion_tokens"), {"limit": "max_completion_tokens"}),
+    (Pattern("max_completion_tokens"), {"limit": "max_completion_tokens"}),
 )
-"""Refusals, and what they say about the dialect."""
-_TOOLS_OR_THOUGHTS = re.compile(
+"""Refusals, and the rules of the dialect that they reveal."""
+_TOOLS_OR_THOUGHTS = Pattern(
     r"function tools with reasoning_effort.{0,200}set reasoning_effort to .?none",
     re.IGNORECASE | re.DOTALL,
 )
 _STAND_IN = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-"""The signature for calls that another model made."""
-_SHORT_ID = re.compile("[A-Za-z0-9]{9}")
+"""The signature for calls of another model."""
+_SHORT_ID = Pattern("[A-Za-z0-9]{9}")
 
 
 def write_tools(request: Request) -> list[_Json]:
@@ -88,7 +88,7 @@ def write_function(tool: ToolDefinition) -> _Json:
 
 
 def write_message(message: Message) -> _Json:
-    """Return a message as JSON, without the data of its provider."""
+    """Return a message as JSON, without provider data."""
     written: _Json = {"role": message.role, "content": message.content}
     if message.pictures:
         written["content"] = parts_with_pictures(message, "text", _image_part)
@@ -114,14 +114,14 @@ def _image_part(picture: Picture) -> _Json:
 
 
 class ChatCompletions:
-    """The protocol that most servers speak, for one model of one provider."""
+    """The most common protocol, for one model of one provider."""
 
     path = "/chat/completions"
 
     def __init__(
         self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]
     ) -> None:
-        """`facts` returns the present facts about the model."""
+        """`facts` returns the current facts about the model."""
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin()
         self._dialect = dialect_of(endpoint.provider, endpoint.model)
@@ -154,13 +154,13 @@ class ChatCompletions:
         )
 
     def adapts_to(self, failure: Failure) -> bool:
-        """Servers name the field that they refuse, or that they miss."""
+        """Servers name the field that they refuse or miss."""
         if failure.status not in (400, 422):
             return False
         return self._learns(failure.all_words) or self._refused.learn(failure.all_words)
 
     def refuses_thoughts(self, failure: Failure) -> bool:
-        """True if the server takes tools only from a model that does not think."""
+        """True if the server accepts tools only from a model that does not think."""
         is_refusal = failure.status in (400, 422)
         return is_refusal and bool(_TOOLS_OR_THOUGHTS.search(failure.all_words))
 
@@ -222,7 +222,7 @@ class ChatCompletions:
         return written
 
     def _add_provider_data(self, written: _Json, message: Message) -> None:
-        """Add the data of the provider. Thoughts as text belong to calls alone."""
+        """Add the provider's data. Thoughts as text accompany only tool calls."""
         calls = written.get("tool_calls", [])
         data = as_dict(read_json(message.data_from(self._origin)))
         for name, value in as_dict(data.get("message")).items():
@@ -259,8 +259,8 @@ def _calls_as_text(messages: list[_Json]) -> list[_Json]:
 
 
 def _shorten_ids(messages: list[_Json]) -> None:
-    """Give calls the ids that Mistral takes, and their answers the same ones. Its own
-    ids stay.
+    """Replace the ids of calls and answers by ids that Mistral accepts. Its own
+    stay.
     """
     for message in messages:
         for call in message.get("tool_calls", []):

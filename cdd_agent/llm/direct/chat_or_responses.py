@@ -1,7 +1,7 @@
-"""OpenAI's models at the address of another server, such as a company's gateway.
+"""OpenAI's models at another server's address, such as a company gateway.
 
-Newer models refuse tools by chat completions while they think. Their refusal names the
-way out: Responses, or no thinking. Not every server has Responses.
+Newer models refuse tools in chat completions while they think. The refusal names the
+alternatives: Responses, or no thinking. Not every server has Responses.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from cdd_agent.llm.providers import Endpoint
 
 _NOT_OFFERED = (400, 403, 404, 405, 422, 501)
 _MOST_REFUSALS = 8
-"""After more, Responses is only another address of chat completions."""
+"""After more, this server's Responses API is only an alias of chat completions."""
 
 
 class ChatOrResponses:
-    """Chat completions, and Responses once the server asks for it."""
+    """Chat completions, until the server asks for Responses."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class ChatOrResponses:
 
     def adapts_to(self, failure: Failure) -> bool:
         if self._chat.thinks_with_tools and self._chat.refuses_thoughts(failure):
-            # also while Responses is in use: the refusal of an earlier call, as calls
-            # may run at the same time
+            # even while Responses is in use: calls run in parallel, so an older one may
+            # have been refused
             self._refusals += 1
             if self._refusals > _MOST_REFUSALS:
                 self._return_to_chat()

@@ -1,4 +1,4 @@
-"""The answer of chat completions: text, thoughts, calls, and what belongs to them."""
+"""The answer of chat completions: text, thoughts, calls and their data."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,8 +19,8 @@ from cdd_agent.llm.direct.reported_failures import find_failure
 from cdd_agent.llm.port import ModelEvent, StopReason, TextDelta, ToolCall, Usage
 
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields of thoughts as text. Some servers send the same text in two of them. A server
-wants the thoughts back within a loop with tools; later it ignores or refuses them.
+"""Fields of thoughts as text. Some servers send the same text in two of them. During a
+tool loop a server needs the thoughts back; later it ignores or refuses them.
 """
 _JOINED = ("text", "summary", "data", "thinking")
 """Fields of thoughts that arrive in pieces."""
@@ -30,26 +30,26 @@ class ChatReply(ReplyReader):
     def __init__(
         self, origin: str = "", *, keeps_text: bool = False, has_tools: bool = True
     ) -> None:
-        """`keeps_text` is true if the provider wants thoughts in the text back."""
+        """`keeps_text`: the provider needs thoughts inside the text back."""
         super().__init__(origin, has_tools=has_tools)
         self._keeps_text = keeps_text
         self._call_pieces = CallPieces()
         self._thoughts: dict[str, list[str]] = {}
-        """Pieces of thoughts, by the field in which they came."""
+        """Pieces of thoughts, by field."""
         self._details: list[dict[str, Any]] = []
         """OpenRouter's `reasoning_details`."""
         self._blocks: list[dict[str, Any]] = []
         """Claude's thoughts and signatures, as litellm sends them."""
         self._parts: list[dict[str, Any]] = []
-        """The content, if it is a list with thoughts in it."""
+        """The content, if it is a list with thoughts."""
 
     def _read_usage(self, usage: Usage | None) -> None:
-        # a server that counts nothing at the end may have counted before
+        # a server with zero counts at the end may have counted earlier
         if usage is not None and (usage.cost.tokens or self._usage is None):
             self._usage = usage
 
     def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
-        # some servers mix in pieces of other kinds
+        # some servers mix in other kinds of pieces
         if not document.keys() & {"choices", "usage"}:
             return
         self.is_empty = False
@@ -68,14 +68,14 @@ class ChatReply(ReplyReader):
         yield from self._read_content(piece.get("content"))
         for call in dicts_in(piece.get("tool_calls")):
             self._call_pieces.add(call)
-        # a whole answer, whatever it reports
+        # a whole answer, whatever finish reason it has
         if "delta" not in choice and "message" in choice:
             self.is_finished = True
         if word := as_string(choice.get("finish_reason")):
             self._stop(word)
 
     def _read_thoughts(self, piece: dict[str, Any]) -> Iterator[ModelEvent]:
-        """Yield the thoughts outside the text. If several fields have thoughts, the
+        """Yield the thoughts outside the text. Of several fields with thoughts, the
         first counts.
         """
         shown = ""
@@ -115,7 +115,7 @@ class ChatReply(ReplyReader):
     def _data(self) -> object:
         message: dict[str, Any] = {}
         text = "".join(self._stream.written)
-        # then a copy of the thoughts in a field is left out
+        # then omit the copy of the thoughts in a field
         if self._keeps_text and "</think>" in text:
             message["content"] = text
         elif self._details:
@@ -123,7 +123,7 @@ class ChatReply(ReplyReader):
         elif self._thoughts:
             name, pieces = next(iter(self._thoughts.items()))
             message[name] = "".join(pieces)
-        # all of them or none
+        # all or none
         if self._blocks and all(map(_is_signed, self._blocks)):
             message["thinking_blocks"] = self._blocks
         if self._parts:
@@ -148,7 +148,7 @@ def _join_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
 
 
 def _join_block(blocks: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Add a piece to the last thinking block, which its signature ends."""
+    """Add a piece to the last thinking block, unless its signature has ended it."""
     last = blocks[-1] if blocks else {}
     same = last.get("type") == piece.get("type") == "thinking"
     if same and not last.get("signature"):
@@ -182,8 +182,8 @@ def _extend(last: dict[str, Any], piece: dict[str, Any]) -> None:
 def usage_of(
     counted: object, prompt_word: str = "prompt", completion_word: str = "completion"
 ) -> Usage | None:
-    """Return the tokens of a call as a provider counted them. The words begin the names
-    of the fields.
+    """Return the token counts that a provider reports. The words are prefixes of field
+    names.
     """
     facts = as_dict(counted)
     prompt_name, completion_name = f"{prompt_word}_tokens", f"{completion_word}_tokens"
@@ -200,8 +200,8 @@ def usage_of(
     cached = cached or _count(facts, "prompt_cache_hit_tokens")
     cache_write = _count(prompt_details, "cache_write_tokens")
     cache_write = cache_write or _count(facts, "cache_creation_input_tokens")
-    # Thoughts may be in the total alone: xAI counts them separately (docs.x.ai,
-    # consumption and rate limits), Gemini's gateways do not count them at all
+    # Thoughts may be in the total alone. xAI counts them separately (docs.x.ai,
+    # consumption and rate limits); Gemini's gateways do not count them
     # (mozilla-ai/any-llm issue 1290).
     only_in_total = _count(facts, "total_tokens") - prompt - completion
     is_cache = only_in_total == cached + cache_write

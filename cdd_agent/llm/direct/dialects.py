@@ -1,4 +1,4 @@
-"""The differences between providers of chat completions: a table.
+"""The differences between providers of chat completions, as a table.
 
 `ChatCompletions.adapts_to` learns more rules from refusals. The sources are in
 docs/reference/models.md.
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import Effort
+from cdd_agent.pattern import Pattern
 
 Fields = Mapping[str, Any]
 _THINKS: Fields = {"thinking": {"type": "enabled"}}
@@ -41,29 +42,29 @@ class Dialect(Struct, frozen=True):
     asks_for_usage: bool = True
     """`stream_options` is allowed."""
     limit: str = "max_tokens"
-    """The field for the longest reply."""
+    """The field for the maximum length of a reply."""
     takes_thoughts: bool = True
-    """Thoughts may be sent back as text, in the field in which they came."""
+    """Thoughts may be sent back as text, in their original field."""
     needs_thoughts: bool = False
-    """Each message with calls needs `reasoning_content`, at least an empty one."""
+    """Each message with calls needs `reasoning_content`, even if empty."""
     keeps_text: bool = False
-    """Thoughts may be in the text, and must stay there word for word."""
+    """Thoughts may be in the text, and must stay there unchanged."""
     signs_calls: bool = False
     """The first call of a message needs a signature."""
     needs_own_calls: bool = False
     """Calls of another model are refused."""
     short_ids: bool = False
-    """Ids of calls have nine letters or digits."""
+    """Call ids have nine letters or digits."""
     answers_end_rounds: bool = False
-    """After the answers of tools only the assistant may speak."""
+    """After tool answers, only the assistant may speak."""
     routes_by_key: bool = False
     """`prompt_cache_key` helps to find the cache."""
     fixes_sampling: bool = False
-    """Models that think take no temperature."""
+    """Models that think accept no temperature."""
     states_cost: bool = False
-    """The usage has the cost of a call if the request asks for it."""
+    """The usage includes the cost of a call if the request asks for it."""
     efforts: Mapping[Effort, Fields] | None = None
-    """The fields for each effort. None: OpenAI's words for them."""
+    """The fields for each effort. None: OpenAI's words."""
 
 
 _MISTRAL = Dialect(
@@ -104,13 +105,13 @@ _DIALECTS: Mapping[str, Dialect] = {
     "zai": Dialect(efforts=_by_effort(_DOES_NOT_THINK, _THINKS, _THINKS, _THINKS)),
 }
 """By the prefix of the model string."""
-_MINIMAX = re.compile("minimax", re.IGNORECASE)
+_MINIMAX = Pattern("minimax", re.IGNORECASE)
 
 
 def dialect_of(provider: str, model: str) -> Dialect:
     """Return the dialect of a provider for one model.
 
-    MiniMax's models want their thoughts back in the text, whichever server they run on
+    On any server, MiniMax's models need their thoughts back in the text
     (platform.minimax.io/docs, text-m2-function-call).
     """
     dialect = _DIALECTS.get(provider, Dialect())
@@ -135,9 +136,7 @@ def effort_fields(
 
 
 def _openrouter_fields(facts: KnownModel, effort: Effort) -> Fields:
-    """A model that does not think gets no field: a route that must know every field
-    would not be found.
-    """
+    """A model that does not think gets no field: no route would accept it."""
     if facts.thinks is False:
         return {}
     if effort is Effort.NONE:

@@ -1,6 +1,4 @@
-"""HTTP clients for a model's server, with the proxy and the certificates that the
-environment names.
-"""
+"""HTTP clients for a model's server, with the environment's proxy and certificates."""
 
 import ssl
 from contextlib import suppress
@@ -18,13 +16,13 @@ from cdd_agent.network.unusable_variable import UnusableVariable
 from cdd_agent.network.web_address import LAST_PORT, is_this_computer
 
 NETWORK_ERRORS = (httpx.HTTPError, httpx.InvalidURL, OSError, SOCKSError)
-"""The errors of a call over the network. httpx does not wrap those of `socksio`, which
-appear if the proxy speaks another protocol.
+"""Errors of a network call. httpx does not wrap those of `socksio`, raised when a proxy
+speaks another protocol.
 """
 
 
 def load_certificates(base: str) -> None:
-    """Read the trusted certificates once, since that is slow. Errors are left to the
+    """Read the trusted certificates early, because that is slow. Errors appear at the
     call.
     """
     with suppress(httpx.InvalidURL, UnusableVariable):
@@ -36,7 +34,7 @@ def parse_url(base: str, end: str = "") -> httpx.URL:
     """Return the address of calls, with `end` added. Raises `InvalidURL`."""
     try:
         url = httpx.URL(base)
-        # The system's resolver does the same, and its error does not name the host.
+        # the system's resolver would raise this too, without the host's name
         url.host.encode("idna")
     except UnicodeError as error:
         raise httpx.InvalidURL(str(error)) from error
@@ -82,8 +80,8 @@ def client_settings(url: httpx.URL, silence: float = SILENCE_TIMEOUT) -> dict[st
 
 
 class EnvironmentTransport(httpx.AsyncBaseTransport):
-    """Sends each request as a client of `open_client` for its URL. litellm makes its
-    clients before it knows the URL.
+    """Sends each request like a client of `open_client` for its URL, because litellm
+    makes its clients before it knows the URL.
     """
 
     def __init__(self) -> None:
@@ -112,5 +110,5 @@ def _certificates_for(url: httpx.URL) -> ssl.SSLContext:
 
 @cache
 def _no_certificates() -> ssl.SSLContext:
-    """Return a context for connections without TLS, which is made at once."""
+    """Return a context for connections without TLS, without reading certificates."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,27 +1,27 @@
 """Split the bytes of a server's answer into JSON texts.
 
-An answer is a stream of events, a JSON text on each line, or one JSON document. Its
-headers are often wrong about that. Keep-alives between the texts are left out.
+An answer is an event stream, one JSON text per line, or one JSON document. The headers
+are often wrong about that. Keep-alives are removed.
 """
 
-import re
 from collections.abc import Iterator
 from enum import Enum
 
 from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.direct.protocol import NoReply
 from cdd_agent.llm.incomplete_answers import Received
+from cdd_agent.pattern import Pattern
 
 LONGEST_TEXT = 32 * 2**20
-"""Bytes of one JSON text. A piece of a reply has some hundred, a whole reply more."""
+"""Bytes of one JSON text. A piece of a reply has hundreds, a whole reply more."""
 LONGEST_KEEP_ALIVE = 100
-"""Characters of a keep-alive that is plain text."""
+"""Characters of a keep-alive in plain text."""
 _SHOWN_BYTES = 2_000
 _BOM = b"\xef\xbb\xbf"
-_FIELD = re.compile(rb"(?:data|event|id|retry)(?::|$)")
-"""The beginning of a line of a stream of events, unless the line is a comment."""
+_FIELD = Pattern(rb"(?:data|event|id|retry)(?::|$)")
+"""The beginning of a line in an event stream, except comments."""
 _COMMENT = ":"
-_EMPTY_OR_MARK = re.compile(r"\{\s*\}|\[[\w\s.:+-]*\]")
+_EMPTY_OR_MARK = Pattern(r"\{\s*\}|\[[\w\s.:+-]*\]")
 _END = "[DONE]"
 
 
@@ -32,7 +32,7 @@ class AnswerForm(Enum):
 
 
 class _Lines:
-    """Splits bytes into lines, which end in LF, CRLF or CR."""
+    """Splits bytes into lines that end in LF, CRLF or CR."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -70,28 +70,28 @@ class _Lines:
 class JsonTexts:
     """Splits one answer into JSON texts.
 
-    The first line that is neither blank nor a keep-alive shows the form of the answer.
-    (httpx-sse also reads events, but has no limit for lines, and drops an event without
-    an empty line behind it.)
+    The first line that is neither blank nor a keep-alive shows the form. (httpx-sse
+    also reads events, but limits no line and drops an event without a final empty
+    line.)
     """
 
     def __init__(self) -> None:
         self._beginning = b""
         self._form: AnswerForm | None = None
         self.is_over = False
-        """The mark at the end of a stream has arrived."""
+        """The end mark of a stream has arrived."""
         self.is_cut = False
         """The answer ended within a JSON text."""
         self.unused = ""
-        """The last keep-alive, or the text that was cut."""
+        """The last keep-alive, or the incomplete text."""
         self._lines = _Lines()
         self._parts: list[bytes] = []
-        """Lines of the event, or of the document, that is not complete yet."""
+        """Lines of the incomplete event or document."""
         self._size = 0
 
     def received(self, *, is_reply: bool) -> Received:
-        """Return the part that an error message shows. A comment shows that the
-        answer is a stream of events, too.
+        """Return the part to show in an error message. A comment, too, means an event
+        stream.
         """
         beginning = _decode(self._beginning)
         has_comment = beginning.lstrip().startswith(_COMMENT)
@@ -134,7 +134,7 @@ class JsonTexts:
             yield from self._without_keep_alives(line)
 
     def _read_field(self, line: bytes) -> Iterator[str]:
-        """Read a line of an event. Only its data counts; an empty line ends it."""
+        """Read a line of an event. Only data counts; an empty line ends the event."""
         if not line:
             yield from self._end_text()
             return
@@ -149,8 +149,8 @@ class JsonTexts:
             raise NoReply("a text without an end")
 
     def _end_text(self) -> Iterator[str]:
-        """Yield the text of the lines so far. Without the empty lines between events,
-        each line is a text.
+        """Yield the text of the lines so far. Some servers omit the empty lines between
+        events; then each line is a text.
         """
         parts = self._parts
         self._parts = []
@@ -189,8 +189,8 @@ def _form_that_begins(line: bytes) -> AnswerForm | None:
 
 
 def is_keep_alive(text: str) -> bool:
-    """True for a text that holds nothing of a reply: blanks, `null`, a word, a number,
-    a time, `{}`, `[]`, a mark such as `[PING]`, a comment of a stream of events.
+    """True for a text without any part of a reply: blanks, `null`, a word, a number, a
+    time, `{}`, `[]`, a mark such as `[PING]`, a comment of an event stream.
     """
     text = text.strip()
     if text.startswith(_COMMENT):

@@ -1,5 +1,5 @@
-"""JSON from servers and models, of which no shape is assumed: a value of another type
-than the one that is expected counts as empty.
+"""JSON from servers and models in any shape: a value of an unexpected type counts as
+empty.
 """
 
 import json
@@ -19,10 +19,10 @@ def read_json(text: str) -> Any:
 
 
 def as_bytes(body: Mapping[str, Any]) -> bytes:
-    """Return the bytes of JSON: UTF-8, without white space between values."""
+    """Return compact JSON in UTF-8."""
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    # half of a character can only be written as an escape
+    # a lone surrogate can only be written as an escape
     except UnicodeEncodeError:
         return json.dumps(body, separators=(",", ":")).encode()
 
@@ -36,7 +36,7 @@ def as_list(value: object) -> list[Any]:
 
 
 def dicts_in(value: object) -> list[dict[str, Any]]:
-    """Return the items of a list as dicts. An item of another type is an empty dict."""
+    """Return the items of a list as dicts. Any other item becomes an empty dict."""
     return [as_dict(item) for item in as_list(value)]
 
 
@@ -51,7 +51,7 @@ def as_int(value: object) -> int | None:
 
 
 def as_window(value: object) -> int | None:
-    """Return a number that can be the tokens of a window."""
+    """Return the number if it can be a context window in tokens."""
     number = as_int(value)
     if number is None or not 0 < number <= _LARGEST_WINDOW:
         return None
@@ -59,24 +59,22 @@ def as_window(value: object) -> int | None:
 
 
 def as_amount(value: object) -> float | None:
-    """Return a number that can be an amount. JSON as Python reads it has infinite
-    numbers, too.
-    """
+    """Return the number if it can be an amount. Python's JSON has infinite numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= _LARGEST_AMOUNT else None
 
 
 def as_text(value: object) -> str:
-    """Return a value for people to read."""
+    """Return a value as text for people."""
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def as_object(arguments: str) -> dict[str, Any]:
-    """Return a call's arguments as an object. Some servers refuse a conversation in
-    which a model wrote broken JSON.
+    """Return a call's arguments as an object. Some servers refuse a conversation that
+    contains broken JSON.
     """
     value = read_json(arguments)
     if isinstance(value, dict):
@@ -85,7 +83,7 @@ def as_object(arguments: str) -> dict[str, Any]:
 
 
 def sendable_arguments(arguments: str) -> str:
-    """Return a call's arguments as the text of an object, unchanged if they are one."""
+    """Return a call's arguments as the text of an object, unchanged if possible."""
     if isinstance(read_json(arguments), dict):
         return arguments
     return json.dumps(as_object(arguments))

@@ -1,7 +1,7 @@
-"""Models that are asked over httpx, which takes a fraction of a second to import.
+"""Models that are called over httpx, which takes a fraction of a second to import.
 
-Each call has its own connection, and calls share only the trusted certificates. So a
-model can be used from any event loop, and cancelling a call closes its connection.
+Each call has its own connection, and calls share only the trusted certificates. So any
+event loop can use a model, and cancelling a call closes its connection.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ _CALL_ERRORS = (
 
 
 class DirectModel:
-    """A model at an endpoint, asked in a protocol that it speaks."""
+    """A model at an endpoint, called in one of its protocols."""
 
     def __init__(
         self, name: str, endpoint: Endpoint, options: ModelOptions = NO_OPTIONS
@@ -182,15 +182,15 @@ class DirectModel:
     async def _ask(
         self, client: httpx.AsyncClient, request: Request, answer: IncomingAnswer
     ) -> Failure | None:
-        """Send the request and read the answer to its end. Return the failure if the
-        server refuses the request.
+        """Send the request and read the whole answer. Return the failure if the server
+        refuses the request.
         """
         # the protocol may change when the server refuses another call
         url = parse_url(self.endpoint.base, self.protocol.path)
         call = self.protocol.call(request)
         answer.reader = self.protocol.reader(request)
         headers = httpx.Headers({**_HEADERS, **self.endpoint.headers, **call.headers})
-        # the user may write a name in other letters
+        # the user may write header names in another case
         headers.update(self.options.headers)
         body = as_bytes(call.body)
         async with (
@@ -207,7 +207,7 @@ class DirectModel:
         return None
 
     def _check_key(self) -> None:
-        """Raise before a call that cannot succeed, or cannot even be written."""
+        """Raise before a call that cannot succeed or cannot even be written."""
         if self.endpoint.lacks_key:
             raise AuthenticationFailed(
                 f"There is no key for {self.name}.", hint=self._key_hint()

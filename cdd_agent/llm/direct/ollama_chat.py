@@ -1,11 +1,9 @@
-"""Requests of Ollama's own chat API: the window is as large as the request needs, and
-what does not fit is an error.
+"""Requests of Ollama's own chat API. The window fits each request, and an overflow is
+an error. `ollama_reply.py` reads the answer.
 
-The rules are those of docs.ollama.com (chat, thinking, tool calling, errors) and of the
-code of its server. `ollama_reply.py` reads the answer.
+Rules: docs.ollama.com (chat, thinking, tool calling, errors) and its server's code.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,6 +24,7 @@ from cdd_agent.llm.pictures import in_base64
 from cdd_agent.llm.port import Request, ToolCall
 from cdd_agent.llm.providers import Endpoint
 from cdd_agent.llm.token_estimates import estimate_prompt
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -36,16 +35,16 @@ _THINK: Mapping[Effort, tuple[bool | str, ...]] = {
     Effort.HIGH: ("high", True),
     Effort.MAX: ("max", "high", True),
 }
-"""The values of `think` to try in turn, as older servers know fewer of them."""
-_ALWAYS_THINKS = re.compile("gpt-oss")
-_THINK_IS_REFUSED = re.compile(r"\bthink(?:ing)?\b")
+"""Values of `think` to try in turn, because older servers accept fewer."""
+_ALWAYS_THINKS = Pattern("gpt-oss")
+_THINK_IS_REFUSED = Pattern(r"\bthink(?:ing)?\b")
 
 
 class OllamaChat:
     """The protocol of Ollama, for one model.
 
-    With another window, Ollama loads the model again. So the window only grows, in
-    powers of two.
+    Ollama reloads a model to change its window. So the window only grows, in powers of
+    two.
     """
 
     path = "/api/chat"
@@ -53,7 +52,7 @@ class OllamaChat:
     def __init__(
         self, endpoint: Endpoint, options: ModelOptions, facts: Callable[[], KnownModel]
     ) -> None:
-        """`facts` returns the present facts about the model."""
+        """`facts` returns the current facts about the model."""
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin("ollama")
         self._window = 0
@@ -76,9 +75,9 @@ class OllamaChat:
             "model": self._endpoint.model,
             "messages": _messages(request, self._origin),
             "stream": True,
-            # an error instead of a request without its beginning
+            # fail instead of dropping the request's beginning
             "truncate": False,
-            # a reply that is cut instead of one that forgets its beginning
+            # cut the reply instead of forgetting its beginning
             "shift": False,
             "options": {**settings, **as_dict(own_fields.pop("options", None))},
         }
@@ -97,8 +96,8 @@ class OllamaChat:
         )
 
     def adapts_to(self, failure: Failure) -> bool:
-        """A model that does not think refuses `think`, and so does a server that does
-        not know the level.
+        """A model that does not think refuses `think`. So does a server for an unknown
+        level.
         """
         words = failure.all_words
         is_about_thinking = failure.status == 400 and _THINK_IS_REFUSED.search(words)
@@ -127,7 +126,7 @@ def _messages(request: Request, origin: str) -> list[_Json]:
         if message.pictures:
             written["images"] = [in_base64(picture) for picture in message.pictures]
         data = as_dict(read_json(message.data_from(origin)))
-        # thoughts in the text, which the model wants back with every message
+        # thoughts in the text, which the model needs back with every message
         if "content" in data:
             written["content"] = data["content"]
         if message.tool_calls:

@@ -1,6 +1,6 @@
 """The answer of Ollama's own chat API.
 
-The rules are those of docs.ollama.com (chat, thinking, tool calling, errors).
+Rules: docs.ollama.com (chat, thinking, tool calling, errors).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ class OllamaReader(ReplyReader):
     def __init__(
         self, origin: str, *, keeps_text: bool = False, has_tools: bool = True
     ) -> None:
-        """`keeps_text` is true if the model wants thoughts in the text back."""
+        """`keeps_text`: the model needs thoughts inside the text back."""
         super().__init__(origin, has_tools=has_tools)
         self._keeps_text = keeps_text
         self._thoughts: list[str] = []
         self._made_calls: list[ToolCall] = []
 
     def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
-        # a piece of another kind
+        # another kind of piece
         if not document.keys() & {"message", "done"}:
             return
         self.is_empty = False
@@ -47,7 +47,7 @@ class OllamaReader(ReplyReader):
     def _count(self, document: dict[str, Any]) -> None:
         prompt = as_int(document.get("prompt_eval_count")) or 0
         completion = as_int(document.get("eval_count")) or 0
-        # it does not count a prompt that it has read before
+        # it omits the count of a prompt that it has cached
         if prompt > 0:
             cached = as_int(document.get("prompt_eval_cached_count")) or 0
             self._usage = Usage(prompt, max(completion, 0), cached_tokens=cached)

@@ -1,9 +1,8 @@
-"""Requests of OpenAI's Responses API. Nothing is stored there, so everything that a
-model sent goes back unchanged.
+"""Requests of OpenAI's Responses API. Nothing is stored there, so all output of the
+model goes back unchanged. `response_reader.py` reads the answer.
 
-The rules are those of developers.openai.com/api/docs (reasoning, conversation state,
-prompt caching) and of the types of OpenAI's own client. `response_reader.py` reads the
-answer.
+Rules: developers.openai.com/api/docs (reasoning, conversation state, prompt caching)
+and the types of OpenAI's own client.
 """
 
 import re
@@ -28,6 +27,7 @@ from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import data_url, parts_with_pictures
 from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ _OPTIONAL = {
     "prompt_cache_key": r"\bprompt_cache_key\b",
     "stream": r"^stream$|verified to stream\b",
 }
-_REFUSES_ITEMS = re.compile(
+_REFUSES_ITEMS = Pattern(
     r"encrypted.content(?! is not supported)|without its required|not persisted|unknown"
     r" parameter: 'input\[",
     re.IGNORECASE,
@@ -84,7 +84,7 @@ class OpenAIResponses:
             body["instructions"] = "\n\n".join(instructions)
         if request.tools:
             body["tools"] = [
-                # strict, the default, needs every parameter to be required
+                # strict, the default, requires every parameter
                 {"type": "function", **write_function(tool), "strict": False}
                 for tool in request.tools
             ]
@@ -144,8 +144,8 @@ class OpenAIResponses:
         return [{"role": message.role, "content": message.content}]
 
     def _original_items(self, message: Message) -> list[_Json]:
-        """The items of a message as they came, all or none. A call without its
-        reasoning is refused, and so is a call without an answer.
+        """Return the original items of a message, all or none. The API refuses a call
+        without its reasoning or without an answer.
         """
         data = message.data_from(self._origin) if self._returns_items else ""
         items = [as_dict(item) for item in as_list(read_json(data))]

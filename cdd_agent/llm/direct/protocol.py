@@ -1,4 +1,4 @@
-"""Requests of a wire protocol, and its errors for answers that are no reply."""
+"""Requests of a wire protocol, and errors for answers that are no reply."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from cdd_agent.values.partly_shown import PartlyShown
 
 
 class ServerFailed(Exception):
-    """The server reported a failure in place of a piece of the reply."""
+    """The server reported a failure instead of a piece of the reply."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.words)
@@ -16,7 +16,7 @@ class ServerFailed(Exception):
 
 
 class NoReply(Exception):
-    """The server sent something that is no piece of a reply: the exception's text."""
+    """The server sent something else than a piece of a reply: the exception's text."""
 
 
 class Call(PartlyShown, frozen=True):

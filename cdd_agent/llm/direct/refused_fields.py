@@ -1,4 +1,4 @@
-"""Optional fields of a request, which are left out once a server refuses them."""
+"""Optional request fields, omitted once a server refuses them."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 class RefusedFields:
     def __init__(self, wordings: Mapping[str, str]) -> None:
-        """`wordings` are the optional fields, and how a refusal names them."""
+        """`wordings`: by optional field, a pattern for how a refusal names it."""
         self._patterns = {
             name: re.compile(wording, re.IGNORECASE | re.MULTILINE)
             for name, wording in wordings.items()
@@ -21,7 +21,7 @@ class RefusedFields:
         self._names.add(name)
 
     def learn(self, refusal: str) -> bool:
-        """Return True if a refusal names optional fields that were sent until now."""
+        """Return True if a refusal names optional fields that were still sent."""
         before = len(self._names)
         for name, pattern in self._patterns.items():
             if pattern.search(refusal):
@@ -29,7 +29,7 @@ class RefusedFields:
         return len(self._names) > before
 
     def remove_from(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields that the server takes."""
+        """Return the fields that the server accepts."""
         return {
             name: value for name, value in fields.items() if name not in self._names
         }

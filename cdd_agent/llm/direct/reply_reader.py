@@ -1,4 +1,4 @@
-"""The part of reading a reply that all wire protocols have in common."""
+"""The common part of reading a reply in all wire protocols."""
 
 import json
 from abc import ABC, abstractmethod
@@ -23,11 +23,11 @@ class ReplyReader(ABC):
     """Builds one reply from the JSON texts of an answer."""
 
     def __init__(self, origin: str = "", *, has_tools: bool = True) -> None:
-        """`origin` is the model and the endpoint that get the provider's data back."""
+        """`origin` is the model and endpoint that may get the provider data back."""
         self.is_finished = False
-        """The server itself reported why the reply is over."""
+        """The server reported why the reply ended."""
         self.is_empty = True
-        """Nothing that looks like a reply has arrived."""
+        """Nothing like a reply has arrived."""
         self._origin = origin
         self._stream = ReplyStream(has_tools=has_tools)
         self._stop_reason = StopReason.STOP
@@ -47,16 +47,14 @@ class ReplyReader(ABC):
 
     @abstractmethod
     def _data(self) -> object:
-        """Return the JSON value that the provider wants back with the message, or
-        None.
-        """
+        """Return the JSON value to send back with the message, or None."""
 
     def end(self) -> Iterator[ModelEvent]:
-        """Yield the rest of the text, and the calls, of a finished reply. Raises
-        `ServerFailed` for a call in the text that cannot be read.
+        """Yield the remaining text and the calls of a finished reply. Raises
+        `ServerFailed` for an unreadable call in the text.
         """
         yield from self._stream.end()
-        # in a reply that was stopped, a call may be cut, too
+        # in a reply that was stopped, a call may be cut
         if self._stop_reason is StopReason.STOP:
             calls_in_text = self._stream.calls()
             yield from self._calls() or calls_in_text
@@ -75,7 +73,7 @@ class ReplyReader(ABC):
         """Raises `ServerFailed`."""
         reason = stop_reason_of(word)
         self.is_finished = True
-        # a refusal in the text remains one
+        # a refusal in the text stays one
         if reason is StopReason.STOP:
             return
         self._stop_reason = reason

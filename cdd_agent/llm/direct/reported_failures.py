@@ -1,6 +1,4 @@
-"""Failures as servers report them: by status, instead of an answer, or in the middle
-of one.
-"""
+"""Failures that servers report: by status, instead of an answer, or within one."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,8 +21,8 @@ _QUOTED_CHARACTERS = 400
 
 
 def find_failure(document: dict[str, Any], status: int | None = None) -> Failure | None:
-    """Return the failure that a JSON answer reports, if it does. `status` is the
-    answer's own.
+    """Return the failure that a JSON answer reports, if any. `status` is the HTTP
+    status.
     """
     error = document.get("error")
     is_error = document.get("object") == "error" or document.get("type") == "error"
@@ -33,11 +31,11 @@ def find_failure(document: dict[str, Any], status: int | None = None) -> Failure
     if not error:
         return None
     name = error if isinstance(error, str) else None
-    # some servers have a name or `true` as the error, and the facts next to it
+    # in some servers the error is a name or `true`, and the details are next to it
     facts = error if isinstance(error, dict) else document
     message = facts.get("message") or facts.get("detail")
     metadata = as_dict(facts.get("metadata"))
-    # the last is from the provider behind OpenRouter
+    # `raw` comes from the provider behind OpenRouter
     parts = [as_text(part) for part in (name, message, metadata.get("raw")) if part]
     words = " ".join(dict.fromkeys(parts)) or as_text(error)
     codes = [facts.get(name) for name in ("code", "status", "type")]
@@ -65,7 +63,7 @@ def read_document(text: str) -> dict[str, Any]:
 def read_failure(
     text: str, status: int, headers: Mapping[str, str] | None = None
 ) -> Failure:
-    """Return the failure that an answer stands for, whatever its body is."""
+    """Return the failure of an answer, whatever its body is."""
     document = _unwrap(read_json(text))
     failure = None
     if isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""The answer of OpenAI's Responses API: the events of one response, or a whole one."""
+"""The answer of OpenAI's Responses API: the events of a response, or a whole one."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import ModelEvent, StopReason, ToolCall
 
 _PLAIN = ("message", "function_call")
-"""Items that can be written again in other words, unless they have a phase."""
+"""Items that need not go back unchanged, unless they have a phase."""
 _OPEN = ("in_progress", "queued")
-"""States of a response that is not over."""
+"""States of an unfinished response."""
 
 
 class ResponseReader(ReplyReader):
@@ -24,13 +24,13 @@ class ResponseReader(ReplyReader):
         super().__init__(origin, has_tools=has_tools)
         self._stop_reason = StopReason.UNKNOWN
         self._items: dict[int, dict[str, Any]] = {}
-        """The complete items, by their places in the output."""
+        """The complete items, by index in the output."""
         self._shown_places: set[int] = set()
-        """The places of items of which pieces have arrived."""
+        """Indexes of items with pieces that have arrived."""
         self._place_of_text: int | None = None
-        """The item with which the text ends so far."""
+        """The item of the last text."""
         self._place_of_thoughts: tuple[int, int] | None = None
-        """The item, and its part, with which the thoughts end so far."""
+        """The item and part of the last thoughts."""
         self._is_refusal = False
 
     def read_object(self, document: dict[str, Any]) -> Iterator[ModelEvent]:
@@ -41,7 +41,7 @@ class ResponseReader(ReplyReader):
         response = as_dict(document.get("response"))
         self._expect_no_failure(response)
         kind = as_string(document.get("type"))
-        # some servers mix in pieces of other kinds
+        # some servers mix in other kinds of pieces
         if kind.startswith("response."):
             self.is_empty = False
             yield from self._read_event(
@@ -76,12 +76,12 @@ class ResponseReader(ReplyReader):
             case "completed" | "incomplete" | "failed" | "cancelled":
                 state = as_string(response.get("status")) or kind
                 yield from self._finish(state, response)
-            # a beginning, the end of a part, or a kind of the future
+            # a beginning, the end of a part, or a future kind
             case _:
                 pass
 
     def _show_text(self, place: int, piece: str) -> Iterator[ModelEvent]:
-        """Yield a piece of the text. The text of another item begins a paragraph."""
+        """Yield a piece of the text. Another item's text begins a new paragraph."""
         self._shown_places.add(place)
         if not piece:
             return
@@ -91,7 +91,7 @@ class ResponseReader(ReplyReader):
         yield from self._stream.feed(piece)
 
     def _show_thought(self, place: int, part: int, piece: str) -> Iterator[ModelEvent]:
-        """Yield a piece of the thoughts. Those of another part begin a paragraph."""
+        """Yield a piece of the thoughts. Another part begins a new paragraph."""
         self._shown_places.add(place)
         if not piece:
             return
@@ -101,7 +101,7 @@ class ResponseReader(ReplyReader):
         yield from self._stream.think(piece)
 
     def _add_item(self, place: int, item: dict[str, Any]) -> Iterator[ModelEvent]:
-        """Take a complete item. If no piece of it has arrived, yield all of it."""
+        """Store a complete item. Yield all of it if no piece of it has arrived."""
         kind = item.get("type")
         if kind == "function_call" and not as_string(item.get("call_id")):
             item = {**item, "call_id": f"call_{place + 1}"}
@@ -163,7 +163,7 @@ class ResponseReader(ReplyReader):
     def _data(self) -> object:
         """Return all items, or None if they are not needed or cannot be sent back."""
         items = self._output
-        # reasoning without an item after it is refused
+        # reasoning without a following item is refused
         while items and items[-1].get("type") == "reasoning":
             items.pop()
         needs_items = False

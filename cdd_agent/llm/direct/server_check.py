@@ -1,4 +1,4 @@
-"""Find out, before a call, whether a model's server answers at all."""
+"""Check before a call that a model's server answers at all."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from cdd_agent.llm.failures import Failure
 
 
 async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> None:
-    """Raise the `ModelError` of a call if no server answers at the address. Any answer
-    over HTTP counts. Neither a key nor a prompt is sent. A slow server is no error.
+    """Raise the call's `ModelError` if no server answers at the address. Any HTTP
+    answer counts, and a slow server is no error. Sends neither key nor prompt.
     """
     await asyncio.to_thread(load_certificates, base)
     try:
@@ -26,7 +26,7 @@ async def expect_server(name: str, base: str, key_hint: Callable[[], str]) -> No
             url = parse_url(base)
             async with open_client(url) as client, client.stream("HEAD", url):
                 return
-    # it is slow, or answers, if not to this request
+    # the server is slow, or it answers, but not to this request
     except (TimeoutError, httpx.RemoteProtocolError):
         return
     except NETWORK_ERRORS as error:

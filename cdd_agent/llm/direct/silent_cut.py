@@ -1,26 +1,23 @@
-"""Ollama's silent cut: a request that is longer than the window loses its beginning,
-and the answer has status 200.
+"""Ollama's silent cut: a request longer than the window loses its beginning, and the
+answer has status 200.
 
-Chat completions are cut, and Ollama's own API before version 0.12.6. Only the count of
-tokens shows it. Ollama keeps half of the window and a few tokens, or the newest
-messages that fit; older versions fill the window. Some versions do not count what they
-read from their cache (ollama/ollama issues 17427, 3839 and pull request 16428), so a
-low count alone proves nothing.
+It affects chat completions, and Ollama's own API before version 0.12.6. Only the token
+count shows it. Ollama keeps half of the window and a few tokens, or the newest messages
+that fit; older versions fill the window. Some versions do not count cached tokens
+(ollama/ollama issues 17427, 3839, pull request 16428), so a low count alone proves
+nothing.
 """
-
-import re
 
 from cdd_agent.llm.port import ContextTooLong, Request, Usage
 from cdd_agent.llm.token_estimates import estimate_prompt
+from cdd_agent.pattern import Pattern
 
 _CHINESE = r"\u3040-\u30ff\u3400-\u9fff"
-_WORD = re.compile(
-    rf"[{_CHINESE}]{{1,2}}|[^\w\s]?[^\W\d_{_CHINESE}]+|\d{{1,3}}|[^\w\s]+"
-)
-"""A word with the sign before it, three digits, signs in a row, or two characters of
-Chinese or Japanese. These are hardly ever less than a token: with the tokenizers of
-Claude and GPT-4, no file of 5,000 had more of them than tokens, and code had 0.74 times
-as many.
+_WORD = Pattern(rf"[{_CHINESE}]{{1,2}}|[^\w\s]?[^\W\d_{_CHINESE}]+|\d{{1,3}}|[^\w\s]+")
+"""A word with the sign before it, three digits, consecutive signs, or two characters of
+Chinese or Japanese. Each is almost always at least one token: with the tokenizers of
+Claude and GPT-4, no file of 5,000 had more matches than tokens; code had 0.74 per
+token.
 """
 _HINT = (
     "The reply is not used. Ask Ollama by its own API, as `ollama/NAME` at an address"
@@ -30,8 +27,8 @@ _HINT = (
 
 
 def is_cut(request: Request, usage: Usage, window: int | None) -> bool:
-    """True if Ollama has read only a part of a request. `window` is in tokens, as
-    Ollama reports it; None if it reports none.
+    """True if Ollama has read only a part of a request. `window` is in tokens, if
+    Ollama reports it.
     """
     least = fewest_tokens(request)
     if window is None:
@@ -43,8 +40,8 @@ def is_cut(request: Request, usage: Usage, window: int | None) -> bool:
 
 
 def fewest_tokens(request: Request) -> int:
-    """Return a number of tokens that a request has in any case. Tools do not count, as
-    not every template shows them.
+    """Return a lower bound of a request's tokens. Tools do not count, because some
+    templates omit them.
     """
     texts = [message.content for message in request.messages]
     for message in request.messages:

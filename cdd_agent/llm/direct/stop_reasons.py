@@ -1,6 +1,4 @@
-"""Providers' words for why a reply is over. Only words that are known to mean so count
-as a complete reply.
-"""
+"""Providers' words for the end of a reply. Only known words mean a complete reply."""
 
 from collections.abc import Mapping
 
@@ -38,12 +36,12 @@ _FAILURES: Mapping[str, int | None] = {
     "malformed_response": None,
     "unexpected_tool_call": None,
 }
-"""Words for a failed call, and the HTTP statuses with the same meaning."""
+"""Words for a failed call, with equivalent HTTP statuses."""
 
 
 def stop_reason_of(word: str) -> StopReason:
-    """Return the meaning of a provider's word, in any case. Raises `ServerFailed` for a
-    word that reports a failure.
+    """Return the meaning of a provider's word, ignoring case. Raises `ServerFailed` for
+    a word that reports a failure.
     """
     key = word.lower()
     if key in _FAILURES:

@@ -1,4 +1,4 @@
-"""The interface of the wire protocols, in which models are asked over HTTP."""
+"""The interface of the wire protocols for models over HTTP."""
 
 from typing import Protocol
 
@@ -17,13 +17,13 @@ class WireProtocol(Protocol):
         ...
 
     def call(self, request: Request) -> Call:
-        """Return the body and the headers of a request, the key among them."""
+        """Return the body and headers of a request, including the key."""
         ...
 
     def reader(self, request: Request) -> ReplyReader: ...
 
     def adapts_to(self, failure: Failure) -> bool:
-        """Learn from a refusal. True if the same request, written again, may be
+        """Learn from a refusal. True if the same request, rewritten, may be
         accepted.
         """
         ...

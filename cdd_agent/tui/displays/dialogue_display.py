@@ -1,5 +1,3 @@
-"""Displays of the dialogue with a model: waiting, thoughts, the reply, tools."""
-
 from cdd_agent.events.dialogue_events import (
     ConversationShortened,
     ModelReplaced,
@@ -31,7 +29,7 @@ def show_start_of_reply(event: ReplyStarted, display: Display) -> None:
     if event.saved:
         home.activity.busy("Using the saved reply")
         return
-    # the active agent's model, or a fallback
+    # The active agent's model or its fallback.
     home.bar.model = event.model
     display.delay = 0.0
     home.activity.busy(f"Waiting for {event.model}")
@@ -66,7 +64,7 @@ def show_delay(event: ReplyDelayed, display: Display) -> None:
     home = display.home
     seconds = event.seconds
     if seconds > display.delay:
-        # a new wait: the activity bar may cut its reason
+        # A new wait. The activity bar may cut its reason off.
         text = f"{event.reason} Retrying in {seconds:.0f} s."
         home.transcript.add(BlockKind.OUTPUT, text)
     display.delay = seconds - 1

@@ -1,5 +1,5 @@
-"""The registry of displays: one function for each type of event that the home screen
-shows otherwise than in words.
+"""The registry of displays: a function for each type of event that needs more than
+text.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class HomeScreen(Protocol):
-    """The parts of the home screen that show events."""
-
     session: Session | None
 
     @property
@@ -48,26 +46,18 @@ class HomeScreen(Protocol):
     @property
     def agent(self) -> Agent | None: ...
     @property
-    def has_room_for_panel(self) -> bool:
-        """True if a panel fits next to the transcript."""
-        ...
+    def has_room_for_panel(self) -> bool: ...
 
     def say_what_to_type(self) -> None:
-        """Update the placeholder of the prompt, and the hint below it."""
+        """Update the prompt's placeholder and the hint below the prompt."""
         ...
 
-    def show_approval(self) -> None:
-        """Show the session's approval mode."""
-        ...
+    def show_approval(self) -> None: ...
 
-    def show_steps(self) -> None:
-        """Show the steps of the active agent's plan."""
-        ...
+    def show_steps(self) -> None: ...
 
 
 class Display:
-    """Shows events on the home screen, with what it must know of earlier events."""
-
     def __init__(self, home: HomeScreen) -> None:
         self.home = home
         self.actions = ActionBlocks(home.transcript)
@@ -75,8 +65,8 @@ class Display:
         self.window: int | None = None
         """The context window of the current model, in tokens."""
         self.delay = 0.0
-        """Seconds that the current wait for the model can still take. A longer one is a
-        new wait.
+        """Remaining seconds of the current wait for the model. A longer delay is a new
+        wait.
         """
 
     def show_words(self, event: Event) -> None:
@@ -92,7 +82,6 @@ class Display:
             self.home.bar.cost = session.tally.spent
 
     def share_of_window(self, cost: Cost) -> str:
-        """Return the share of the model's window that a call took."""
         if not self.window:
             return ""
         return f"{cost.about}{100 * cost.tokens // self.window}%"
@@ -100,14 +89,16 @@ class Display:
 
 @singledispatch
 def show_event(event: Event, display: Display) -> None:
-    """Show an event. Modules of this package register a function for each type that
-    has more than words; `every_display.py` imports them all.
+    """Show an event as text. Modules of this package register other displays by type;
+    `every_display.py` imports them.
     """
     display.show_words(event)
 
 
 def lines_of(event: Event) -> list[tuple[str, Tone]]:
-    """Return the lines of the transcript for an event. A list is one block."""
+    """Return an event's lines for the transcript. A list of several lines is one
+    block.
+    """
     lines = describe(event, Face.SHELL)
     if isinstance(event, TicketsListed | PlanOpened):
         return [("\n".join(text for text, _ in lines), Tone.PLAIN)]

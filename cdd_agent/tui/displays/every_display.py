@@ -1,9 +1,7 @@
-"""Shows any event on the home screen."""
-
 from cdd_agent.events.dialogue_events import ReplyFinished
 from cdd_agent.events.stream import Event
 
-# each of these modules registers the displays of its events
+# Each of these modules registers displays.
 from cdd_agent.tui.displays import (  # noqa: F401
     dialogue_display,
     shell_display,
@@ -14,7 +12,7 @@ from cdd_agent.tui.displays.display import Display, show_event
 
 
 def show_on_home(event: Event, display: Display) -> None:
-    """Show an event, unless it belongs to a step that runs in a separate tree."""
+    """Show an event. Of a step in a separate tree, show only progress and cost."""
     if display.side.holds_back(event):
         _show_side_step(event, display)
     else:

@@ -1,5 +1,3 @@
-"""Displays of the session: answers, agents, models, approval, an earlier session."""
-
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.question_events import AcceptingAll, ApprovalChanged
 from cdd_agent.events.shell_events import (
@@ -31,7 +29,7 @@ def show_agent(event: AgentChanged, display: Display) -> None:
     home.bar.ticket = event.ticket_slug or ""
     home.bar.context = ""
     home.show_approval()
-    # a plan that just finished stays visible
+    # A plan that just finished stays visible.
     if event.agent or not home.steps.is_over:
         home.steps.show(())
     home.spec.show(None)

@@ -1,5 +1,3 @@
-"""Displays of steps: their progress, their changes, their checks, and their undo."""
-
 from cdd_agent.events.outside_events import OutsideDiff
 from cdd_agent.events.run_events import BaselineStarted
 from cdd_agent.events.step_events import (
@@ -48,7 +46,7 @@ def show_end_of_step(event: StepFinished, display: Display) -> None:
 def show_undo(event: StepsUndone, display: Display) -> None:
     home = display.home
     if home.agent is None:
-        # the plan that just finished is unfinished again
+        # The finished plan is unfinished again.
         home.steps.show(())
     else:
         home.show_steps()

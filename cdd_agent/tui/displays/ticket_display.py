@@ -1,4 +1,4 @@
-"""Displays of specs and plans, in a panel next to the transcript where one fits."""
+"""Displays of specs and plans, in a panel if one fits."""
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from cdd_agent.wording.spec_words import spec_in_full
 
 @show_event.register
 def show_spec(event: SpecShown, display: Display) -> None:
-    """Show the spec in the panel if it fits, otherwise a line with its progress."""
+    """Show the spec in the panel if it fits, otherwise as a line of progress."""
     home = display.home
     if home.agent is not None and home.agent.ticket_slug == event.ticket_slug:
         home.spec.show(event)
@@ -28,8 +28,8 @@ def show_spec(event: SpecShown, display: Display) -> None:
 
 @show_event.register
 def show_plan(event: PlanOpened, display: Display) -> None:
-    """Show the active agent's plan in the list of steps while that is empty. Another
-    plan is shown in the transcript.
+    """Show the active agent's plan in the list of steps if the list is empty. Otherwise
+    show the plan in the transcript.
     """
     home = display.home
     agent = home.agent
@@ -44,8 +44,8 @@ def show_plan(event: PlanOpened, display: Display) -> None:
 
 @show_event.register
 def show_proposal(event: PlanProposed, display: Display) -> None:
-    """Show a proposed plan from its first line on, with its steps in the panel. The
-    whole text of a changed plan is folded below its changes.
+    """Show a proposed plan from its first line, with its steps in the panel. A changed
+    plan is folded below its changes.
     """
     if not event.in_full:
         display.show_words(event)

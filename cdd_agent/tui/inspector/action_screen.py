@@ -1,5 +1,3 @@
-"""The confirmation of an action: it names what a line would do before it is sent."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -23,12 +21,12 @@ if TYPE_CHECKING:
     from cdd_agent.tui.inspector.source import RunSource
 
 SEND, PUT = "send", "put"
-"""Results of the screen: the line is sent, or put into the prompt."""
+"""Results of the screen: send the line, or put it into the prompt."""
 
 
 class ActionScreen(Overlay):
-    """Shows an action, and waits for Enter. A key that comes before the user can have
-    read it must be pressed again.
+    """Shows an action and waits for Enter. A key before the user can have read the
+    effect must be repeated.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,7 +42,6 @@ class ActionScreen(Overlay):
         self._offer, self._source = offer, source
         self._seen_at = source.now()
         self._is_ready = offer.previews_undo_of is None
-        """True once the effect is on the screen."""
 
     @property
     def keys(self) -> str:
@@ -52,7 +49,7 @@ class ActionScreen(Overlay):
 
     def content(self) -> Iterator[Widget]:
         transcript = Transcript(follows=False)
-        # every key is the screen's
+        # The screen receives all keys.
         transcript.can_focus = False
         transcript.styles.height = "auto"
         yield transcript

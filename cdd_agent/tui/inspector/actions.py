@@ -1,4 +1,4 @@
-"""The actions on a step that the inspector offers, and the reasons why it does not."""
+"""The inspector's actions on a step, and reasons why an action is impossible."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ Block = tuple[BlockKind, str]
 
 
 class RunAction(StrEnum):
-    """The words of a run that the inspector offers."""
-
     UNDO = "undo"
     RETRY = "retry"
     SKIP = "skip"
@@ -32,18 +30,16 @@ KEYS = {RunAction.RETRY: "r", RunAction.SKIP: "s", RunAction.UNDO: "u"}
 
 
 class ActionOffer(Struct, frozen=True):
-    """A line for the user to confirm, with what it would do."""
-
     title: str
     line: str
     effects: tuple[str, ...]
     longer_line: str = ""
-    """The line for the prompt, to be completed there; empty: the same line."""
+    """The line for the prompt, to be completed there; empty if it is `line`."""
     previews_undo_of: int | None = None
 
 
 def refusal(action: RunAction, step: StepSummary, *, is_running: bool) -> str:
-    """Return why a step does not allow an action; empty if it does."""
+    """Return why the step does not allow an action; empty if it does."""
     status = step.status
     if status is StepStatus.IN_PROGRESS and is_running:
         return f"Step {step.label} is running. Stop it first: Esc on the main screen."
@@ -61,14 +57,13 @@ def refusal(action: RunAction, step: StepSummary, *, is_running: bool) -> str:
 
 
 def offered_actions(step: StepSummary, *, is_running: bool) -> list[RunAction]:
-    """Return what the state of a step allows."""
     return [
         action for action in KEYS if not refusal(action, step, is_running=is_running)
     ]
 
 
 def describe_action(action: RunAction, step: StepSummary) -> tuple[str, ...]:
-    """Return what an action on a step would do. An undo has a preview instead."""
+    """Return the effect of an action on a step. An undo has a preview instead."""
     match action:
         case RunAction.RETRY:
             effect = (
@@ -92,7 +87,6 @@ def describe_redo(inspection: RunInspection) -> str:
 
 
 def describe_preview(preview: UndoPreview) -> list[Block]:
-    """Return what an undo would do to steps and files."""
     names = steps_in_words(preview.labels)
     blocks = [(BlockKind.NOTE, f"This undoes {names}.")]
     for label, paths, kind in (

@@ -1,5 +1,3 @@
-"""The activity of a running step in a few words, by its last event."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -31,11 +29,10 @@ _PHRASES: Mapping[type, str] = {
     ChangesProposed: "waiting for your answer",
     ChangesApplied: "files are written",
 }
-"""The activities that need no words of their event."""
 
 
 def activity_of(event: Event) -> str | None:
-    """Return the activity that begins with an event; None if it begins none."""
+    """Return the activity that begins with an event, if any."""
     match event:
         case ReplyStarted():
             return f"asking {event.model}"

@@ -1,5 +1,5 @@
-"""The tab of the acceptance criteria: above, each with its steps; below, the evidence
-of the row with the cursor.
+"""The tab of acceptance criteria: a list of criteria and steps, with the evidence of
+the current row below.
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ if TYPE_CHECKING:
     from cdd_agent.events.step_summary import StepSummary
 
 _SHOWN_STEPS = 20
-"""Steps of a criterion that have a row, and whose evidence is shown."""
+"""Maximum steps of a criterion with a row and evidence."""
 _SHOWN_TESTS = 12
-"""Tests of a step."""
 
 
 class CriteriaTab(ListTab):
-    """Criteria, their steps and their evidence."""
-
     DEFAULT_CSS = """
     CriteriaTab {
         & > RowList { height: auto; max-height: 50%; background: $surface; }
@@ -56,7 +53,6 @@ class CriteriaTab(ListTab):
     ]
 
     def __init__(self, read_step: Callable[[int], StepDetails], *, id: str) -> None:  # noqa: A002  # Textual's name
-        """`read_step` reads a step with its attempts; it may raise `CddError`."""
         super().__init__(id=id)
         self._read_step = read_step
         self._criteria: dict[int, CriterionProof] = {}
@@ -74,7 +70,7 @@ class CriteriaTab(ListTab):
     def show_criteria(
         self, criteria: Sequence[CriterionProof], number: int | None = None
     ) -> None:
-        """Show the criteria. The cursor moves to the step with this number."""
+        """Show the criteria. `number` moves the cursor to that step."""
         current = self.rows.row
         self._criteria = {each.number: each for each in criteria}
         verified = sum(each.is_seen for each in criteria)
@@ -92,7 +88,6 @@ class CriteriaTab(ListTab):
 
     @work(exclusive=True)
     async def show_evidence(self, row: ListRow) -> None:
-        """Show the evidence of a criterion, or of one step for it."""
         place, number = _read_key(row)
         criterion = self._criteria.get(place)
         if criterion is None:

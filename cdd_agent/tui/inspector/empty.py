@@ -1,5 +1,3 @@
-"""Why a tab shows nothing, and the command that changes that."""
-
 from __future__ import annotations
 
 from msgspec import Struct
@@ -11,8 +9,6 @@ from cdd_agent.tui.inspector.words import count_of, moment
 
 
 class EmptyState(Struct, frozen=True):
-    """The reason, and the next command."""
-
     text: str
     command: str = ""
     """Empty if no command helps."""
@@ -34,7 +30,6 @@ def find_empty_state(
     timeline: Timeline,
     timeline_problem: InspectionProblem | None,
 ) -> EmptyState | None:
-    """Return why a tab is empty; None if it has something to show."""
     match tab:
         case InspectorTab.STEP:
             return _empty_step(inspection)

@@ -1,4 +1,4 @@
-"""The line of keys of each tab. In a narrow row its last parts are left out."""
+"""The line of keys of each tab. A narrow row cuts the last parts off."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""A tab that is a list: a line of facts, and rows."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ListTab(GuardedWidget, Vertical):
-    """Shows rows, or why there are none."""
+    """A line of facts and a list of rows, or the reason why there are none."""
 
     DEFAULT_CSS = """
     ListTab {
@@ -46,18 +44,17 @@ class ListTab(GuardedWidget, Vertical):
         groups: Sequence[RowGroup],
         cursor: Hashable | None = None,
     ) -> None:
-        """Show rows. The cursor moves to the row with the key `cursor`."""
         self._set_empty(is_empty=False)
         self.query_one(".facts", Static).update(sanitize_for_display(facts))
         self.rows.show(groups, cursor)
 
     def show_empty(self, empty: EmptyState) -> None:
-        """Show why there is nothing to show."""
         self._set_empty(is_empty=True)
         self.rows.show(())
         self.query_one(".empty", Static).update(sanitize_for_display(empty.in_words))
 
     def _set_empty(self, *, is_empty: bool) -> None:
-        # not by a class: the list must be visible at once to take the focus
+        # A class would take effect later, but the list must be visible now to take the
+        # focus.
         for child in self.children:
             child.display = child.has_class("empty") is is_empty

@@ -1,6 +1,4 @@
-"""Opens the inspector over the shell, and does what it is closed with. Imported when it
-is opened.
-"""
+"""Opens the inspector over the shell, and acts on its result. Imported on first use."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ def open_inspector(
     slug: str | None = None,
     number: int | None = None,
 ) -> InspectorScreen | None:
-    """Open the inspector at an `InspectorTab` and a step. Return None if there is no
-    ticket, or another screen is open.
+    """Open the inspector at an `InspectorTab` and a step. Return None without a ticket,
+    or if another screen is open.
     """
     session = app.session
     if session is None or app.screen is not app.home:

@@ -1,5 +1,5 @@
-"""A list of groups: a head, and rows below it that fold. Only the visible rows are
-drawn, so it can have thousands.
+"""A list of groups, each with a head and rows that fold. Only visible rows are drawn,
+so it can have thousands.
 """
 
 from __future__ import annotations
@@ -25,35 +25,29 @@ if TYPE_CHECKING:
     from textual import events
 
 _LEAST_TEXT = 20
-"""Cells of a row's text that its facts leave free."""
+"""Minimum cells of a row's text next to its facts."""
 
 
 class ListRow(Struct, frozen=True):
-    """One row of a list."""
-
     key: Hashable
-    """Identifies the row when the list is shown again."""
+    """Identifies the row when the list is updated."""
     text: str
     facts: str = ""
     """Shown at the right if there is room."""
     look: str = ""
     """One of `RowList.LOOKS`."""
     target: object = None
-    """The subject of the row, for who handles `Chosen`."""
+    """The row's subject, for handlers of `Chosen`."""
 
 
 class RowGroup(Struct, frozen=True):
-    """A head and the rows that fold below it."""
-
     head: ListRow
     rows: tuple[ListRow, ...] = ()
     is_open: bool = True
-    """The state until the user folds or opens the group."""
+    """The initial state."""
 
 
 class RowList(GuardedWidget, ScrollView, can_focus=True):
-    """Rows with a cursor."""
-
     LOOKS: ClassVar = ("muted", "good", "warning", "error", "strong")
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"rows--{look}" for look in LOOKS),
@@ -84,15 +78,11 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
     ]
 
     class Highlighted(Message):
-        """The cursor is on another row."""
-
         def __init__(self, rows: RowList, row: ListRow) -> None:
             super().__init__()
             self.rows, self.row = rows, row
 
     class Chosen(Message):
-        """The user pressed Enter on a row, or clicked on it."""
-
         def __init__(self, rows: RowList, row: ListRow) -> None:
             super().__init__()
             self.rows, self.row = rows, row
@@ -101,15 +91,14 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
         super().__init__(id=id)
         self._groups: tuple[RowGroup, ...] = ()
         self._folds: dict[Hashable, bool] = {}
-        """The groups that the user folded (True) or opened, by the key of the head."""
+        """Groups that the user folded (True) or opened, by the key of the head."""
         self._rows: list[tuple[ListRow, RowGroup]] = []
         self.cursor = 0
-        """The place of the cursor among the visible rows."""
         self._times_chosen = 0
 
     def show(self, groups: Sequence[RowGroup], cursor: Hashable | None = None) -> None:
-        """Show these groups. The cursor stays at its row, or moves to the row with the
-        key `cursor`.
+        """Show these groups. The cursor stays at its row, or moves to the key
+        `cursor`.
         """
         current = self.row
         self._groups = tuple(groups)
@@ -122,7 +111,6 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def row(self) -> ListRow | None:
-        """The row with the cursor; None if the list is empty."""
         return self._rows[self.cursor][0] if self._rows else None
 
     @property
@@ -155,7 +143,7 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
         self._report_cursor(row)
 
     def action_choose(self) -> None:
-        """Report the row; a head without a subject folds or opens its group."""
+        """Report the row. A head without a subject folds or opens its group."""
         if not self._rows:
             return
         row, group = self._rows[self.cursor]
@@ -256,7 +244,7 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
 
 
 def fit_row(text: str, facts: str, room: int) -> str:
-    """Return a row in `room` cells. Facts are left out if the text would get too
+    """Return a row of `room` cells. Facts are omitted if the text would be too
     short.
     """
     free = room - cell_len(facts) - 2

@@ -1,5 +1,5 @@
-"""The inspector: one screen over the shell with a tab for the steps of a run, one for
-its acceptance criteria, one for its timeline, and one for the strength of its tests.
+"""The inspector of a run: a screen with tabs for a step, the criteria, the timeline,
+and the strength of the tests.
 """
 
 from __future__ import annotations
@@ -89,7 +89,6 @@ _CHANGES_THE_RUN = (
     PlanOpened,
     StrengthFinished,
 )
-"""Events after which the files of the run are read again."""
 _CHANGES_THE_STEP = (
     StepStarted,
     ReplyFinished,
@@ -98,11 +97,10 @@ _CHANGES_THE_STEP = (
     AttemptFailed,
     StepFinished,
 )
-"""Events after which the shown step is read again."""
 
 
 class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
-    """Shows a run. Closed with a line for the shell, or with None."""
+    """Shows a run. The result is a line for the shell, or None."""
 
     DEFAULT_CSS = """
     InspectorScreen {
@@ -128,7 +126,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     InspectorScreen.-low #heading { display: none; }
     """
     AUTO_FOCUS = ""
-    """The open tab decides what has the focus."""
+    """The open tab sets the focus."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Close", show=False),
         *(
@@ -164,8 +162,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     ]
 
     class EditRequested(Message):
-        """The user wants to edit a step's text in plan.md."""
-
         def __init__(self, ticket_slug: str, number: int) -> None:
             super().__init__()
             self.ticket_slug, self.number = ticket_slug, number
@@ -176,18 +172,16 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         tab: InspectorTab = InspectorTab.STEP,
         number: int | None = None,
     ) -> None:
-        """`number` is that of the step to show; None: the current one."""
+        """`number` is the step to show; None: the current step."""
         super().__init__()
         self._source = source
         self.tab = tab
         self._number = number
         self._inspection: RunInspection | None = None
-        """None while the run is read."""
         self._timeline = Timeline()
         self._timeline_problem: InspectionProblem | None = None
         self._timeline_rows = TimelineRows()
         self._early_events: list[LogEntry] = []
-        """Events that came while the run was read."""
         self._step_events: list[StepStarted | StepFinished] = []
         self._is_refresh_due = False
         self._empty: dict[InspectorTab, EmptyState | None] = {}
@@ -219,12 +213,12 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         for tab in (self._criteria_tab, self._timeline_tab, self._strength_tab):
             tab.show_empty(READING)
         self._focus_tab()
-        # The log is written before an event is shown: later lines come as events.
+        # The log is written before an event is shown, so later lines arrive as events.
         self.read(self._source.reader.log_size)
 
     @property
     def step(self) -> StepSummary | None:
-        """The step that all tabs are about."""
+        """The step that all tabs show."""
         if self._inspection is None:
             return None
         return self._inspection.step(self._number)
@@ -256,8 +250,8 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     @property
     def _is_closed(self) -> bool:
-        """Whether the screen has been closed. Its tabs may be gone by then, while it
-        still reads the run.
+        """True after the screen was closed. Its tabs may be gone while it still reads
+        the run.
         """
         return self not in self.app.screen_stack
 
@@ -268,7 +262,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     @work(exclusive=True, group="read")
     async def read(self, log_size: int) -> None:
-        """Read the whole run once."""
         reader = self._source.reader
         inspection = await asyncio.to_thread(reader.read)
         try:
@@ -277,7 +270,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
             self._timeline_problem = InspectionProblem.from_error(error)
         if self._is_closed:
             return
-        # until here, events of the run are early ones
+        # Events until here are early events.
         self._inspection = inspection
         early, self._early_events = self._early_events, []
         for entry in early:
@@ -290,7 +283,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     @work(exclusive=True, group="read again")
     async def read_again(self) -> None:
-        """Read the files of the run, after an event that changed them."""
         await self._read_files()
         if self.step is None and self._inspection is not None:
             self._number = self._inspection.current_step
@@ -298,7 +290,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         self.show_run()
 
     async def _read_files(self) -> None:
-        """Read the files of the run. Events that come meanwhile may be newer."""
+        """Read the run's files. Events during the reading may be newer."""
         self._step_events.clear()
         inspection = await asyncio.to_thread(self._source.reader.read)
         for event in self._step_events:
@@ -307,7 +299,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
 
     @work(exclusive=True, group="read step")
     async def read_step(self) -> None:
-        """Read the shown step with its attempts."""
         if self._number is not None:
             await self._read_shown_step(self._number)
 
@@ -337,7 +328,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
             self._step_tab.show_activity(f"asking {model}" if model else "at work")
 
     def show_run(self) -> None:
-        """Show the inspection and the timeline in all tabs."""
         self._is_refresh_due = False
         inspection = self._inspection
         if inspection is None or self._is_closed:
@@ -401,7 +391,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     # --- events of the run
 
     def receive(self, event: Event) -> None:
-        """Follow the run that the screen shows."""
         if not self._is_of_this_run(event) or not self.is_mounted or self._is_closed:
             return
         entry = LogEntry(datetime.now(UTC), event)
@@ -463,7 +452,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         self.action_open_tab(tabs[place].value)
 
     def action_toggle_tab(self, name: str) -> None:
-        """Open a tab; close the screen if it is open already."""
+        """Open a tab; if it is open, close the screen."""
         if self.tab == name:
             self.action_close()
         else:
@@ -519,7 +508,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     def _is_running(self) -> bool:
         return self._source.is_busy() and self._source.is_followed()
 
-    # --- what the keys do
+    # --- keys
 
     def on_row_list_highlighted(self, event: RowList.Highlighted) -> None:
         if isinstance(event.row.target, int) and event.rows.has_focus:
@@ -542,7 +531,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
             self.read_step()
 
     def action_walk(self, by: int) -> None:
-        """Show another step of the plan."""
         if self._inspection is None or self.tab is not InspectorTab.STEP:
             return
         numbers = [step.number for step in self._inspection.steps]
@@ -565,7 +553,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         self.post_message(self.EditRequested(self._source.slug, step.number))
 
     def action_act(self, word: str) -> None:
-        """Ask for a confirmation of an action on the step."""
+        """Ask the user to confirm an action on the step."""
         step = self._step_of_cursor
         if step is None:
             return
@@ -601,7 +589,6 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
         return is_open and inspection is not None and inspection.strength.completed > 0
 
     def action_measure(self) -> None:
-        """Ask for a confirmation of a measurement."""
         if self._inspection is None or not self._can_measure_here:
             return
         line = f"/verify {self._source.slug} --strength"
@@ -622,7 +609,7 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
             self.dismiss(InspectorResult(offer.line, is_sent=True))
 
     def action_start(self) -> None:
-        """Put the command that an empty tab names into the prompt."""
+        """Put the next command of an empty tab into the prompt."""
         empty = self._empty.get(self.tab)
         if empty is None or not empty.command:
             return
@@ -637,13 +624,11 @@ class InspectorScreen(GuardedWidget, ModalScreen[InspectorResult | None]):
     # --- editing
 
     def report(self, number: int, *news: tuple[BlockKind, str]) -> None:
-        """Show the outcome of editing a step that stays unchanged."""
         if self._is_shown(number):
             self._step_tab.report(*news)
 
     @work(exclusive=True, group="read again")
     async def show_edited_plan(self, number: int, *news: tuple[BlockKind, str]) -> None:
-        """Read the plan after an edit of a step, and show the outcome."""
         await self._read_files()
         self.show_run()
         if not self._is_shown(number):

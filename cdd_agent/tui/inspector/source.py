@@ -1,4 +1,4 @@
-"""The run that the inspector shows, and the shell's part in acting on it."""
+"""The inspector's access to a run and to the shell."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from cdd_agent.events.step_events import UndoPreview
 
 
 class InspectorTab(StrEnum):
-    """The tabs, in their order."""
-
     STEP = "step"
     CRITERIA = "criteria"
     TIMELINE = "timeline"
@@ -25,19 +23,14 @@ class InspectorTab(StrEnum):
 
 
 class RunCommand(Struct, frozen=True):
-    """A line that the shell can send for the user."""
-
     line: str
     note: str = ""
-    """A remark for the user; may be empty."""
 
 
 class InspectorResult(Struct, frozen=True):
-    """The line with which the inspector is closed."""
-
     line: str
     is_sent: bool = False
-    """True if the user confirmed the line; otherwise it goes into the prompt."""
+    """True if the user confirmed the line. Otherwise it goes into the prompt."""
 
 
 class ReadableRun(Protocol):
@@ -45,14 +38,14 @@ class ReadableRun(Protocol):
 
     @property
     def root(self) -> Path:
-        """The tree of the run."""
+        """The run's working tree."""
 
     @property
     def log_size(self) -> int:
-        """The bytes of the log so far."""
+        """The size of the log in bytes."""
 
     def read(self) -> RunInspection:
-        """Read all but the log. Never fails: problems are in the result."""
+        """Read everything except the log. Problems are in the result."""
 
     def read_timeline(self, size: int | None = None) -> Timeline:
         """Read the first `size` bytes of the log. Raises `BadInput`."""
@@ -62,16 +55,13 @@ class ReadableRun(Protocol):
 
 
 class RunSource(Struct, frozen=True):
-    """The run of one ticket."""
-
     slug: str
     reader: ReadableRun
     preview_undo: Callable[[int], Awaitable[UndoPreview]]
     """Returns the effect of undoing a step. Raises `CddError`."""
     command: Callable[[str, str], RunCommand]
-    """Returns the line for a word (`undo`) and the label of a step."""
+    """Returns the line for a word, such as `undo`, and a step's label."""
     is_followed: Callable[[], bool]
-    """True if the events of the shell are of this run."""
+    """True if the shell's events are from this run."""
     is_busy: Callable[[], bool]
     now: Callable[[], float]
-    """The time of keys."""

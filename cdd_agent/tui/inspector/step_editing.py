@@ -1,6 +1,4 @@
-"""Editing a step's text in plan.md from the inspector. Imported when the user asks for
-it.
-"""
+"""Edits a step's text in plan.md from the inspector. Imported on first use."""
 
 from __future__ import annotations
 
@@ -22,7 +20,6 @@ _KEPT = (
 
 
 async def edit_step(app: ScreenActions, slug: str, number: int) -> None:
-    """Open the user's editor with the text; the inspector shows the outcome."""
     screen, session = app.screen, app.session
     if not isinstance(screen, InspectorScreen) or session is None:
         return

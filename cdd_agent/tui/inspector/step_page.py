@@ -1,5 +1,5 @@
-"""The page of one step: its outcome, its text, its tests, its changes, and the texts of
-an attempt.
+"""The page of one step: outcome, text, tests, changes, and an attempt's prompt and
+reply.
 """
 
 from __future__ import annotations
@@ -28,21 +28,18 @@ if TYPE_CHECKING:
     from cdd_agent.tui.transcript.widget import Transcript
 
 _SHOWN_TESTS = 500
-"""Tests with the same result as before that are listed."""
 
 Block = tuple[BlockKind, str]
 
 
 class StepPage(Struct):
-    """Writes the page of one attempt. Blocks that the user opened stay open when the
-    page is written again.
+    """The page of one attempt. Blocks that the user opened stay open when it is written
+    again.
     """
 
     details: StepDetails
     attempt: AttemptDetails | None
-    """None if no attempt was made."""
     folds: dict[str, Fold]
-    """The folds of the page, by the subject of the block."""
 
     def write(self, transcript: Transcript) -> None:
         for kind, text in self._outcome():
@@ -90,13 +87,13 @@ class StepPage(Struct):
             return
         if attempt.guidance:
             yield BlockKind.NOTE, f"Guidance: {attempt.guidance}"
-        # the failure begins with the error, which is shown above
+        # The failure begins with the error above.
         failure = attempt.failure.removeprefix(error).strip()
         if failure:
             yield BlockKind.OUTPUT, failure
 
     def _write_tests(self, transcript: Transcript, attempt: AttemptDetails) -> None:
-        """Write the tests that changed first. The others are folded."""
+        """Write changed tests first, and fold the others."""
         if not attempt.tests:
             return
         transcript.add(BlockKind.HEADING, "Tests")

@@ -1,4 +1,4 @@
-"""The tab of one step: its page, live while the step runs."""
+"""The tab of one step, live while the step runs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
     from cdd_agent.tui.transcript.folds import Fold
 
 _MOST_STREAMED = 100_000
-"""Characters of a reply under way that are kept."""
 
 
 class StepTab(GuardedWidget, Vertical):
-    """Shows one step at one of its attempts."""
-
     DEFAULT_CSS = """
     StepTab {
         & > #step-heading { height: auto; max-height: 4; padding: 0 1; }
@@ -50,10 +47,9 @@ class StepTab(GuardedWidget, Vertical):
         """The index of the shown attempt."""
         self._folds: dict[str, Fold] = {}
         self._news: tuple[Block, ...] = ()
-        """The outcome of editing the step."""
         self.activity = ""
         self._streamed = ""
-        """The text of the reply under way, from when the step was opened on."""
+        """The part of the arriving reply since the step was opened."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="step-heading", markup=False)
@@ -76,7 +72,7 @@ class StepTab(GuardedWidget, Vertical):
         return number, self._place, self._news
 
     def show(self, details: StepDetails) -> None:
-        """Show a step. The same step keeps its attempt, its place and its open
+        """Show a step. The same step keeps its attempt, its position and its open
         blocks.
         """
         current = self._details
@@ -97,7 +93,6 @@ class StepTab(GuardedWidget, Vertical):
         self.transcript.add(kind, text)
 
     def show_summary(self, view: StepSummary) -> None:
-        """Show the current summary of the step; its page follows later."""
         if self._details is None or self._details.view.number != view.number:
             return
         self._details = replace(self._details, view=view)
@@ -106,24 +101,23 @@ class StepTab(GuardedWidget, Vertical):
         self._write_heading()
 
     def show_activity(self, activity: str) -> None:
-        """Show what the running step does now."""
         if activity != self.activity:
             self.activity = activity
             self._write_heading()
 
     def stream(self, text: str) -> None:
-        """Add to the reply under way, at the end of the page."""
+        """Add to the arriving reply at the end of the page."""
         if not self._streamed:
             self.transcript.add(BlockKind.HEADING, "The reply arrives")
         self._streamed = (self._streamed + text)[-_MOST_STREAMED:]
         self.transcript.write(text)
 
     def end_stream(self) -> None:
-        """The reply is over: the page has it from here on."""
+        """Forget the arriving reply: the page contains it from now on."""
         self._streamed = ""
 
     def report(self, *news: Block) -> None:
-        """Show the outcome of editing above the step's text."""
+        """Show the outcome of an edit above the step's text."""
         self._news = news
         self._write(keeps_place=False)
 

@@ -1,4 +1,4 @@
-"""The measured strength of the tests as rows of a list."""
+"""The measured strength of the tests, as rows."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ _LOOKS = {
 
 
 class FaultPlace(Struct, frozen=True):
-    """The line of a fault: the target of its row."""
-
     path: str
     line: int
 
 
 def strength_facts(reading: StrengthReading) -> str:
-    """Return the score of all steps, when it was measured, and the threshold."""
+    """Return the score of all steps, the time of the measurement, and the threshold."""
     noticed = faults = 0
     for step in reading.steps:
         if step.score.strength is not None:
@@ -53,7 +51,6 @@ def strength_facts(reading: StrengthReading) -> str:
 
 
 def strength_limits(reading: StrengthReading) -> str:
-    """Return how long a measurement can take."""
     settings, steps = reading.settings, reading.completed
     most = span(settings.most_seconds * steps)
     return (

@@ -1,5 +1,3 @@
-"""The timeline of a run as rows of a list."""
-
 from __future__ import annotations
 
 from functools import singledispatch
@@ -34,13 +32,13 @@ Words = tuple[str, Tone]
 
 
 class TimelineRows:
-    """Makes the rows, and again only those of parts that have changed."""
+    """Makes the rows of a timeline. Rows of unchanged parts are reused."""
 
     def __init__(self) -> None:
         self._groups: dict[int, tuple[object, RowGroup]] = {}
 
     def groups(self, timeline: Timeline, inspection: RunInspection) -> list[RowGroup]:
-        """Return the rows of the parts, then those of the steps that were undone."""
+        """Return the rows of the parts, then those of undone steps."""
         efforts = timeline.efforts()
         groups = []
         for position, part in enumerate(timeline.parts, 1):
@@ -57,7 +55,6 @@ class TimelineRows:
 
 
 def last_attempt_key(timeline: Timeline, folder: int) -> object:
-    """Return the key of the head of a step's last attempt; None without one."""
     for position in range(len(timeline.parts), 0, -1):
         if folder and timeline.parts[position - 1].folder == folder:
             return ("part", position)
@@ -65,7 +62,7 @@ def last_attempt_key(timeline: Timeline, folder: int) -> object:
 
 
 class UndoneStep:
-    """The target of a row that `redo` is about."""
+    """The target of rows that `redo` applies to."""
 
 
 UNDONE = UndoneStep()
@@ -133,7 +130,6 @@ def _tone_of(outcome: StepFinished) -> Tone:
 
 
 def event_words(event: Event, model: str = "") -> Words:
-    """Return an event in one line."""
     if isinstance(event, ReplyFinished):
         return (f"reply of {model}" if model else "reply"), Tone.PLAIN
     return _words_of(event)

@@ -1,5 +1,3 @@
-"""Short words that the tabs of the inspector share."""
-
 from __future__ import annotations
 
 from datetime import datetime
@@ -9,7 +7,7 @@ from cdd_agent.wording.step_signs import step_glyph, step_remark
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 test` or `2,000 tests`."""
+    """Return `1 test` or `2,000 tests`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -27,7 +25,7 @@ def span(seconds: float) -> str:
 
 
 def moment(time: datetime) -> str:
-    """Return a time of the day; with the date if it is not today."""
+    """Return a time of day, with the date if it is not today."""
     local = time.astimezone()
     if local.date() == datetime.now().astimezone().date():
         return f"{local:%H:%M}"
@@ -35,14 +33,13 @@ def moment(time: datetime) -> str:
 
 
 def step_name(step: StepSummary) -> str:
-    """Return a step's sign, label and title, and a remark if there is one."""
+    """Return a step's sign, label, title, and remark."""
     remark = step_remark(step)
     ending = f" ({remark})" if remark else ""
     return f"{step_glyph(step)} {step.label}. {step.title}{ending}"
 
 
 def step_look(step: StepSummary) -> str:
-    """Return the look of a step in a `RowList`."""
     if step_remark(step):
         return "warning"
     return {

@@ -1,4 +1,4 @@
-"""The beginning of a session: the rows of the welcome, the model, the first ticket."""
+"""The beginning of a session: the welcome, the model, the first ticket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 async def show_beginning(app: Shell) -> None:
-    """Find and show the rows of the welcome."""
     session = app.session
     assert session is not None
     if not app.home.has_welcome:
@@ -59,7 +58,7 @@ def start_row(app: Shell, row: WelcomeRow) -> None:
 
 
 def set_up_model(app: Shell, *, then_wish: bool = False) -> None:
-    """Set up a model in a dialog. `then_wish`: ask for the first ticket next."""
+    """Set up a model in a dialog. `then_wish`: next, ask for the first ticket."""
     session = app.session
     assert session is not None
     dialog = ModelSetup(session.offers, app.clock, session.project.config.model)

@@ -1,5 +1,3 @@
-"""The board: the runs of this project on this machine, refreshed while they run."""
-
 from __future__ import annotations
 
 import asyncio
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from cdd_agent.session.open_project import Project
 
 _EVERY = 1.0
-"""Seconds between two looks."""
 _LOOKS = {
     Tone.HEADING: "bold",
     Tone.QUIET: "$text-muted",
@@ -42,7 +39,7 @@ _NOTHING = (
 
 
 class BoardScreen(Overlay):
-    """Reads the disk every second, because the runs are other processes."""
+    """Reads the disk every second, because runs are separate processes."""
 
     DEFAULT_CSS = """
     BoardScreen VerticalScroll { height: auto; }
@@ -68,12 +65,11 @@ class BoardScreen(Overlay):
         self.set_interval(_EVERY, self.look)
 
     def on_resize(self) -> None:
-        # also at the beginning: before, the width is unknown
+        # This also shows the runs first: earlier, the width is unknown.
         self.call_after_refresh(self.look)
 
     @work(group="board", exclusive=True)
     async def look(self) -> None:
-        """Read the runs, and show them."""
         project = self._project
         try:
             board = await asyncio.to_thread(

@@ -1,5 +1,3 @@
-"""A list to choose from: type to filter, move with the arrows, choose with Enter."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ChooserRow(Struct, frozen=True):
-    """A row of a list. `key` identifies it for the code that made the list."""
+    """A row of a list. `key` identifies it."""
 
     key: str
     text: str
@@ -29,13 +27,13 @@ class ChooserRow(Struct, frozen=True):
     sign: str = ""
     section: str = ""
     words: str = ""
-    """More words that find the row; they are not shown."""
+    """Invisible words that also match the filter."""
 
 
 def matching_rows(rows: Iterable[ChooserRow], typed: str) -> list[ChooserRow]:
-    """Return the rows that contain all typed words. Rows whose text begins with the
-    first word come first, then rows that have the words in their text, then the others.
-    If no row contains the words, return those that have the letters in this order.
+    """Return the rows that contain all typed words. The best matches come first: text
+    that begins with the first word, then words in the text, then words elsewhere. If
+    none matches, return rows that contain the letters in order.
     """
     words = typed.casefold().split()
     if not words:
@@ -54,7 +52,6 @@ def matching_rows(rows: Iterable[ChooserRow], typed: str) -> list[ChooserRow]:
 
 
 def _rank(text: str, words: Sequence[str]) -> int:
-    """Return the place of a row that has all words, by its text in lower case."""
     if text.lstrip("/").startswith(words[0].lstrip("/")):
         return 0
     return 1 if all(word in text for word in words) else 2
@@ -100,7 +97,7 @@ class Chooser(Overlay):
         self._title = title
         self._rows = list(rows)
         self._listed: list[ChooserRow | None] = []
-        """The rows in the list. None is the heading of a section."""
+        """The rows in the list. None is a section's heading."""
         self._typed = ""
 
     def content(self) -> Iterator[Widget]:
@@ -118,13 +115,13 @@ class Chooser(Overlay):
         self._fill(keep=True)
 
     def fit(self) -> None:
-        """Keep the height while the list is filtered, so that nothing jumps."""
+        """Keep the height while the user filters, so that nothing jumps."""
         options = self.query_one(OptionList)
         rows = max(len(_with_headings(self._rows)), 1)
         options.styles.height = min(rows, self.room_for(options))
 
     def show(self, rows: Iterable[ChooserRow]) -> None:
-        """Show these rows. The highlight stays on its row if it is among them."""
+        """Show these rows. A highlighted row stays highlighted."""
         self._rows = list(rows)
         self._fill(keep=True)
         self.call_after_refresh(self.fit)
@@ -167,7 +164,6 @@ class Chooser(Overlay):
         self.dismiss(row.key)
 
     def highlight(self, key: str) -> None:
-        """Move the highlight to a row, if it is in the list."""
         for place, row in enumerate(self._listed):
             if row is not None and row.key == key:
                 self.query_one(OptionList).highlighted = place
@@ -187,7 +183,6 @@ class Chooser(Overlay):
 
     @property
     def prompt(self) -> str:
-        """The text to show while nothing is typed."""
         return self.PROMPT
 
     def typed_line(self) -> Content:
@@ -197,7 +192,7 @@ class Chooser(Overlay):
         return Content.assemble("› ", (typed, "bold"), "▏")
 
     def _options(self, widest: int) -> Iterator[Option]:
-        """Yield the options. The details of a section begin in the same column, at most
+        """Yield the options. In each section the details are aligned, at most at column
         `widest`.
         """
         is_filtered = bool(self._typed.strip())
@@ -217,7 +212,6 @@ class Chooser(Overlay):
 
 
 def _with_headings(rows: Iterable[ChooserRow]) -> list[ChooserRow | None]:
-    """Return the rows, with None before the first row of each section."""
     shown: list[ChooserRow | None] = []
     section = ""
     for row in rows:

@@ -1,7 +1,3 @@
-"""Help: the actions in the current situation, then the keys, the commands, and the
-rest.
-"""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -33,9 +29,9 @@ QUESTION = "question"
 
 
 class HelpScreen(Overlay):
-    """Help made from the commands, the agents and the bindings. It begins with
-    `situation`: the name of an agent or of a command, the id of a refusal, or
-    `QUESTION`; for any other word it begins with the keys.
+    """Help from the commands, the agents and the bindings. It begins with `situation`:
+    an agent, a command, the id of a refusal, or `QUESTION`. Otherwise it begins with
+    keys.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -66,7 +62,7 @@ class HelpScreen(Overlay):
 
 
 def sections(situation: str) -> Iterator[tuple[str, str]]:
-    """Headings, each with its Markdown: what is about the situation first."""
+    """Yield headings with Markdown, those for the situation first."""
     agents = agents_help()
     if situation == QUESTION:
         yield "A question is open", _table(AT_A_QUESTION)

@@ -1,7 +1,7 @@
-"""The dialog that sets up a model: choose a source, type its key or address if needed,
-choose the model.
+"""The dialog that sets up a model: its source, a key or an address if needed, the
+model.
 
-Each page is a list or a field. `commands/model_setup.py` has the content of the pages.
+`commands/model_setup.py` provides the content of the pages.
 """
 
 from __future__ import annotations
@@ -69,13 +69,12 @@ if TYPE_CHECKING:
     from cdd_agent.tui.answering import KeyClock
 
 DEMO = "demo"
-"""The result of the dialog for the demo; otherwise it is the line that sets the model.
-"""
+"""The dialog's result for the demo; otherwise it is the line that sets the model."""
 _LONGEST_MASK = 30
 
 
 class SetupPage(Struct, frozen=True):
-    """One view of the dialog. Without `take` it is a list, and typing filters it."""
+    """A page of the dialog: a field if it has `take`, otherwise a list."""
 
     title: str
     keys: str
@@ -84,7 +83,6 @@ class SetupPage(Struct, frozen=True):
     choose: Callable[[str], None] | None = None
     """Receives the key of the chosen row."""
     take: Callable[[str], None] | None = None
-    """Receives the text of the field."""
     prompt: str = "type to filter"
     is_secret: bool = False
     own_name: Callable[[str], ChooserRow] | None = None
@@ -104,8 +102,8 @@ def _key_page(name: str, about: str, take: Callable[[str], None]) -> SetupPage:
 class ModelSetup(Chooser):
     """Returns the line that sets the model, `DEMO`, or nothing.
 
-    Enter is ignored while its effect has just appeared. A key is shown as dots, and is
-    forgotten with its page.
+    Enter is ignored if its effect has just appeared. A key is shown as dots, and
+    dropped with its page.
     """
 
     DEFAULT_CSS = """
@@ -123,7 +121,7 @@ class ModelSetup(Chooser):
         *,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """`model` is the current one. `environment` has the keys."""
+        """`model` is the current model. `environment` contains the API keys."""
         heading = f"The model is {model}. Choose another:" if model else CHOOSE_ONE
         super().__init__(heading)
         self._heading = heading
@@ -133,11 +131,9 @@ class ModelSetup(Chooser):
         self._sources: dict[str, SourceRow] = {}
         self._pages: list[SetupPage] = []
         self._searches_for = ""
-        """The running search, in words; empty if there is none."""
         self._answers = 0
-        """The number of hints that answered a key."""
         self.key_hint = ""
-        """How to keep the typed key for the next session."""
+        """How to store the typed key for the next session."""
 
     def content(self) -> Iterator[Widget]:
         yield Static(id="about", markup=False)
@@ -150,7 +146,7 @@ class ModelSetup(Chooser):
     def seen(self) -> Hashable:
         return super().seen(), len(self._pages), self._searches_for, self._answers
 
-    # pages
+    # Pages
 
     def _open(self, page: SetupPage) -> None:
         self._pages.append(page)
@@ -254,7 +250,7 @@ class ModelSetup(Chooser):
             choose=choose,
         )
 
-    # effects of Enter
+    # Effects of Enter
 
     def _choose_source(self, title: str) -> None:
         match self._sources[title].source:
@@ -302,7 +298,7 @@ class ModelSetup(Chooser):
             self._search_server((api_base,), key)
 
     def _read_typed_key(self, text: str, provider: str) -> Key | None:
-        """Return the typed key. Show a hint and return None if it cannot be one."""
+        """Return the typed key. If it cannot be a key, show a hint and return None."""
         try:
             return read_typed_key(text, key_variable(provider))
         except ValueError as error:
@@ -315,12 +311,12 @@ class ModelSetup(Chooser):
     def _finish(self, model: str, api_base: str | None = None) -> None:
         self.dismiss(model_line(model, api_base))
 
-    # requests
+    # Requests
 
     @work(exclusive=True, group="setup")
     async def _try_key(self, provider: str, key: Key, given: str = "") -> None:
-        """Try a key, and continue with the models. `given` names the source of a key
-        that the user did not type.
+        """Try a key, and continue with the models. `given` is the source of a key that
+        was not typed.
         """
         with self._searching(f"Asking {title_of(provider)}"):
             answer = await try_key(provider, key, self._environment)
@@ -367,7 +363,7 @@ class ModelSetup(Chooser):
                     self.key_hint = keep_key_hint(COMPATIBLE)
                 self._open(self._page_of_offers(offers))
 
-    # keys
+    # Keys
 
     def type(self, text: str) -> None:
         if self._searches_for:
@@ -403,7 +399,7 @@ class ModelSetup(Chooser):
             page.choose(row.key)
 
     def action_close(self) -> None:
-        """Cancel the search, or else go back a page, or else close."""
+        """Cancel the search, else go back a page, else close."""
         if self._searches_for:
             self.workers.cancel_group(self, "setup")
         elif len(self._pages) > 1:
@@ -413,12 +409,12 @@ class ModelSetup(Chooser):
             super().action_close()
 
     def _note_choice(self) -> None:
-        """Note that the user moved to a row or typed: Enter is meant for it."""
+        """Note that the user chose a row or typed, so Enter is meant for it."""
         page = self._pages[-1]
         chosen = f"{page.title} {self.query_one(OptionList).highlighted} {self._typed}"
         self._guard.show(chosen, len(self._pages), is_typed=True)
 
-    # display
+    # Display
 
     def _answer(self, text: str) -> None:
         self._answers += 1
@@ -451,7 +447,7 @@ class ModelSetup(Chooser):
 
     @contextmanager
     def _searching(self, words: str) -> Iterator[None]:
-        """Show what the dialog waits for. Only Escape works in the meantime."""
+        """Show the search in the line of keys. Only Escape works until it ends."""
         self._searches_for = words
         self.hint("")
         try:

@@ -1,4 +1,4 @@
-"""Opens the screens around the work, and carries out what the user chooses on them."""
+"""Opens screens, and acts on their results."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 async def open_screen(app: Shell, name: str, choice: str = "") -> None:
-    """Open a screen over the shell, by the name that `ScreenAsked` has. Raises
-    `CddError`.
-    """
+    """Open a screen by its name in `ScreenAsked`. Raises `CddError`."""
     session = app.session
     if session is None:
         app.notify("The session is still opening. Try again in a moment.")
@@ -69,7 +67,7 @@ async def _done_with_palette(app: Shell, chosen: str | None) -> None:
 
 
 async def _choose_theme(app: Shell, session: Session, typed: str) -> None:
-    """Use a theme for all projects; without a name, let the user choose one. Raises
+    """Use a theme in all projects. Without a name, let the user choose. Raises
     `CddError`.
     """
     setting = await asyncio.to_thread(find_setting, session.project, "theme")
@@ -83,8 +81,8 @@ async def _choose_theme(app: Shell, session: Session, typed: str) -> None:
 
 
 async def _save_theme(session: Session, name: str) -> str:
-    """Save a theme in the user's own settings; without a home, use it in this session.
-    Return the outcome in words. Raises `CddError`.
+    """Save a theme in the user's settings; without a home folder, use it in this
+    session. Return the outcome as text. Raises `CddError`.
     """
     path = user_file()
     place = SettingPlace.USER if path else SettingPlace.SESSION

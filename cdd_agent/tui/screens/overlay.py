@@ -1,5 +1,3 @@
-"""A dialog over the home screen. Useless keys get a hint; Escape closes it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
 
 
 _SHARE = 0.8
-"""The largest share of the window's height that a dialog takes."""
 _FRAME = 2
-"""Rows of a dialog's frame."""
 
 
 SCROLLING: list[BindingType] = [
@@ -41,15 +37,15 @@ SCROLLING: list[BindingType] = [
         ("end", "end", "Go to the end"),
     )
 ]
-"""The keys of a dialog that is read: they scroll its `SCROLLS`."""
+"""Keys of dialogs that scroll their `SCROLLS`."""
 
 
 class Overlay(GuardedWidget, ModalScreen[str]):
-    """A dialog: a heading, its content, and a line about its keys. The help shows the
-    descriptions of its BINDINGS.
+    """A dialog: a heading, its content, and a line of keys. Its result is a line for
+    the prompt, or an empty string. The help shows the descriptions of its BINDINGS. A
+    key without an effect gets a hint; Escape closes the dialog.
 
-    It is as tall as its content, and scrolls if the window is too low. Its result is a
-    line for the prompt; an empty line puts nothing there.
+    It is as tall as its content, and scrolls in a low window.
     """
 
     DEFAULT_CSS = """
@@ -78,9 +74,8 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         Binding("escape", "close", "Close", show=False)
     ]
     KEYS: ClassVar[str] = "Esc: close"
-    """The line about the keys."""
     SCROLLS: ClassVar[str] = ""
-    """The selector of the part that scrolls if the window is too low."""
+    """The selector of the part that scrolls."""
 
     def compose(self) -> ComposeResult:
         with Widget(id="overlay"):
@@ -89,14 +84,12 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             yield KeyLine(self.keys, id="keys", markup=False)
 
     def content(self) -> Iterator[Widget]:
-        """Yield the widgets between the heading and the keys."""
         raise NotImplementedError
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.fit)
 
     def fit(self) -> None:
-        """Limit the part that scrolls to the remaining rows."""
         parts = self.query(self.SCROLLS) if self.SCROLLS else ()
         for part in parts:
             part.styles.max_height = self.room_for(part)
@@ -114,36 +107,35 @@ class Overlay(GuardedWidget, ModalScreen[str]):
 
     @property
     def keys(self) -> str:
-        """The current line about the keys."""
         return self.KEYS
 
     def head(self, text: str) -> None:
         self.query_one("#heading", Static).update(sanitize_for_display(text))
 
     def hint(self, text: str) -> None:
-        """Show a hint in place of the line about the keys, until the next key. An empty
-        text restores that line.
+        """Show a hint instead of the line of keys, until the next key. An empty text
+        restores the line.
         """
         self.query_one("#keys", Static).update(
             Content(Face.SHELL.name_commands(sanitize_for_display(text or self.keys)))
         )
 
     def why_nothing(self, key: str) -> str:
-        """Return the line at the bottom after a key that did nothing."""
+        """Return the hint after a key without an effect."""
         return f"{shown(key)} does nothing here · {self.keys}"
 
     def type(self, text: str) -> None:
         """Handle a printable key without a binding, or a pasted text."""
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:
-        """Close the dialog if it is on top; otherwise it is closed already, or covered
-        and stays.
+        """Close the dialog if it is on top. Otherwise it is closed already, or
+        covered.
         """
         return super().dismiss(result) if self.is_current else AwaitComplete()
 
     def pass_on(self, event: events.Key | events.Paste) -> bool:
-        """Pass an event to the screen on top. False if this dialog is on top. An event
-        can arrive together with the key that closed this dialog or opened another one.
+        """Pass an event to the screen on top, and return False if that is this dialog.
+        An event may arrive just after a key closed this dialog or opened another one.
         """
         if self.is_current:
             return False
@@ -158,7 +150,7 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         event.stop().prevent_default()
         if self.pass_on(event):
             return
-        # a fault has left it empty
+        # A fault has left the dialog empty.
         if event.key == "escape" and not self.query("#keys"):
             self.dismiss("")
             return

@@ -1,5 +1,3 @@
-"""The palette: commands, tickets, themes, screens and keys, found by their words."""
-
 from __future__ import annotations
 
 import asyncio
@@ -22,14 +20,14 @@ if TYPE_CHECKING:
     from cdd_agent.session.open_project import Project
 
 ACTION = "action:"
-"""The prefix of a result that is an action of the shell, and not a line for the prompt.
-These actions change only what is shown.
+"""The prefix of results that are actions of the shell. These change only the
+display.
 """
 _KEYS_ONLY = ("stop", "leave", "scroll_transcript")
 
 
 class Palette(Chooser):
-    """Closed with a line for the prompt, or with an `ACTION`."""
+    """The result is a line for the prompt, or an `ACTION`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+p", "close", "Close", show=False)
@@ -52,7 +50,6 @@ class Palette(Chooser):
 
     @work(group="palette")
     async def read_tickets(self) -> None:
-        """Add the tickets, each with its next command."""
         try:
             self._tickets = await asyncio.to_thread(
                 lambda: tuple(_ticket_rows(self._project))

@@ -1,6 +1,4 @@
-"""Earlier sessions, the latest first: time, subject, progress and end of each. Enter
-resumes one.
-"""
+"""The list of earlier sessions, the latest first."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _SIGNS = {"chat": "❯", "executor": "◐", "planner": "≡", "socrates": "?"}
 
 
 class SessionsScreen(Chooser):
-    """Closed with the line that resumes the chosen session."""
+    """The result is the line that resumes the session."""
 
     KEYS = "Enter: resume · Esc: close"
     NOTHING = "No session matches."

@@ -1,4 +1,4 @@
-"""Changing one setting: the value, then the place to save it."""
+"""Changes a setting: asks for the value, then where to save it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TEMPORARY = (
 
 
 async def edit_setting(app: Shell, session: Session, setting: Setting) -> str:
-    """Ask for another value and where to save it, and save it. Return the outcome in
-    words; nothing if the user cancels.
+    """Ask for a value and where to save it. Return the outcome as text; empty if the
+    user cancels.
     """
     value = await _ask_for_value(app, session, setting)
     is_new = value != setting.value or setting.origin in _TEMPORARY
@@ -38,8 +38,8 @@ async def edit_setting(app: Shell, session: Session, setting: Setting) -> str:
 async def confirm_reset(
     app: Shell, session: Session, setting: Setting, inherited: str
 ) -> str:
-    """Reset a setting if the user agrees. Return the outcome in words; nothing if the
-    user cancels.
+    """Reset a setting if the user agrees. Return the outcome as text; empty if the user
+    cancels.
     """
     outcome = await app.push_screen_wait(ResetDialog(session, setting, inherited))
     app.apply_settings()
@@ -47,12 +47,11 @@ async def confirm_reset(
 
 
 async def _ask_for_value(app: Shell, session: Session, setting: Setting) -> str:
-    """Return the value that the user chooses or types; empty if the user cancels."""
     title, choices = setting.description.title, setting.choices
     if setting.name == "theme":
         return await app.push_screen_wait(ThemeList(setting.value, app.fitting_theme))
     if setting.name == "model":
-        # those of a server on this computer need its address: `/model` sets both
+        # Models of local servers also need the address: `/model` sets both.
         local = {offer.name for offer in session.offers}
         models = {
             name: words

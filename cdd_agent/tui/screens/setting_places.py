@@ -1,5 +1,3 @@
-"""The dialogs that save a setting, or reset it."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -32,8 +30,8 @@ _HIGHLIGHT = "bold $block-cursor-foreground on $block-cursor-background"
 
 
 class SettingDialog(Overlay):
-    """A dialog that changes a setting. An error stays in the dialog. Closed with the
-    outcome in words.
+    """Changes a setting. Errors stay in the dialog. The result is the outcome as
+    text.
     """
 
     DEFAULT_CSS = """
@@ -50,7 +48,6 @@ class SettingDialog(Overlay):
         self._session = session
         self._setting = setting
         self._attempts = 0
-        """The number of attempts to save."""
 
     def content(self) -> Iterator[Widget]:
         yield Static(id="places", markup=False)
@@ -81,8 +78,6 @@ class SettingDialog(Overlay):
 
 
 class SaveDialog(SettingDialog):
-    """Asks where to save a value: in this session, for the project or for the user."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,shift+tab", "walk(-1)", "Place to the left", show=False),
         Binding("right,tab", "walk(1)", "Place to the right", show=False),
@@ -138,8 +133,6 @@ class SaveDialog(SettingDialog):
 
 
 class ResetDialog(SettingDialog):
-    """Shows what applies after a reset, and resets the setting."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "save", "Reset the setting", show=False),
     ]

@@ -1,5 +1,3 @@
-"""The dialogs that ask for another value of a setting."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -21,14 +19,12 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
 OTHER = "other"
-"""The result of a list if the user wants to type a value."""
+"""The result if the user wants to type a value."""
 _CURRENT, _OTHER_SIGN = "●", " "
 
 
 class ChoiceList(Chooser):
-    """The values of a choice, with a line about each. Closed with the chosen value, or
-    with `OTHER`.
-    """
+    """The described choices of a setting. The result is a value, or `OTHER`."""
 
     KEYS = "↑↓: choose · Enter: next · Esc: cancel"
 
@@ -40,7 +36,7 @@ class ChoiceList(Chooser):
         *,
         has_other: bool = False,
     ) -> None:
-        """The list `has_other` values, which the user types."""
+        """`has_other`: the user can also type a value."""
         rows = []
         for value, words in choices.items():
             sign = _CURRENT if value == current else _OTHER_SIGN
@@ -60,7 +56,7 @@ def _name_value(value: str) -> str:
 
 
 class ValueField(Overlay):
-    """A line to type a value. It is checked at each key. Closed with the text."""
+    """A field that checks the value at each key. The result is the text."""
 
     DEFAULT_CSS = """
     ValueField {
@@ -118,7 +114,6 @@ class ValueField(Overlay):
 
     @property
     def _value_of_nothing(self) -> str:
-        """The value that an empty line means."""
         is_list = self._setting.allowed.startswith("a list")
         return "[]" if is_list else "null"
 

@@ -1,5 +1,3 @@
-"""All settings in groups: the name, the value and the source of each."""
-
 from __future__ import annotations
 
 import asyncio
@@ -24,9 +22,7 @@ if TYPE_CHECKING:
     from cdd_agent.session.session import Session
 
 _AROUND_ROW = 8
-"""Cells of a row that are no text: the frame, the spaces, the scroll bar."""
 _NARROWEST, _WIDEST = 10, 36
-"""Limits of the column of values."""
 
 
 class SettingsScreen(Chooser):
@@ -51,8 +47,8 @@ class SettingsScreen(Chooser):
         edit: Callable[[Setting], Awaitable[str]],
         reset: Callable[[Setting, str], Awaitable[str]],
     ) -> None:
-        """`edit` asks for another value, and `reset` whether to use the inherited one.
-        Both save it and return the outcome in words, or nothing.
+        """`edit` asks for a value and saves it; `reset` asks before it uses the
+        inherited value. Both return the outcome as text, or nothing.
         """
         super().__init__("Settings")
         self._session = session
@@ -109,7 +105,6 @@ class SettingsScreen(Chooser):
 
     @work(exclusive=True, group="edit")
     async def reset(self, setting: Setting) -> None:
-        """Show the inherited value, and use it if the user agrees."""
         try:
             inherited = await asyncio.to_thread(find_inherited, self._session, setting)
         except CddError as error:
@@ -141,9 +136,7 @@ class SettingsScreen(Chooser):
 
 
 def _row(setting: Setting, titles: int, column: int) -> ChooserRow:
-    """Return the row of a setting. `titles` and `column` are the cells of the title and
-    of the value.
-    """
+    """`titles` and `column` are the cells of the title and of the value."""
     description, value = setting.description, setting.shown
     if cell_len(value) > column:
         value = f"{set_cell_size(value, column - 1)}…"

@@ -1,4 +1,4 @@
-"""The list of themes. The shell behind shows the highlighted theme."""
+"""The list of themes. The shell behind it shows the highlighted theme."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class ThemeList(ChoiceList):
-    """Closed with the name of a theme. The caller shows the former theme again if the
-    user cancels.
+    """The result is a theme's name. If the user cancels, the caller restores the
+    theme.
     """
 
     KEYS = "Enter: next · Esc: cancel"

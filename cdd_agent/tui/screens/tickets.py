@@ -1,6 +1,4 @@
-"""All tickets, with their progress, cost and date. Enter puts the next command of a
-ticket into the prompt.
-"""
+"""The list of tickets. Enter puts a ticket's next command into the prompt."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _NEW = ChooserRow("/new ", "New ticket", "/new TYPE NAME", "+")
 
 
 class TicketsScreen(Chooser):
-    """Opens at once; the rows appear when the tickets are read."""
+    """Opens at once; rows appear after the tickets are read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+n", "new", "New ticket", show=False),
@@ -74,7 +72,7 @@ class TicketsScreen(Chooser):
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """Return the time since then, in one unit."""
+    """Return the time since `then`, in one unit."""
     seconds = max((now - then).total_seconds(), 0)
     for name, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:

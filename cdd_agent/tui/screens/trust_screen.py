@@ -1,4 +1,4 @@
-"""The question about settings that need trust, before the session is opened."""
+"""The question about settings that need trust, before the session opens."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class TrustScreen(Overlay):
-    """Closed with the value of a `TrustAnswer`. A key that comes before the user can
-    have read the question must be pressed again.
+    """The result is the value of a `TrustAnswer`. A key before the user can have read
+    the question must be repeated.
     """
 
     DEFAULT_CSS = """
@@ -114,7 +114,6 @@ class TrustScreen(Overlay):
 
 
 async def ask_for_trust(shell: Shell, question: TrustQuestion) -> TrustAnswer:
-    """Show the screen and wait for the answer."""
     answer = asyncio.get_running_loop().create_future()
 
     def settle(chosen: str | None) -> None:

@@ -1,5 +1,3 @@
-"""The field that asks what the user wants, to create a ticket."""
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
@@ -18,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class Wish(Overlay):
-    """One line: what the user wants. It is the result; empty if the user closed the
-    dialog.
+    """A field for the user's wish, which becomes a ticket. The result is the text;
+    empty if the user closed the dialog.
     """
 
     DEFAULT_CSS = """

@@ -2,39 +2,38 @@
 faster than a user types.
 """
 
-import re
 from math import inf
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import is_text
 from cdd_agent.tui.terminal_input.splitting import Pasted, PasteEnd, Token
 
 BURST_GAP = 0.01
-"""Seconds between the characters of a burst, at most."""
-_REPORT = re.compile(r"\x1b(?:\[<|\[M|\[[IO]\Z|\[\?|\[48;[\d:;]+t|\]|\[\d+;\d+R)")
-"""Sequences that are no keys: mouse, focus, answers of the terminal."""
+"""Maximum seconds between characters of a burst."""
+_REPORT = Pattern(r"\x1b(?:\[<|\[M|\[[IO]\Z|\[\?|\[48;[\d:;]+t|\]|\[\d+;\d+R)")
+"""Sequences that are not keys: mouse, focus, answers of the terminal."""
 
 
 class BurstFilter:
-    """Turns a burst of characters with two or more line ends into a paste.
+    """Turns a burst of text with two or more line ends into a paste.
 
-    A character that is read alone is typed, and passes at once, unless it is a line
-    end. Others are held for a moment, in which the rest of a burst comes. From the
-    first line end on they are held until the burst is over. A line with one Enter stays
-    what it is, and so does Enter pressed several times.
+    A character that arrives alone was typed, and passes at once, unless it is a line
+    end. Other characters wait a moment for the rest of a burst; from the first line end
+    they wait until the burst ends. A line with one Enter, or repeated Enter, is not a
+    paste.
     """
 
     def __init__(self) -> None:
         self.deadline = inf
-        """The time at which `tick` is due, if no character comes until then."""
+        """The time to call `tick` if nothing arrives before."""
         self._held: list[Token] = []
         self._holds_lines = False
-        """A line end or a paste is among them."""
         self._has_text = False
         self._first_at = self._last_at = -inf
-        """The times of the first token that is held, and of the last character."""
+        """The times of the first held token and of the last character."""
 
     def feed(self, tokens: list[Token], at: float) -> list[Token]:
-        """Return the tokens that are not held, in their order."""
+        """Return the tokens that need not wait, in order."""
         is_in_burst = at < self._last_at + BURST_GAP
         if not (self._held or is_in_burst):
             self._has_text = False
@@ -65,7 +64,7 @@ class BurstFilter:
         self.deadline = since + BURST_GAP
 
     def tick(self, at: float) -> list[Token]:
-        """Return the tokens that need not be held any more."""
+        """Return the tokens whose wait is over."""
         if at < self.deadline:
             return []
         held, self._held = self._held, []
@@ -88,7 +87,7 @@ def _is_text(token: Token) -> bool:
 
 
 def _resolve(held: list[Token], *, has_text: bool) -> list[Token]:
-    # A paste that contains an end marker goes on to the last one.
+    # A paste that contains an end marker lasts until its last one.
     ends = [index for index, token in enumerate(held) if isinstance(token, PasteEnd)]
     pasted = _as_paste(held[: ends[-1]]) if ends else []
     rest = _without_line_feeds_of_enter(held[ends[-1] + 1 :] if ends else held)

@@ -1,5 +1,5 @@
-"""Chooses the driver of the shell: its own for a terminal, Textual's for Windows and
-for a page in a browser.
+"""Chooses the driver: the shell's own for a terminal, Textual's for Windows and
+browsers.
 """
 
 import sys
@@ -21,14 +21,14 @@ if sys.platform != "win32":
 def choose_driver(
     by_textual: type[Driver], on_made: Callable[[Driver], None]
 ) -> type[Driver]:
-    """Return the driver to use where Textual would use its own. `on_made` gets the
-    driver: an app of Textual has no public way to it.
+    """Return the driver class to use instead of Textual's. `on_made` receives the
+    driver, because Textual's app has no public access to it.
     """
     chosen = by_textual
     if sys.platform != "win32" and by_textual is LinuxDriver:
         chosen = TerminalDriver
 
-    # mypy does not know a base that is chosen here
+    # mypy does not support a base class that is chosen at runtime.
     class ShellDriver(chosen):  # type: ignore[misc, valid-type]
         def __init__(self, app: App[Any], **options: Any) -> None:
             super().__init__(app, **options)
@@ -41,8 +41,6 @@ def choose_driver(
 
 
 def ask_for_background(driver: Driver | None) -> None:
-    """Ask the terminal for its background, if it can answer. A message reports the
-    answer.
-    """
+    """Ask the terminal for its background colour. The answer, if any, is a message."""
     if sys.platform != "win32" and isinstance(driver, TerminalDriver):
         driver.ask_for_background()

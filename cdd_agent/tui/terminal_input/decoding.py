@@ -1,5 +1,3 @@
-"""Turns the tokens of a terminal into Textual's events."""
-
 from __future__ import annotations
 
 import os
@@ -8,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import constants, events, messages
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import is_text, text_of_paste
 from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
 from cdd_agent.tui.terminal_input.key_names import (
@@ -38,19 +37,19 @@ if TYPE_CHECKING:
     from cdd_agent.tui.terminal_input.splitting import Token
 
 _ITERM = "iTerm2", "iTerm.app"
-"""Its reports of sizes are wrong."""
+"""It reports wrong sizes."""
 _RELEASED = "3"
-"""The kind of event, in kitty's protocol, when a key comes up again."""
+"""The kitty protocol's event type for a released key."""
 _EXTRA_BUTTONS = 128
 
 
 class Decoder:
-    """Decodes the tokens of one terminal, and remembers where its mouse is."""
+    """Decodes the tokens of one terminal, and tracks its mouse."""
 
     def __init__(self) -> None:
         self._mouse_at = 0.0, 0.0
         self._cell: tuple[float, float] = (1.0, 1.0)
-        """Columns and rows for each unit in which the mouse is reported."""
+        """Columns and rows for each unit of the mouse's position."""
 
     def decode(self, token: Token) -> list[Message]:
         """Return the events of a token. An unknown sequence has none."""
@@ -126,19 +125,19 @@ class Decoder:
         return [events.AppFocus() if match[1] == "I" else events.AppBlur()]
 
     _reports: tuple[
-        tuple[re.Pattern[str], Callable[[Decoder, re.Match[str]], list[Message]]], ...
+        tuple[Pattern[str], Callable[[Decoder, re.Match[str]], list[Message]]], ...
     ] = (
-        (re.compile(r"\x1b\[<(\d+);(-?\d+);(-?\d+)([Mm])"), _mouse),
-        (re.compile(r"\x1b\[([IO])"), _focus),
-        (re.compile(r"\x1b\[(\d+);(\d+)R"), _cursor),
-        (re.compile(r"\x1b\[\?(\d+);(\d)\$y"), _mode),
+        (Pattern(r"\x1b\[<(\d+);(-?\d+);(-?\d+)([Mm])"), _mouse),
+        (Pattern(r"\x1b\[([IO])"), _focus),
+        (Pattern(r"\x1b\[(\d+);(\d+)R"), _cursor),
+        (Pattern(r"\x1b\[\?(\d+);(\d)\$y"), _mode),
         (
-            re.compile(
+            Pattern(
                 r"\x1b\[48;(\d+)[\d:]*;(\d+)[\d:]*;(\d+)[\d:]*;(\d+)[\d:]*t",
             ),
             _resize,
         ),
-        (re.compile(r"\x1b\]11;([^\x07\x1b]{1,64})(?:\x07|\x1b\\)"), _background),
+        (Pattern(r"\x1b\]11;([^\x07\x1b]{1,64})(?:\x07|\x1b\\)"), _background),
     )
 
 
@@ -174,7 +173,6 @@ def _key_with_alt(character: str) -> events.Key:
 
 
 def _keys_of_sequence(sequence: str) -> list[events.Key]:
-    """Return the keys of an escape sequence: CSI or SS3."""
     introducer, parameters, final = sequence[1], sequence[2:-1], sequence[-1]
     if introducer == "O":
         return _keys_of_ss3(parameters, final)
@@ -232,8 +230,8 @@ def _keys_of_ss3(modifiers: str, final: str) -> list[events.Key]:
 
 
 def _functional_key(name: str | None, modifiers: str) -> list[events.Key]:
-    """Return a key that types nothing. `modifiers` are a number, and perhaps the kind
-    of event behind a colon.
+    """Return a key that types nothing. `modifiers` is a number, optionally followed by
+    a colon and the event type.
     """
     number, _, kind = modifiers.partition(":")
     if name is None or kind == _RELEASED:
@@ -244,8 +242,8 @@ def _functional_key(name: str | None, modifiers: str) -> list[events.Key]:
 
 
 def _keys_of_code(code: int, modifiers: str, text: str) -> list[events.Key]:
-    """Return the keys of kitty's protocol and of `modifyOtherKeys`. `text` has the
-    numbers of the characters that the key types, if the terminal tells them.
+    """Return the keys of kitty's protocol and of `modifyOtherKeys`. `text` contains the
+    codes of the typed characters, if the terminal reports them.
     """
     number, _, kind = modifiers.partition(":")
     if kind == _RELEASED:
@@ -265,8 +263,8 @@ def _keys_of_code(code: int, modifiers: str, text: str) -> list[events.Key]:
 
 
 def _shifted(codes: str, modifiers: str) -> str:
-    """Return the text of a key with Shift alone, as numbers, where the terminal does
-    not report it: that of a letter and a blank is known.
+    """Return the code of the text that Shift and a key type, if the terminal does not
+    report it. It is known only for letters and the space.
     """
     code, _, alternative = codes.partition(":")
     character = _character(_number(code))
@@ -283,7 +281,7 @@ def _key_of_code(
     name: str, pressed: list[str], typed: str | None, plain: str | None
 ) -> events.Key:
     if typed is not None:
-        # Shift and Alt have had their effect on the text.
+        # Shift and Alt are already part of the text.
         ignored = ("alt",) if typed.isspace() else ("alt", "shift")
         pressed = [modifier for modifier in pressed if modifier not in ignored]
         return key_event(name_with_modifiers(name, pressed), typed)
@@ -296,7 +294,7 @@ def _key_of_code(
 
 
 def _number(digits: str) -> int:
-    """Return a parameter; the first where it has several, 1 where it is missing."""
+    """Return the first value of a parameter, by default 1."""
     first = digits.partition(":")[0]
     return int(first) if first else 1
 

@@ -1,8 +1,8 @@
-"""The shell's own driver of a terminal, built on Textual's public `Driver` alone.
+"""The shell's driver of a terminal, built on Textual's public `Driver`.
 
-Textual's driver for Linux does not ask for the background, takes a paste that contains
-escape sequences for keys, freezes when the end marker of a paste is lost, and does not
-notice that the terminal is gone unless the system sends a signal.
+Textual's driver for Linux does not ask for the background colour, reads escape
+sequences in a paste as keys, freezes if a paste's end marker is lost, and does not
+notice a closed terminal without a signal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BACKGROUND_QUESTION = "\x1b]11;?\x1b\\"
 _LARGEST_READ = 65_536
 
-# Disambiguate Escape, report all keys as sequences, report the text that they type:
+# Disambiguate Escape, report all keys as sequences, report typed text:
 # https://sw.kovidgoyal.net/kitty/keyboard-protocol/
 _KITTY_KEYS_ON, _KITTY_KEYS_OFF = "\x1b[>25u", "\x1b[<u"
 _OTHER_SCREEN_ON, _OTHER_SCREEN_OFF = "\x1b[?1049h", "\x1b[?1049l"
@@ -47,7 +47,7 @@ _CURSOR_OFF, _CURSOR_ON = "\x1b[?25l", "\x1b[?25h"
 _FOCUS_ON, _FOCUS_OFF = "\x1b[?1004h", "\x1b[?1004l"
 _PASTE_MARKERS_ON, _PASTE_MARKERS_OFF = "\x1b[?2004h", "\x1b[?2004l"
 _WRAPPING_OFF, _WRAPPING_ON = "\x1b[?7l", "\x1b[?7h"
-# Clicks, movements, and both in decimal numbers.
+# Clicks, movements, and decimal coordinates.
 _MOUSE_ON = "\x1b[?1000h\x1b[?1003h\x1b[?1006h"
 _MOUSE_OFF = "\x1b[?1016l\x1b[?1006l\x1b[?1003l\x1b[?1000l"
 _MOUSE_IN_PIXELS = "\x1b[?1016h"
@@ -57,7 +57,9 @@ _PLAIN_STYLE = "\x1b]8;;\x1b\\\x1b[0m"
 
 
 class TerminalDriver(Driver):
-    """Reads keys in one thread, writes in another, and lends the terminal to others."""
+    """Reads keys in one thread, writes in another, and lends the terminal to other
+    programs.
+    """
 
     def __init__(
         self,
@@ -83,11 +85,13 @@ class TerminalDriver(Driver):
         self.wake_up = -1
         """Closing this descriptor ends the reader."""
         self.is_lent = False
-        """Another program has the terminal, until it is given back by a call."""
+        """True while another program has the terminal, until a call returns it."""
         self.resumes = False
-        """The app is to be notified that it has the terminal again."""
+        """True if the app must be notified that it has the terminal again."""
         self.reports_sizes = False
-        """The terminal reports its size among the keys, and no signal is needed."""
+        """True if the terminal reports its size with the keys, so signals are
+        ignored.
+        """
         signal.signal(signal.SIGTSTP, self._stop_process)
         signal.signal(signal.SIGCONT, self._continue_process)
 
@@ -96,8 +100,8 @@ class TerminalDriver(Driver):
         return True
 
     def ask_for_background(self) -> None:
-        """Ask for the background. A `BackgroundReported` for the app has the answer, if
-        any.
+        """Ask for the background colour. The app receives a `BackgroundReported` if the
+        terminal answers.
         """
         self.parser.expect_answer(monotonic())
         self.write(BACKGROUND_QUESTION)
@@ -120,7 +124,7 @@ class TerminalDriver(Driver):
         if not constants.DISABLE_KITTY_KEY:
             self.write(_KITTY_KEYS_ON)
         self._start_reader(early)
-        # This terminal prints the question.
+        # This terminal would print the question.
         if os.environ.get("TERM_PROGRAM") != "Apple_Terminal":
             self.write(_SYNC_QUESTION)
         self.write(_SIZES_QUESTION + _PASTE_MARKERS_ON + _WRAPPING_OFF)
@@ -147,7 +151,7 @@ class TerminalDriver(Driver):
             self.write(_SIZES_OFF)
         self.disable_input()
         self.mode.leave()
-        # This mode belongs to the other screen.
+        # The mode belongs to the alternate screen.
         self.write(_KITTY_KEYS_OFF)
         self.write(_OTHER_SCREEN_OFF + _CURSOR_ON + _FOCUS_OFF)
 
@@ -199,11 +203,11 @@ class TerminalDriver(Driver):
             self.send_message(events.Resize(size, size))
 
     def _stop_process(self, *_: object) -> None:
-        """Ctrl+Z: give the terminal back, and stop."""
+        """Ctrl+Z: release the terminal, and stop."""
         if self.is_lent:
             os.kill(os.getpid(), signal.SIGSTOP)
         else:
-            # Not in the handler of the signal: the writer's queue may be locked.
+            # Not in the signal handler: the writer's queue may be locked.
             self.event_loop.call_soon_threadsafe(self._give_back_and_stop)
 
     def _give_back_and_stop(self) -> None:
@@ -212,13 +216,13 @@ class TerminalDriver(Driver):
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def _continue_process(self, *_: object) -> None:
-        # Not in the handler of the signal: one stop may follow another.
+        # Not in the signal handler: one stop may follow another.
         self.event_loop.call_soon_threadsafe(self._come_back)
 
     def _come_back(self) -> None:
-        """Take the terminal, unless it is lent. Before Ctrl+Z it was given back; before
-        a SIGSTOP it was not, but the shell that started this one has used it since. The
-        system sends SIGCONT also when a terminal is closed.
+        """Take the terminal back, unless it is lent or closed (closing sends SIGCONT,
+        too). Ctrl+Z released it, but SIGSTOP did not, although the parent shell has
+        used it since.
         """
         if self.is_lent or is_hung_up(self.input):
             return
@@ -237,7 +241,7 @@ class TerminalDriver(Driver):
 
     def _read(self, woken: int, early: int) -> None:
         """Read until the input ends or `wake_up` is closed. The first `early` bytes
-        were typed in lines.
+        were typed in line mode.
         """
         try:
             with selectors.SelectSelector() as selector:
@@ -245,7 +249,7 @@ class TerminalDriver(Driver):
                 selector.register(self.input, selectors.EVENT_READ)
                 self._read_from(selector, woken, early)
         except Exception:  # noqa: BLE001  # as Textual does: without keys nothing works
-            # late: it brings Pygments
+            # late: it imports Pygments
             from rich.traceback import Traceback  # noqa: PLC0415
 
             self.app.call_later(self.app.panic, Traceback())
@@ -285,12 +289,10 @@ class TerminalDriver(Driver):
 
 
 def _read_some(file: int) -> bytes | None:
-    """Return the available bytes, nothing at the end of the file, and None if there is
-    nothing to read now.
-    """
+    """Return the available bytes; empty at the end, None if nothing is available."""
     try:
         return os.read(file, _LARGEST_READ)
     except BlockingIOError:
         return None
-    except OSError:  # the terminal is gone
+    except OSError:  # the terminal is closed
         return b""

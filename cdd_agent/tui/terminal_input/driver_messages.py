@@ -1,10 +1,8 @@
-"""The messages that the terminal's driver sends in addition to Textual's."""
-
 from textual.message import Message
 
 
 class BackgroundReported(Message):
-    """The terminal reported its background, such as `rgb:1e1e/1e1e/1e1e`."""
+    """The terminal reported its background colour, such as `rgb:1e1e/1e1e/1e1e`."""
 
     def __init__(self, colour: str) -> None:
         super().__init__()
@@ -12,8 +10,6 @@ class BackgroundReported(Message):
 
 
 class InputEnded(Message):
-    """The input has ended."""
-
     def __init__(self, *, is_gone: bool) -> None:
         """`is_gone`: the terminal is closed and cannot be written to."""
         super().__init__()
@@ -21,4 +17,4 @@ class InputEnded(Message):
 
 
 class PageAttached(Message):
-    """A page of a browser shows the shell now, and is still empty."""
+    """A browser page shows the shell, and is still empty."""

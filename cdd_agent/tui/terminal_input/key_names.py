@@ -1,6 +1,4 @@
-"""Names of keys, as Textual and the shell's bindings write them, for the sequences that
-terminals send.
-"""
+"""Textual's names of keys, for the sequences of terminals."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -22,7 +20,7 @@ CONTROL_KEYS = {
     " ": "space",
     "\x7f": "backspace",
 }
-"""The names of control characters and the space."""
+"""Control characters and the space."""
 
 CHARACTERS_OF_KEYS = {"enter": "\r", "tab": "\t", "backspace": "\x7f"}
 
@@ -54,7 +52,7 @@ KEYPAD = {
 """`SS3 j`: the keypad in application mode."""
 
 RXVT_LETTERS = {"a": "up", "b": "down", "c": "right", "d": "left"}
-"""`CSI a` is with Shift, `SS3 a` with Ctrl."""
+"""`CSI a` with Shift, `SS3 a` with Ctrl."""
 
 LINUX_CONSOLE = {"A": "f1", "B": "f2", "C": "f3", "D": "f4", "E": "f5"}
 """`CSI [ A`."""
@@ -78,7 +76,7 @@ KEYS_BY_NUMBER = {
 """`CSI 5 ~`, `CSI 5 ; modifiers ~`."""
 
 RXVT_MODIFIERS = {"$": 2, "^": 5, "@": 6}
-"""`CSI 5 ^`: modifiers by the last character, in the numbers of xterm."""
+"""`CSI 5 ^`: the last character is the modifier, here as xterm's number."""
 
 _KITTY_LOCKS = "caps_lock scroll_lock num_lock print_screen pause menu"
 _KITTY_KEYPAD = """
@@ -107,12 +105,12 @@ KEYS_BY_CODE = {
     **dict(enumerate(_KITTY_KEYPAD.split(), 57399)),
     **dict(enumerate(_KITTY_MODIFIER_KEYS.split(), 57441)),
 }
-"""`CSI 13 u`, `CSI 13 ; modifiers ; text u`: the keyboard protocol of kitty."""
+"""`CSI 13 u`, `CSI 13 ; modifiers ; text u`: kitty's keyboard protocol."""
 
 _MODIFIERS = ("shift", "alt", "ctrl", "super", "hyper", "meta")
 
 OPTION_CHARACTERS = dict(zip("§1234567890-=", "§¡™£¢∞§¶•ªº–≠", strict=True))
-"""Characters of the Option key on a Mac, which some terminals send as `ESC 1`."""
+"""Characters of the Option key on a Mac. Some terminals send them as `ESC 1`."""
 
 ALT_KEYS = {
     "\t": "shift+tab",
@@ -120,12 +118,11 @@ ALT_KEYS = {
     "f": "ctrl+right",
     "b": "ctrl+left",
 }
-"""Keys that terminals send as an Escape and a character. They type nothing."""
+"""Keys that terminals send as Escape and a character. They type nothing."""
 
 
 @lru_cache(maxsize=1024)
 def name_of_character(character: str) -> str:
-    """Return the name of the key that types a character."""
     if character in CONTROL_KEYS:
         return CONTROL_KEYS[character]
     if character.isalnum():
@@ -136,7 +133,6 @@ def name_of_character(character: str) -> str:
 
 
 def name_with_alt(character: str) -> str:
-    """Return the name of the key that types a character, pressed with Alt."""
     *modifiers, key = name_of_character(character).split("+")
     if len(key) == 1 and key.isupper():
         modifiers.append("shift")
@@ -145,15 +141,15 @@ def name_with_alt(character: str) -> str:
 
 
 def pressed_modifiers(number: int) -> list[str]:
-    """Return the names of the modifiers in xterm's number: one more than their bits.
-    Caps Lock and Num Lock are left out.
+    """Return the modifiers in xterm's number, which is their bits plus one. Caps Lock
+    and Num Lock are omitted.
     """
     bits = max(number - 1, 0)
     return [name for bit, name in enumerate(_MODIFIERS) if bits & (1 << bit)]
 
 
 def name_with_modifiers(key: str, modifiers: Iterable[str]) -> str:
-    """Return `ctrl+shift+up` for `up` and its modifiers in any order."""
+    """Return `ctrl+shift+up` for `up` and modifiers in any order."""
     if key in MODIFIER_KEYS:
         return key
     return "+".join([*sorted(modifiers), key])

@@ -1,5 +1,3 @@
-"""Parses the bytes of a terminal into Textual's events."""
-
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
 from itertools import chain
@@ -12,10 +10,10 @@ from cdd_agent.tui.terminal_input.splitting import Splitter, Token
 
 
 class TerminalParser:
-    """Parses what is read, with the time at which it was read.
+    """Parses a terminal's bytes into Textual's events.
 
-    It makes no difference where the bytes are cut. Call `tick` when nothing was there
-    to be read until the `deadline`.
+    The bytes may be split anywhere. Call `tick` if nothing arrives before the
+    `deadline`.
     """
 
     def __init__(self) -> None:
@@ -29,16 +27,15 @@ class TerminalParser:
         return min(self._splitter.deadline, self._bursts.deadline)
 
     def expect_answer(self, at: float) -> None:
-        """The terminal was asked a question at this time."""
         self._splitter.expect_answer(at)
 
     def feed(self, data: bytes, at: float) -> list[Message]:
-        """Return the events of bytes that were read at the time `at`."""
+        """Return the events of bytes that arrived at the time `at`."""
         tokens = self._splitter.feed(self._utf8.decode(data), at)
         return self._events(self._bursts.feed(tokens, at))
 
     def tick(self, at: float) -> list[Message]:
-        """Return the events for which nothing more will come."""
+        """Return the events whose wait is over."""
         tokens = self._bursts.tick(at)
         tokens += self._bursts.feed(self._splitter.tick(at), at)
         return self._events(tokens)

@@ -1,48 +1,45 @@
-"""Splits what a terminal sends into characters, escape sequences and pastes.
+"""Splits a terminal's output into characters, escape sequences and pastes.
 
-It makes no difference in which pieces the text is read. Time does: an Escape that
-nothing follows is a key, and a paste ends if its end marker does not come.
+The text may arrive in any pieces, but time matters: an Escape without a follower is a
+key, and a paste without an end marker ends after a pause.
 """
 
-import re
 from math import inf
 
 from msgspec import Struct
 from textual.constants import ESCAPE_DELAY
 
+from cdd_agent.pattern import Pattern
+
 PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 PASTE_PAUSE = 0.3
-"""Seconds without input that end a paste whose end marker is lost."""
+"""Seconds without input that end a paste if its end marker is lost."""
 STALL_TIME = 10.0
-"""Seconds in which a paste may continue after such a pause. A slow connection may cut
-it anywhere.
-"""
+"""Seconds in which a paste may continue after such a pause, on a slow connection."""
 SEQUENCE_PAUSE = 1.0
-"""Seconds to wait for the rest of a sequence that no user types. A slow line may cut
-it.
-"""
+"""Seconds to wait for the rest of a sequence that no user types."""
 ANSWER_TIME = 2.0
 """Seconds in which the terminal may answer a question."""
 ANSWER_PAUSE = 0.3
-"""Seconds for which an Escape may be the beginning of such an answer."""
+"""Seconds for which an Escape may begin such an answer."""
 LONGEST_STRING = 8192
-"""Longest control string, in characters."""
+"""Maximum characters of a control string."""
 
-_SEQUENCE = re.compile(
-    # the mouse of old terminals: three characters follow
+_SEQUENCE = Pattern(
+    # Old mouse reports: three characters follow.
     r"\x1b\[M(?s:...)"
-    # Some terminals report places outside of the window as negative.
+    # Some terminals report negative positions outside the window.
     r"|\x1b\[<[-\d;]{0,64}[Mm]"
-    # function keys of the Linux console
+    # Function keys of the Linux console.
     r"|\x1b\[\[[A-E]"
-    # keys of rxvt with Shift
+    # Keys of rxvt with Shift.
     r"|\x1b\[\d{1,3}\$"
     r"|\x1b\[(?![M\[])[0-?]{0,64}[ -/]{0,4}[@-~]"
     r"|\x1bO\d{0,2}[@-~]"
-    # answers of the terminal
+    # Answers of the terminal.
     r"|\x1b(?:\]\d|[PX^_])[^\x00-\x1f]*(?:\x07|\x1b\\)"
 )
-_BEGINNING = re.compile(
+_BEGINNING = Pattern(
     r"\x1b"
     r"|\x1b\[M(?s:.){0,2}"
     r"|\x1b\[<[-\d;]{0,64}"
@@ -52,13 +49,13 @@ _BEGINNING = re.compile(
     rf"|\x1b(?:\]\d|[PX^_])[^\x00-\x1f]{{0,{LONGEST_STRING}}}\x1b?"
     r"|\x1b\]"
 )
-_CUT_OFF = re.compile(r"\x1b\[[0-?]+[ -/]*|\x1b\[M|\x1bO\d+")
-"""Beginnings that no user types."""
-_CHARACTERS = re.compile(r"[^\x1b]+")
+_CUT_OFF = Pattern(r"\x1b\[[0-?]+[ -/]*|\x1b\[M|\x1bO\d+")
+"""Incomplete sequences that no user types."""
+_CHARACTERS = Pattern(r"[^\x1b]+")
 
 
 class Pasted(Struct, frozen=True):
-    """A paste, as the terminal has sent it."""
+    """A paste as sent by the terminal."""
 
     text: str
 
@@ -68,37 +65,31 @@ class PasteEnd(Struct, frozen=True):
 
 
 class AltCharacter(Struct, frozen=True):
-    """An Escape with a character right behind it."""
+    """An Escape immediately followed by a character."""
 
     character: str
 
 
 Token = str | Pasted | PasteEnd | AltCharacter
-"""A string is one character, or a whole escape sequence."""
+"""A string is one character, or an escape sequence."""
 
 
 class Splitter:
-    """Splits text into tokens, wherever the text is cut."""
-
     def __init__(self) -> None:
         self.deadline = inf
-        """The time at which `tick` is due."""
         self._rest = ""
-        """The beginning of a sequence."""
         self._is_rest_pasted = False
-        """True if the paste ended within that sequence."""
+        """True if the paste ended within `_rest`."""
         self._paste: list[str] | None = None
-        """The parts of a paste whose end marker has not come yet."""
         self._stalled_until = -inf
-        """Until then, several characters at once continue a paste that paused."""
+        """Until then, several characters at once continue a paused paste."""
         self._answer_until = -inf
 
     def expect_answer(self, at: float) -> None:
-        """Wait longer for the rest of an answer than for what follows an Escape."""
+        """Wait longer after an Escape: it may begin an answer."""
         self._answer_until = at + ANSWER_TIME
 
     def feed(self, text: str, at: float) -> list[Token]:
-        """Return the tokens of text that was read at the time `at`."""
         tokens: list[Token] = []
         if at < self._stalled_until and self._continues_paste(text):
             self._paste = []
@@ -119,7 +110,7 @@ class Splitter:
         return tokens
 
     def tick(self, at: float) -> list[Token]:
-        """Return the tokens for which nothing more will come."""
+        """Return the tokens whose wait is over."""
         if at < self.deadline:
             return []
         self.deadline = inf
@@ -139,7 +130,6 @@ class Splitter:
         return [AltCharacter(rest[1]), *rest[2:]]
 
     def _pause(self, at: float) -> float:
-        """Return the seconds to wait for more."""
         if self._paste is not None:
             return PASTE_PAUSE
         if not self._rest:
@@ -150,7 +140,7 @@ class Splitter:
         return ANSWER_PAUSE if at < self._answer_until else ESCAPE_DELAY
 
     def _continues_paste(self, text: str) -> bool:
-        """True if the text is the rest of a paste that paused. A key comes alone."""
+        """True if the text continues a paused paste. A key arrives alone."""
         if self._paste is not None or self._rest:
             return False
         is_key = len(text) < 2 or text[0] == "\x1b"

@@ -1,4 +1,4 @@
-"""The mode of a terminal in which each key arrives unchanged and without an echo."""
+"""The terminal mode in which each key arrives at once, without an echo."""
 
 import fcntl
 import select
@@ -7,20 +7,18 @@ import termios
 from contextlib import suppress
 from typing import Any
 
-# A place in the list that `tcgetattr` returns.
+# Indexes into the list from `tcgetattr`.
 _INPUT, _LOCAL, _CHARACTERS = 0, 3, 6
 
 
 class TerminalMode:
-    """Switches a terminal to single keys, and back."""
-
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
         self._previous: list[Any] | None = None
 
     def enter(self) -> int:
-        """Switch to single keys. Return the number of bytes that were typed before, in
-        lines: their Enter is a line feed.
+        """Switch to single keys. Return the number of bytes that were typed in line
+        mode: their Enter is a line feed.
         """
         try:
             self._previous = termios.tcgetattr(self._terminal)
@@ -44,7 +42,6 @@ class TerminalMode:
         return _waiting_bytes(self._terminal) if had_lines else 0
 
     def leave(self) -> None:
-        """Switch back to the previous mode."""
         if self._previous is None:
             return
         with suppress(termios.error):
@@ -52,13 +49,12 @@ class TerminalMode:
         self._previous = None
 
     def discard_input(self) -> None:
-        """Forget what was typed and not read."""
         with suppress(termios.error):
             termios.tcflush(self._terminal, termios.TCIFLUSH)
 
     def change_nothing(self) -> None:
-        """Set the mode that the terminal has: the system stops a program that runs in
-        the background. Raises `termios.error`.
+        """Set the current mode again: this stops a program in the background. Raises
+        `termios.error`.
         """
         mode = termios.tcgetattr(self._terminal)
         termios.tcsetattr(self._terminal, termios.TCSANOW, mode)
@@ -73,8 +69,8 @@ def _waiting_bytes(terminal: int) -> int:
 
 
 def is_hung_up(terminal: int) -> bool:
-    """True if the terminal was closed at its other end."""
+    """True if the other end of the terminal is closed."""
     poll = select.poll()
-    # The system reports a closed terminal without being asked for it.
+    # `poll` reports a closed terminal without a request.
     poll.register(terminal, 0)
     return any(event & select.POLLHUP for _, event in poll.poll(0))

@@ -1,5 +1,3 @@
-"""Keys and pastes as the shell receives them, whichever driver reads them."""
-
 from textual import events
 from textual.message import Message
 
@@ -7,8 +5,8 @@ from cdd_agent.text.sanitize import is_text, text_of_paste
 
 
 class TypedKey(events.Key):
-    """A key whose character Python does not call printable, but which is text: blanks
-    of other scripts, joiners, direction marks, private use.
+    """A key with text that Python does not call printable: spaces of other scripts,
+    joiners, direction marks, private use.
     """
 
     @property
@@ -19,7 +17,7 @@ class TypedKey(events.Key):
         return TypedKey(self.key, self.character)
 
 
-# Handlers of keys receive it.
+# The usual key handlers receive it.
 TypedKey.handler_name = events.Key.handler_name
 
 
@@ -31,7 +29,7 @@ def key_event(key: str, character: str | None) -> events.Key:
 
 
 def refine_message(message: Message) -> Message:
-    """Return the message of any driver, with the keys and pastes of the shell."""
+    """Return a driver's message with the shell's keys and pastes."""
     if isinstance(message, events.Paste):
         message.text = text_of_paste(message.text)
     elif isinstance(message, events.Key) and not message.is_printable:

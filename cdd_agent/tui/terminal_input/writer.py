@@ -1,4 +1,6 @@
-"""Writes to the terminal in a thread: a slow line does not hold up the shell."""
+"""Writes to the terminal in a thread, so that a slow connection does not block the
+shell.
+"""
 
 import os
 import select
@@ -6,7 +8,7 @@ from queue import Queue
 from threading import Thread
 
 _LONGEST_QUEUE = 30
-"""The most waiting texts. Beyond that, the caller waits."""
+"""Maximum waiting texts; further callers wait."""
 
 
 class TerminalWriter:
@@ -23,7 +25,6 @@ class TerminalWriter:
         self._queue.put(text)
 
     def stop(self) -> None:
-        """Write the waiting texts, then return."""
         self._queue.put(None)
         self._thread.join()
 
@@ -35,12 +36,12 @@ class TerminalWriter:
             try:
                 write_all(self._terminal, text.encode(self._encoding, "replace"))
             except OSError:
-                # The terminal is gone.
+                # The terminal is closed.
                 continue
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write all data, even if another program has made the file non-blocking."""
+    """Write all data, even if another program made the file non-blocking."""
     rest = memoryview(data)
     while rest:
         try:

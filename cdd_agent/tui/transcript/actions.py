@@ -1,6 +1,4 @@
-"""Actions as blocks that fold: a tool's call, files that were written, a check and the
-tests that failed.
-"""
+"""Actions as blocks that fold: tool calls, written files, checks, failed tests."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import singledispatchmethod
@@ -35,40 +33,34 @@ from cdd_agent.wording.dialogue_words import lines_changed, tool_use
 from cdd_agent.wording.faces import Face
 
 _DIFF_LINES = 12
-"""Shown lines of a diff before it is opened."""
+"""Initial lines of a diff."""
 _NET_LINES = 200
-"""Shown lines of a file's changes by a step."""
+"""Initial lines of a file's changes in a step."""
 _LAST_LINES = 8
-"""Shown lines of output that is opened a little."""
+"""Lines of a partly opened output."""
 _LONG_COMMAND = 60
-"""Characters of a command that is not repeated below its header."""
+"""Characters of a command from which it is repeated below its header."""
 _GLIMPSE = 4
-"""Lines that are shown of a check's output while it comes."""
+"""Lines of a running check's output."""
 _MOST_ROWS, _MOST_CHARACTERS = 40, 4_000
-"""Lines and characters of a user's line that is not folded."""
+"""Lines and characters of the user's lines; longer ones are folded."""
 _SHOWN_ROWS = 10
-"""Lines of a longer one that are shown."""
+"""Initial lines of a folded line."""
 _OWN_LINES = 20
-"""Shown lines of the output of a user's command, while it runs and later: the user
-wants to see it.
-"""
+"""Lines of the output of a user's command, which the user wants to see."""
 
 
 class ActionBlocks:
-    """Shows in a transcript what is done, and the outcome."""
-
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._check: FoldHeader | None = None
-        """The block of the running check."""
         self._shown_paths: set[str] = set()
-        """Files whose changes were shown with the calls that made them."""
+        """Files whose changes were shown with their tool calls."""
         self._folds: list[Fold] = []
-        """The blocks with changes of the current attempt."""
 
     @singledispatchmethod
     def show(self, event: Event) -> bool:
-        """Show an event. False if it is no action: then only its words are left."""
+        """Show an event. False if it is not an action, and needs only text."""
         del event
         return False
 
@@ -114,7 +106,7 @@ class ActionBlocks:
 
     @show.register
     def _show_output(self, event: CommandOutput) -> bool:
-        # another block may have come in between
+        # Another block may have come in between.
         if not self._transcript.is_growing:
             self._transcript.begin(BlockKind.OUTPUT)
         self._transcript.write(event.text)
@@ -148,7 +140,6 @@ class ActionBlocks:
         return False
 
     def show_restored(self, event: StepDiff) -> None:
-        """Show the changes of an attempt of an earlier session."""
         self._show_net(diff_blocks(event, self._layout))
 
     def _show_net(self, blocks: Iterable[Foldable]) -> None:
@@ -175,14 +166,13 @@ class ActionBlocks:
 def show_diff(
     transcript: Transcript, diff: str, opening: Opening = Opening.ALL
 ) -> None:
-    """Show a unified diff, a block for each file."""
     for block in diff_blocks(StepDiff(0, "", diff), transcript.diff_layout):
         block.header.fold.opening = opening
         transcript.add_foldable(block)
 
 
 def show_line(transcript: Transcript, line: str) -> None:
-    """Show a line of the user; of a long one the beginning, and the rest folded."""
+    """Show the user's line. A long one is folded after its beginning."""
     count = line.strip().count("\n") + 1
     if count <= _MOST_ROWS and len(line) <= _MOST_CHARACTERS:
         transcript.add(BlockKind.USER, line)
@@ -213,14 +203,13 @@ def text_block(text: str, what: str) -> Foldable:
 
 
 def reply_block(text: str, transcript: Transcript) -> Foldable:
-    """Return a model's reply, folded to a line that says what it is."""
     reply = transcript.make_reply()
     body = [*reply.feed(text.strip("\n")), *reply.finish()]
     return Foldable(reply.make_header(), body, text)
 
 
 def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
-    """Return the result of a tool's call: the diffs of its files, or its output."""
+    """Return a tool call: its files' diffs, or its output."""
     title = _one_line(tool_use(event))
     if not event.files:
         yield _output_block(event, title)
@@ -234,10 +223,10 @@ def tool_blocks(event: ToolFinished, layout: DiffLayout) -> Iterator[Foldable]:
 def _output_block(event: ToolFinished, title: str) -> Foldable:
     is_command = event.tool == "execute_command"
     parts = []
-    # the header may cut a long command
+    # The header may cut a long command off.
     if is_command and _is_long_command(event.target):
         parts.append((event.target, _words(event.target, "action")))
-    # an exit code explains itself
+    # An exit code explains itself.
     if event.problem and not event.exit_code:
         parts.append((event.problem, _words(event.problem, "problem")))
     if event.output:
@@ -274,7 +263,6 @@ def _tool_remark(event: ToolFinished) -> str:
 
 
 def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldable]:
-    """Return the files that were written, each with its open diff."""
     verbs = dict.fromkeys(event.created, "create") | dict.fromkeys(
         event.deleted, "delete"
     )
@@ -284,7 +272,7 @@ def written_blocks(event: ChangesApplied, layout: DiffLayout) -> Iterator[Foldab
 
 
 def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
-    """Return the changes of a step, an open block for each file."""
+    """Return the changes of a step, with an open block for each file."""
     for file in diff_files(event.diff, layout):
         title = file.path or event.title
         header = FoldHeader(
@@ -298,9 +286,7 @@ def diff_blocks(event: StepDiff, layout: DiffLayout) -> Iterator[Foldable]:
 
 
 def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Foldable:
-    """Return a folded question about changes, with the user's answer; an empty answer
-    means none.
-    """
+    """Return a folded question about changes. An empty answer means there was none."""
     asked, *about = text.split("\n")
     remark = f"Your answer: {_one_line(answer)}" if answer else "Not answered"
     body = _words("\n".join(about), "remark") if about else []
@@ -323,15 +309,13 @@ def review_block(text: str, diff: str, answer: str, layout: DiffLayout) -> Folda
 
 
 def failure_blocks(event: TestsFinished) -> Iterator[Foldable]:
-    """Yield a block for each failed test: the failed assertion, and its report when the
-    block is opened.
-    """
+    """Yield a block for each failed test: the assertion, and the report when opened."""
     for failure in event.failures:
         yield _failure_block(failure)
 
 
 def command_header(command: str, opening: Opening = Opening.HEADER) -> FoldHeader:
-    """Return the block of a running command. `opening` applies when it ends."""
+    """Return the header of a running command. `opening` applies when it ends."""
     return FoldHeader(
         fold=Fold(opening),
         title=_one_line(f"$ {command}"),
@@ -342,7 +326,7 @@ def command_header(command: str, opening: Opening = Opening.HEADER) -> FoldHeade
 
 
 def check_remark(event: TestsFinished) -> tuple[str, Ink]:
-    """Return the end of a check, `✗ 1 failed, 44 passed · 3 s`, and its ink."""
+    """Return the end of a check, such as `✗ 1 failed, 44 passed · 3 s`, and its ink."""
     outcome, ink = StepOutcome.FAILED, "problem"
     if event.verification is not None:
         outcome, ink = StepOutcome.from_verification(event.verification), "warning"
@@ -362,7 +346,6 @@ _WITHOUT_TESTS = {
     StepOutcome.UNVERIFIED: "unverified",
     StepOutcome.FAILED: "failed",
 }
-"""The end of a check that reports no tests."""
 
 
 def _in_seconds(seconds: float) -> str:
@@ -372,7 +355,7 @@ def _in_seconds(seconds: float) -> str:
 def _file_block(
     title: str, file: FileDiff, layout: DiffLayout, sample: int = _DIFF_LINES
 ) -> Foldable:
-    """Return the diff of a file, open to its first `sample` lines."""
+    """Return a file's diff, open to its first `sample` lines."""
     parsed = diff_files(file.diff, layout)
     header = FoldHeader(
         fold=Fold(Opening.SOME),

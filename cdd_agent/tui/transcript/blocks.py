@@ -1,12 +1,12 @@
 """The kinds of blocks, the space between them, and the lines of complete blocks."""
 
-import re
 from collections.abc import Iterator
 from enum import StrEnum
 
 from rich.cells import cell_len
 
 from cdd_agent.events.notices import Tone
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (
@@ -28,10 +28,10 @@ class BlockKind(StrEnum):
     OUTPUT = "output"
     THOUGHTS = "thoughts"
     ACTION = "action"
-    """An action: a header that folds the result."""
+    """A header that folds the result."""
     MARKDOWN = "markdown"
     REPLY = "reply"
-    """A model's reply: Markdown and edits."""
+    """Markdown and edits of a model."""
     HEADING = "heading"
 
 
@@ -53,14 +53,14 @@ _GLYPHS = {
     BlockKind.ERROR: "✗ ",
     BlockKind.HEADING: "── ",
 }
-_ITEM = re.compile(r" +(?:[^\w\s] )?(?:\d+\. )?")
-"""The beginning of a line of a list: indentation, sign and number."""
-_INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_ITEM = Pattern(r" +(?:[^\w\s] )?(?:\d+\. )?")
+"""The beginning of a list's line: indentation, sign and number."""
+_INLINE_CODE = Pattern(r"(?<!`)`([^`]+)`(?!`)")
 
 
 def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptLine]:
-    """Return the space between two blocks. There is none between two status blocks, two
-    outputs, or two actions.
+    """Return the space between two blocks. Status blocks, outputs and actions have none
+    among themselves.
     """
     together = (above is below and below in (BlockKind.OUTPUT, BlockKind.ACTION)) or {
         above,
@@ -70,7 +70,6 @@ def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptL
 
 
 def whole_block(kind: BlockKind, text: str) -> Iterator[TranscriptLine]:
-    """Yield the lines of a complete block."""
     gutter: Gutter = ((_GLYPHS[kind], kind),) if kind in _GLYPHS else ()
     hang = blank(gutter)
     fill: InkedText = ("─", "heading") if kind is BlockKind.HEADING else (" ", "")

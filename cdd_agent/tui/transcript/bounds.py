@@ -1,18 +1,19 @@
-"""The limits of unsettled text, so that growing text never blocks the screen."""
+"""Limits growing text, so that it never blocks the screen."""
 
-import re
 from collections.abc import Iterator
 
+from cdd_agent.pattern import Pattern
+
 MAX_UNSETTLED = 8_000
-"""Characters of source that may stay unsettled. Longer lines, paragraphs and tables are
+"""Maximum characters of unsettled source. Longer lines, paragraphs and tables are
 cut.
 """
 
-_OPEN_ESCAPE = re.compile(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
+_OPEN_ESCAPE = Pattern(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
 
 
 def bounded(text: str) -> Iterator[str]:
-    """Yield the text in parts of limited length. No part ends in an escape sequence."""
+    """Yield parts of limited length. No part ends inside an escape sequence."""
     while len(text) > MAX_UNSETTLED:
         escape = _OPEN_ESCAPE.search(text, MAX_UNSETTLED - 41, MAX_UNSETTLED)
         cut = escape.start() if escape else MAX_UNSETTLED

@@ -1,5 +1,3 @@
-"""The block of the transcript that the user has chosen by keys."""
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
@@ -12,20 +10,18 @@ _EFFECTS = {
     Opening.SOME: "open all of",
     Opening.ALL: "fold",
 }
-"""The effect of Enter, by how far the block is open."""
 
 
 class BlockChoice:
-    """Remembers the chosen block by its first line, which stays when rows move."""
+    """Remembers the block by its first line, which stays when rows move."""
 
     def __init__(self) -> None:
         self.line: TranscriptLine | None = None
-        """The block's first line; None if no block is chosen."""
         self.row = -1
-        """The number of its row; -1 if no block is chosen."""
+        """The row of `line`; -1 without a selection."""
 
     def choose(self, block: Block | None, row_offset: int) -> bool:
-        """Choose a block, or none. False if it is chosen already."""
+        """Select a block, or none. False if nothing changes."""
         line = None if block is None else block.first
         if line is self.line:
             return False
@@ -34,7 +30,6 @@ class BlockChoice:
         return True
 
     def replace(self, line: TranscriptLine, header: TranscriptLine) -> None:
-        """Note that a block has another first line."""
         if self.line is line:
             self.line = header
 
@@ -44,8 +39,8 @@ class BlockChoice:
     def next_block(
         self, blocks: Sequence[Block], step: int, bottom: int, row_offset: int
     ) -> Block | None:
-        """Return the block before the chosen one (-1) or after it (1). Without a
-        choice, return the last one above the row `bottom`.
+        """Return the block before the selected one (-1) or after it (1). Without a
+        selection, return the last one above the row `bottom`.
         """
         if self.line is not None:
             place = min(max(self._place(blocks, row_offset) + step, 0), len(blocks) - 1)
@@ -54,11 +49,10 @@ class BlockChoice:
         return blocks[place] if place >= 0 else None
 
     def text(self, blocks: Sequence[Block], row_offset: int) -> str:
-        """Return the original text of the chosen block, folded or not."""
         if self.line is None:
             return ""
         place = self._place(blocks, row_offset)
-        # the block may have been dropped
+        # The block may have been dropped.
         return blocks[place].source if place >= 0 else ""
 
     def _place(self, blocks: Sequence[Block], row_offset: int) -> int:
@@ -66,8 +60,8 @@ class BlockChoice:
         return bisect_right(blocks, row, key=lambda block: block.top) - 1
 
     def find_again(self, rows: Sequence[LineRow], row_offset: int) -> bool:
-        """Find the row of the block after new line breaks. False if the block has been
-        dropped: then nothing is chosen.
+        """Update the row after new line breaks. False if the block was dropped, so that
+        nothing is selected.
         """
         if self.line is None:
             return True
@@ -81,12 +75,10 @@ class BlockChoice:
 
     @property
     def fold(self) -> Fold | None:
-        """The fold of the chosen block, if it can be opened and folded."""
         return self.line.fold if isinstance(self.line, FoldHeader) else None
 
     @property
     def hint(self) -> str:
-        """The effect of Enter on the chosen block, in words."""
         if self.line is None:
             return ""
         effect = "Nothing to open in this block"

@@ -1,4 +1,4 @@
-"""Code blocks and their lines. A line is coloured when it is drawn."""
+"""Code blocks. A line is coloured when it is drawn."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.colouring import coloured
@@ -13,16 +14,15 @@ from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine
 
 _WINDOW_LINES = 200
 
-_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)\n")
-_UNDECIDED = re.compile(r" {0,3}(`+|~+)")
-"""The start of a line that may become the end of a fence."""
+_FENCE = Pattern(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)\n")
+_UNDECIDED = Pattern(r" {0,3}(`+|~+)")
+"""The start of a line that may become a closing fence."""
 
 
 class CodeWindow(Struct, eq=False):
-    """Neighbouring lines of code that are coloured together, when one of them is first
-    drawn.
+    """Neighbouring lines that are coloured together when one is first drawn.
 
-    Until the last line has arrived, each line is coloured alone, so a stream never
+    Until the window is complete, each line is coloured alone, so that a stream never
     colours a line twice.
     """
 
@@ -37,7 +37,6 @@ class CodeWindow(Struct, eq=False):
         self.closed = len(self.texts) >= _WINDOW_LINES or self.size >= 2 * MAX_UNSETTLED
 
     def inks(self, number: int) -> Sequence[Mark]:
-        """Return the inks of a line of the window."""
         return (
             _window_inks(self)[number]
             if self.closed
@@ -72,7 +71,7 @@ def _line_inks(language: str, text: str) -> list[Mark]:
 
 
 class CodeBlock:
-    """A code block that grows. An info such as `python:src/app.py` gives it a title."""
+    """A growing code block. An info such as `python:src/app.py` adds a title."""
 
     def __init__(self, info: str, gutter: Gutter = (), hang: Gutter = ()) -> None:
         language, _, path = info.strip().partition(":")
@@ -83,7 +82,6 @@ class CodeBlock:
         self._wrapped = (*hang, ("↳", "code wrapped"))
         self._window = CodeWindow(self._language)
         self._partial = ""
-        """The line that is being written."""
 
     def title(self) -> list[TranscriptLine]:
         if not self._path:
@@ -100,7 +98,7 @@ class CodeBlock:
         ]
 
     def write(self, text: str) -> Iterator[TranscriptLine]:
-        """Add a line with its end, or the received part of a long one."""
+        """Add a line with its end, or the received part of a long line."""
         self._partial += text.removesuffix("\n")
         while len(self._partial) > MAX_UNSETTLED:
             yield self.line(self._partial[:MAX_UNSETTLED])
@@ -110,7 +108,6 @@ class CodeBlock:
             self._partial = ""
 
     def tail(self, rest: str) -> list[TranscriptLine]:
-        """Return the unfinished line, with the rest that has not been handled."""
         text = self._partial + rest
         return [self._preview(text)] if text else []
 
@@ -145,8 +142,6 @@ class CodeBlock:
 
 
 class CodeFence:
-    """A code block between fences, before its closing fence has arrived."""
-
     def __init__(self, indent: int, marker: str, info: str) -> None:
         self._indent = indent
         self._closing = re.compile(rf" {{0,3}}{marker[0]}{{{len(marker)},}}[ \t]*\n")
@@ -164,13 +159,13 @@ class CodeFence:
         return self._code.title()
 
     def take(self, text: str, *, mid_line: bool) -> Iterator[TranscriptLine]:
-        """Yield a line of code, or the received part of a long one."""
+        """Yield a line of code, or the received part of a long line."""
         if not mid_line:
             text = text[min(self._indent, len(text) - len(text.lstrip(" "))) :]
         yield from self._code.write(text)
 
     def tail(self, rest: str) -> list[TranscriptLine]:
-        """Return the unfinished line with the rest that has not been handled."""
+        """Return the unfinished line, followed by the unprocessed `rest`."""
         return self._code.tail("" if _UNDECIDED.fullmatch(rest) else rest)
 
     def close(self) -> None:

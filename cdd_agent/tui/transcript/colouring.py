@@ -1,4 +1,4 @@
-"""The inks of source code, found with Pygments."""
+"""Colours source code with Pygments."""
 
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -28,8 +28,8 @@ _TOKEN_INKS = {
 
 
 def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
-    """Return the marks of each of these neighbouring lines; none if the language is
-    unknown.
+    """Return the marks of each of these neighbouring lines; none for an unknown
+    language.
     """
     marks: list[list[Mark]] = [[] for _ in texts]
     if (lexer := _lexer(language)) is None:
@@ -37,7 +37,7 @@ def coloured(language: str, texts: list[str]) -> list[list[Mark]]:
     starts = [0]
     for text in texts:
         starts.append(starts[-1] + len(text) + 1)
-    # the line in which the token begins
+    # The line in which the token begins.
     first = 0
     for begin, token, value in lexer.get_tokens_unprocessed(
         "".join(f"{text}\n" for text in texts)

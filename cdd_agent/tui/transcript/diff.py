@@ -1,10 +1,8 @@
-"""The lines of a diff: with numbers, colours of the language and marked words, side by
-side if there is room.
+"""The lines of a diff, with numbers, colours and marked words, in one or two columns.
 
-`diff_reading.py` makes them of any unified diff.
+`diff_reading.py` makes them from a unified diff.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -13,28 +11,26 @@ from itertools import pairwise, zip_longest
 from msgspec import Struct
 from rich.cells import cell_len
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tui.transcript.code import CodeWindow
 from cdd_agent.tui.transcript.lines import Ink, LineRow, Mark, TranscriptLine, clip
 from cdd_agent.tui.transcript.wrapping import wrap
 
 SIDE_BY_SIDE_WIDTH = 140
-"""Cells that two columns need."""
 _MOST_WORDS = 120
-"""The most words of two lines that are compared one by one. In longer lines, all words
+"""Maximum words of two lines that are compared one by one. In longer lines, all words
 between the common ends count as changed.
 """
 _ALIKE = 0.35
-"""The least similarity with which two lines are shown as one changed line."""
-WORD = re.compile(r"\w+|\s+|[^\w\s]")
+"""Minimum similarity of two lines that are shown as one changed line."""
+WORD = Pattern(r"\w+|\s+|[^\w\s]")
 SIGN_INKS = {" ": "", "-": "deleted", "+": "inserted"}
 LINE_INKS = {" ": "diff", "-": "diff removed", "+": "diff added"}
 _WORD_INKS = {"-": "removed-word", "+": "added-word"}
 
 
 class DiffLayout(Struct):
-    """True if the diffs of a transcript are shown side by side where there is room. All
-    lines read it here.
-    """
+    """The layout that all diffs of a transcript share."""
 
     is_side_by_side: bool = True
 
@@ -43,32 +39,31 @@ class DiffLayout(Struct):
 
 
 def number_text(number: int | str, digits: int) -> str:
-    """Return the column of a line number; empty if no numbers are shown."""
+    """Return the column of a line number; empty without numbers."""
     return f"{number:>{digits}} " if digits else ""
 
 
 class DiffLine(TranscriptLine, eq=False, kw_only=True):
-    """A line of the old or new file. Side by side, an added line is shown by its
-    partner.
+    """A line of the old or new file. In two columns, its partner draws an added
+    line.
     """
 
     sign: str
     number: int
-    """The line number in the new file; in the old file for a removed line."""
+    """In the new file; for a removed line, in the old file."""
     number_before: int
-    """The line number in the old file, for an unchanged line."""
+    """The old number of an unchanged line."""
     digits: int
-    """The width of line numbers; 0 if none are shown."""
+    """The width of line numbers; 0 without numbers."""
     window: CodeWindow
     place: int
-    """The number of the line in the window."""
     layout: DiffLayout
     partner: "DiffLine | None" = None
-    """The line on the other side, side by side."""
+    """The line on the other side, in two columns."""
     counterpart: "DiffLine | None" = None
-    """The line that became this one, or that this one became."""
+    """The line that this one replaced, or was replaced by."""
     _lines: Sequence[TranscriptLine] | None = None
-    """The lines of two columns; None if the line is shown in one column."""
+    """The rows of two columns; None in one column."""
 
     @property
     def final(self) -> bool:
@@ -125,7 +120,7 @@ class _TwoColumns(TranscriptLine, eq=False, kw_only=True):
 
 
 class _Half:
-    """The part of a line in one column. The first part has the line's number."""
+    """One row of a line in one column. The first row has the line's number."""
 
     __slots__ = ("gutter", "line", "part", "text")
 
@@ -161,8 +156,8 @@ class _Half:
 def _side_by_side(
     old: DiffLine | None, new: DiffLine | None, column: int
 ) -> Iterator[TranscriptLine]:
-    """Yield the rows of two lines, of which one may be missing. An unchanged line is on
-    both sides.
+    """Yield the rows of two lines; one may be missing. An unchanged line is on both
+    sides.
     """
     parts = [
         wrap(line.text, max(column - line.gutter_width, 1), by_words=False)
@@ -195,7 +190,7 @@ def _side_by_side(
 def _on_top(
     below: Sequence[Mark], spans: Sequence[tuple[int, int]], ink: Ink, length: int
 ) -> list[Mark]:
-    """Return the marks with another ink on some spans. Both are sorted."""
+    """Return the marks with `ink` on top of the spans. Both are sorted."""
     ends = [(start, end) for start, end, _ in below] + list(spans)
     places = sorted({0, length, *(place for span in ends for place in span)})
     marks = list[Mark]()
@@ -218,8 +213,8 @@ def _on_top(
 def changed_words(
     before: str, after: str
 ) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
-    """Return the places of the words that differ between two lines; none, if the lines
-    are too different.
+    """Return the spans of the words that differ; none if the lines are too
+    different.
     """
     old, new = WORD.findall(before), WORD.findall(after)
     head = next(

@@ -1,4 +1,4 @@
-"""Makes the lines that show changed code, from its signs and texts in order."""
+"""Makes the lines of changed code from signs and texts."""
 
 from collections.abc import Iterator
 
@@ -15,30 +15,28 @@ from cdd_agent.tui.transcript.diff import (
 from cdd_agent.tui.transcript.lines import Gutter, TranscriptLine
 
 LONGEST_LINE = 1_000
-"""Characters of a line that are shown."""
 _MOST_COMPARED = 400
-"""Pairs of lines in a hunk that are compared to find which belong together."""
+"""Maximum pairs of lines in a hunk that are compared to find counterparts."""
 _LONGEST_RUN = 400
-"""Removed and added lines that wait to be compared."""
+"""Maximum removed and added lines that wait for counterparts."""
 
 
 class DiffDrawer:
-    """Makes lines of hunks. Removed and added lines in a row wait for each other, so
-    that each can show which words changed.
+    """Makes the lines of hunks. Consecutive removed and added lines wait for each
+    other, so that their changed words can be marked.
     """
 
     def __init__(self, layout: DiffLayout, language: str, digits: int = 0) -> None:
-        """`digits` is the width of line numbers; 0 to show none."""
+        """`digits` is the width of line numbers; 0 for none."""
         self._layout = layout
         self.language = language
         self._digits = digits
         self._windows = [CodeWindow(language), CodeWindow(language)]
         self._settled: list[TranscriptLine] = []
         self._run: list[DiffLine] = []
-        """Removed and added lines, one after the other."""
 
     def begin_hunk(self, section: str = "", *, digits: int = 0) -> None:
-        """End the hunk before."""
+        """End the previous hunk, and begin another."""
         self.end_hunk()
         self._digits = digits
         self._windows = [CodeWindow(self.language), CodeWindow(self.language)]
@@ -51,12 +49,11 @@ class DiffDrawer:
             window.closed = True
 
     def separate(self, section: str = "") -> None:
-        """Show that lines are left out, and what is around the next ones."""
+        """Show a gap, and the section of the next lines."""
         column = number_text("⋯", self._digits) or "⋯ "
         self._add_remark(section, ((f"{column}  ", "line-number"),))
 
     def note(self, text: str) -> None:
-        """Add a remark between lines of code."""
         self._add_remark(text, ((" " * 4, ""),))
 
     def _add_remark(self, text: str, gutter: Gutter) -> None:
@@ -72,9 +69,7 @@ class DiffDrawer:
         )
 
     def add(self, sign: str, text: str, old_number: int = 0, number: int = 0) -> None:
-        """Add a line of the old file (`-`), the new one (`+`) or both (a space). Their
-        numbers are in the old and the new file.
-        """
+        """Add a line of the old file (`-`), the new file (`+`) or both (a space)."""
         line = self._make_line(sign, text, old_number, number)
         run_is_over = sign == "-" and bool(self._run) and self._run[-1].sign == "+"
         if sign == " " or run_is_over or len(self._run) >= _LONGEST_RUN:
@@ -154,9 +149,7 @@ def pair_lines(run: list[DiffLine]) -> None:
 def _alike(
     removed: list[DiffLine], added: list[DiffLine]
 ) -> Iterator[tuple[DiffLine, DiffLine]]:
-    """Yield each removed line with the first added line that has most of its words.
-    The order is kept.
-    """
+    """Yield each removed line with the first similar added line, in order."""
     first = 0
     for old in removed:
         for place in range(first, len(added)):
@@ -167,6 +160,5 @@ def _alike(
 
 
 def is_alike(old: str, new: str) -> bool:
-    """True if two lines have most of their words in common."""
     words, others = set(WORD.findall(old)), set(WORD.findall(new))
     return 4 * len(words & others) > len(words) + len(others)

@@ -1,10 +1,9 @@
-"""Reads a unified diff into the lines that show it. A very long diff is cut, and says
-so.
-"""
+"""Reads a unified diff into lines. A very long diff is cut, with a note."""
 
 import re
 from typing import NamedTuple
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.colouring import language_of
 from cdd_agent.tui.transcript.diff import DiffLayout
@@ -12,21 +11,17 @@ from cdd_agent.tui.transcript.diff_drawer import DiffDrawer
 from cdd_agent.tui.transcript.lines import TranscriptLine
 
 MOST_LINES = 3_000
-"""Lines of a file's difference that are shown."""
 MOST_TEXT = 4_000_000
-"""Characters of a diff that are read."""
 
 _USUAL_MODE = " mode 100644"
-"""The mode of a file that is no program. It is not shown."""
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
-_GIT_HEAD = re.compile(r"diff --git (?:.* b/)?(.*)")
+"""The usual mode of a file, which is not shown."""
+_HUNK = Pattern(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
+_GIT_HEAD = Pattern(r"diff --git (?:.* b/)?(.*)")
 
 
 class DiffOfFile(NamedTuple):
-    """The difference of one file."""
-
     path: str
-    """Without control characters; empty if the diff does not name it."""
+    """Without control characters; empty if the diff does not name the file."""
     added: int
     removed: int
     lines: list[TranscriptLine]
@@ -34,9 +29,7 @@ class DiffOfFile(NamedTuple):
 
 
 def diff_files(text: str, layout: DiffLayout) -> list[DiffOfFile]:
-    """Return the files of a unified diff, in order. Text that is not a diff is shown
-    unchanged, in a file without a name.
-    """
+    """Return the files of a unified diff. Other text becomes a file without a name."""
     files, reader = list[DiffOfFile](), _FileReader(layout)
     cut = text[:MOST_TEXT]
     lines = cut.split("\n")
@@ -61,14 +54,11 @@ class _FileReader:
         self._names = ["", ""]
         self._drawer = DiffDrawer(layout, "")
         self._count = 0
-        """Number of lines that are shown."""
         self._left_out = 0
         self._added = self._removed = 0
         self._has_hunks = False
         self._old = self._new = 0
-        """The numbers of the next lines."""
         self._old_left = self._new_left = 0
-        """The number of lines that follow in this hunk."""
 
     @property
     def has_lines(self) -> bool:
@@ -141,7 +131,7 @@ class _FileReader:
         self._new, self._new_left = self._new + is_new, self._new_left - is_new
 
     def _has_room(self) -> bool:
-        """Count one more line. False if it is not shown."""
+        """Count a line. False if it is not shown."""
         if self._count >= MOST_LINES:
             self._left_out += 1
             return False

@@ -1,4 +1,4 @@
-"""The lines that show one edit of a reply: a header, and below it code or a diff."""
+"""Makes the lines of one edit in a reply: a header above code or a diff."""
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
@@ -26,15 +26,15 @@ ChangedLine = tuple[str, str]
 """The sign and the text of a line."""
 
 _MOST_COMPARED = 100_000
-"""Pairs of lines that are compared; larger texts are shown as removed and added."""
+"""Maximum pairs of compared lines; larger texts are shown as removed and added."""
 _LOOK_AHEAD = 20
-"""Lines among which the next unchanged one is looked for while new lines arrive."""
+"""Number of lines in which the next unchanged line is searched while lines arrive."""
 _NO_NAME = "No file is named"
 _LONGEST_TITLE = 400
 
 
 class EditHeader(TranscriptLine, eq=False, kw_only=True):
-    """The file of an edit and its numbers of lines, which grow until it is over."""
+    """The file of an edit and its line counts, which grow until the edit is over."""
 
     title: str
     """Without control characters."""
@@ -59,8 +59,6 @@ class EditHeader(TranscriptLine, eq=False, kw_only=True):
 
 
 class EditDrawer:
-    """Makes the lines of an edit while it arrives."""
-
     def __init__(self, started: EditStarted, layout: DiffLayout) -> None:
         self.path = started.path
         self._language = language_of(started.path) or started.language
@@ -75,12 +73,10 @@ class EditDrawer:
         self._layout = layout
         self._drawer = DiffDrawer(layout, self._language)
         self._code: CodeBlock | None = None
-        """The content of a whole file."""
         self._has_lines = False
         self._lines: list[TranscriptLine] = [self._header]
 
     def continue_with(self, started: EditStarted) -> None:
-        """Show another edit of the same file below this one."""
         self._header.is_over = False
         self._header.note = self._header.note or started.note
         self._drawer.begin_hunk()
@@ -105,7 +101,7 @@ class EditDrawer:
                 self._drawer.note(text)
 
     def write_code(self, text: str) -> None:
-        """Add a line of a whole file with its end, or the part of a long line."""
+        """Add a line with its end, or a part of a long line, to a new file."""
         if self._code is None:
             self._code = CodeBlock(self._language)
         self._lines += self._code.write(text)
@@ -117,14 +113,14 @@ class EditDrawer:
         return lines
 
     def tail(self, rest: str) -> list[TranscriptLine]:
-        """Return the lines that can still change, and the one that is being written."""
+        """Return the lines that can still change. `rest` is the unfinished line."""
         if self._code is not None:
             return self._code.tail(rest)
         preview = self._preview([("+", rest[1:])]) if rest.startswith("+") else []
         return [*self._drawer.tail(), *preview]
 
     def preview(self, replaced: LinesReplaced) -> list[TranscriptLine]:
-        """Return the lines of a search/replace block that is being written."""
+        """Return the lines of an unfinished search/replace block."""
         return self._preview(compare_beginning(replaced.find, replaced.new))
 
     def end(self) -> None:
@@ -148,7 +144,7 @@ class EditDrawer:
 
 
 def compare(find: Sequence[str], new: Sequence[str]) -> list[ChangedLine]:
-    """Return the lines of a change: unchanged, removed and added ones in order."""
+    """Return the unchanged, removed and added lines of a change, in order."""
     if len(find) * len(new) > _MOST_COMPARED:
         return [*(("-", line) for line in find), *(("+", line) for line in new)]
     changed: list[ChangedLine] = []
@@ -163,8 +159,8 @@ def compare(find: Sequence[str], new: Sequence[str]) -> list[ChangedLine]:
 
 
 def compare_beginning(find: Sequence[str], new: Sequence[str]) -> list[ChangedLine]:
-    """Return the lines of a change whose new lines are still arriving. Old lines that
-    they have not reached are shown unchanged.
+    """Return the lines of a change whose new lines are still arriving. Old lines after
+    the last new one count as unchanged.
     """
     changed: list[ChangedLine] = []
     added: list[ChangedLine] = []

@@ -1,5 +1,3 @@
-"""The line for the search text. It is visible only during a search."""
-
 from collections.abc import Callable, Hashable
 from typing import ClassVar
 
@@ -17,19 +15,17 @@ _SOON = 0.5
 
 
 _ROOMY = 60
-"""Columns from which on the keys are shown next to the text."""
+"""Columns from which the keys are shown next to the text."""
 
 
 class FindInput(GuardedWidget, Input):
-    """The search text. It handles its keys itself."""
-
     def seen(self) -> Hashable:
         return self.value, self.selection
 
 
 class FindBar(GuardedWidget, Horizontal):
-    """Searches while the user types. Enter: next match, Shift+Enter or Up: previous,
-    Escape: close.
+    """The field of a search, visible until the search ends. Enter: next match,
+    Shift+Enter or Up: previous match, Escape: close.
     """
 
     DEFAULT_CSS = """
@@ -89,7 +85,7 @@ class FindBar(GuardedWidget, Horizontal):
     def action_close(self) -> None:
         if self.is_attached:
             self._transcript.finder.end()
-            # else Textual gives it to any widget
+            # Otherwise Textual would focus any widget.
             if self.query_one(FindInput).has_focus:
                 self._give_back()
             self.remove()

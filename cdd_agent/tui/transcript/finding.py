@@ -1,4 +1,4 @@
-"""Searching the transcript, folded text included."""
+"""Searches the transcript, including folded text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,30 +10,26 @@ from cdd_agent.tui.transcript.scrollback import Scrollback
 
 
 class Hit(NamedTuple):
-    """One of the hits in a line, counted from 0."""
+    """A match: the line, and its number among the line's matches, from 0."""
 
     line: TranscriptLine
     nth: int
 
 
 class HitPlace(NamedTuple):
-    """A hit in the current layout."""
-
     line: TranscriptLine
     start: int
     end: int
 
 
 class Search:
-    """A search text and its hits, in the transcript's order. Case is ignored."""
-
     def __init__(self, text: str) -> None:
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
         self.hits: list[Hit] = []
         self.current = 0
 
     def look(self, lines: Iterable[TranscriptLine]) -> None:
-        """Search these lines again. The current hit stays, if it still exists."""
+        """Search these lines again. The current match stays, if it still exists."""
         find = self._pattern.findall
         before = self.hits[self.current] if self.hits else None
         self.hits = [
@@ -44,7 +40,7 @@ class Search:
         self.current = self.hits.index(before) if before in self.hits else 0
 
     def place(self, hit: Hit) -> HitPlace | None:
-        """Return the current place; None if the line is now laid out with less text."""
+        """Return a match's current place; None if its line now shows less text."""
         places = [
             HitPlace(part, start, end)
             for part in hit.line.laid_out()
@@ -53,14 +49,11 @@ class Search:
         return places[min(hit.nth, len(places) - 1)] if places else None
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the start and end of each hit in a text."""
         return [match.span() for match in self._pattern.finditer(text)]
 
 
 class Finder:
-    """Searches for a text, and goes from hit to hit. A folded block with the current
-    hit is opened.
-    """
+    """Moves between matches. It opens a folded block for the current match."""
 
     def __init__(
         self,
@@ -68,18 +61,17 @@ class Finder:
         turn: Callable[[Fold, Opening], None],
         show: Callable[[int | None], None],
     ) -> None:
-        """`turn` opens or folds a block. `show` scrolls to a row, if there is one, and
-        draws all rows again.
+        """`turn` opens or folds a block. `show` redraws all rows, and scrolls to a row
+        if given.
         """
         self._scrollback, self._turn, self._show = scrollback, turn, show
         self._search: Search | None = None
         self.is_old = False
-        """True if the transcript has changed since the last search."""
         self._opened: dict[Fold, Opening] = {}
-        """Blocks that the search opened, with their previous state."""
+        """Blocks that the search opened, with their previous states."""
 
     def find(self, text: str, top: int) -> None:
-        """Search for a text, from a row on. An empty text ends the search."""
+        """Search from a row on. An empty text ends the search."""
         search = self._search = Search(text) if text else None
         if search is None:
             self._show(None)
@@ -96,7 +88,7 @@ class Finder:
         self._go()
 
     def step(self, step: int) -> None:
-        """Go to the next hit (1) or the previous one (-1), around the end."""
+        """Go to the next match (1) or the previous one (-1), with wrap-around."""
         if (search := self._search) is not None:
             if self.is_old:
                 self._look(search)
@@ -104,8 +96,8 @@ class Finder:
             self._go()
 
     def catch_up(self) -> bool:
-        """Search again after the transcript has changed. The current hit stays, if it
-        still exists. Return False if nothing has changed.
+        """Search a changed transcript again. The current match stays, if it still
+        exists. False if nothing has changed.
         """
         if (search := self._search) is None or not self.is_old:
             return False
@@ -116,9 +108,7 @@ class Finder:
         return True
 
     def end(self) -> None:
-        """End the search. Fold the blocks that it opened, except that of the current
-        hit.
-        """
+        """End the search. Fold the blocks that it opened, except the current one."""
         hit = self._hit
         current_fold = None
         if hit is not None and isinstance(hit.line, FoldedLine):
@@ -131,14 +121,16 @@ class Finder:
 
     @property
     def position(self) -> tuple[int, int]:
-        """The number of the current hit, from 1, and the count; (0, 0) without hits."""
+        """The number of the current match, from 1, and the count; (0, 0) without
+        matches.
+        """
         search = self._search
         if search is None or not search.hits:
             return 0, 0
         return search.current + 1, len(search.hits)
 
     def marks(self, line: TranscriptLine) -> Iterator[tuple[int, int, bool]]:
-        """Yield the start and end of each hit, and True for the current one."""
+        """Yield the start and end of each match, and True for the current one."""
         if self._search is None:
             return
         current = None

@@ -1,4 +1,4 @@
-"""Output below a header while it arrives: thoughts of a model, or output of a check."""
+"""Arriving output below a header: thoughts, or the output of a check."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -14,18 +14,19 @@ from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.output import OutputLines
 
 MOST_LINES = 5_000
-"""The most lines that are kept of folded output while it arrives."""
 
 
 class FoldedOutput:
-    """Output that folds. While it is folded, no line is settled before the end: the
-    header may change, other blocks may come above, and of endless output only the last
-    lines are kept. Once opened, it is settled line by line.
+    """Output that folds.
+
+    While folded, it settles no line before its end, because its header may change and
+    other blocks may be inserted above; of endless output, only the last lines are kept.
+    Once opened, it is settled line by line.
     """
 
     def __init__(self, header: FoldHeader, glimpse: int = 0, sample: int = 0) -> None:
-        """Folded output. `glimpse` lines are shown while it arrives, `sample` lines
-        when it is opened a little.
+        """`glimpse`: lines shown while the output arrives. `sample`: lines shown when
+        it is partly opened.
         """
         self.header = header
         self._glimpse, self._sample = glimpse, sample
@@ -72,8 +73,6 @@ class FoldedOutput:
 
 
 class ThoughtsHeader(FoldHeader, eq=False, kw_only=True):
-    """Shows the amount of thoughts."""
-
     title: str = ""
     measure: str = ""
     is_over: bool = False
@@ -91,5 +90,4 @@ class ThoughtsHeader(FoldHeader, eq=False, kw_only=True):
 
 
 def thoughts() -> FoldedOutput:
-    """Return the block of a model's thoughts."""
     return FoldedOutput(ThoughtsHeader(fold=Fold(), ink="thoughts"))

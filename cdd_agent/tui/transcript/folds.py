@@ -1,6 +1,4 @@
-"""Blocks that fold: a header that stays, and below it lines of which all, some or none
-are shown.
-"""
+"""Blocks that fold: a fixed header, with all, some or none of the lines below."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -20,25 +18,22 @@ from cdd_agent.tui.transcript.lines import (
 
 
 class Opening(IntEnum):
-    """The degree to which a block is opened."""
-
     HEADER = 0
     SOME = 1
-    """A sample: the first lines of what is below the header, or the last."""
+    """A sample: the first or the last lines below the header."""
     ALL = 2
 
 
 class Fold(Struct, eq=False):
-    """The state that a header shares with the lines below it."""
+    """The state that a header shares with its lines."""
 
     opening: Opening = Opening.HEADER
     has_sample: bool = False
-    """Some of its lines are worth showing without the others."""
+    """True if a part of the lines is useful alone."""
     has_more: bool = True
-    """There is something below the header."""
 
     def turn(self) -> None:
-        """Open further; fold what is open."""
+        """Open further; fold a fully opened block."""
         if self.opening is Opening.ALL:
             self.opening = Opening.HEADER
         elif self.opening is Opening.HEADER and self.has_sample:
@@ -48,7 +43,7 @@ class Fold(Struct, eq=False):
 
 
 class FoldedLine(TranscriptLine, eq=False, kw_only=True):
-    """A line below a header, which has rows only while the block is opened that far."""
+    """A line below a header. It has rows only if the block is opened far enough."""
 
     fold: Fold
     line: TranscriptLine
@@ -62,7 +57,7 @@ class FoldedLine(TranscriptLine, eq=False, kw_only=True):
 
 
 class MoreLine(TranscriptLine, eq=False, kw_only=True):
-    """Says how many lines are left out of a sample. A click on it opens them."""
+    """The number of lines outside the sample. A click opens them."""
 
     fold: Fold
 
@@ -75,12 +70,12 @@ class MoreLine(TranscriptLine, eq=False, kw_only=True):
         )
 
     def laid_out(self) -> Sequence[TranscriptLine]:
-        return ()  # no text of the block's
+        return ()  # it is not part of the block's text
 
 
 class FoldHeader(TranscriptLine, eq=False, kw_only=True):
-    """The line that stays. It is always one row: a remark stands at its right, and of a
-    long title the end is cut.
+    """The header, always one row: a title, cut if necessary, and a remark at the
+    right.
     """
 
     fold: Fold
@@ -90,7 +85,7 @@ class FoldHeader(TranscriptLine, eq=False, kw_only=True):
     remark_ink: Ink = ""
     title_marks: Sequence[Mark] = ()
     is_over: bool = True
-    """Nothing of it will change any more but how far it is open."""
+    """True if only its opening can still change."""
 
     @property
     def final(self) -> bool:
@@ -101,7 +96,7 @@ class FoldHeader(TranscriptLine, eq=False, kw_only=True):
         return [LineRow(self, 0, READING_WIDTH)]
 
     def lay_out(self, width: int) -> None:
-        """Build its text again, for the width of its row."""
+        """Build its text for the width of its row."""
         glyph = " " if not self.fold.has_more else "▾" if self.fold.opening else "▸"
         self.gutter = ((f"{glyph} ", self.ink),)
         self.hang = blank(self.gutter)
@@ -117,7 +112,7 @@ class FoldHeader(TranscriptLine, eq=False, kw_only=True):
 
 
 def shortened(text: str, room: int) -> str:
-    """Return the beginning of a text in `room` cells, with a sign that it continues."""
+    """Return a text cut to `room` cells, with … at the cut."""
     return (
         text
         if cell_len(text) <= room
@@ -126,13 +121,11 @@ def shortened(text: str, room: int) -> str:
 
 
 class Foldable(Struct, frozen=True):
-    """A block that is complete: its header, and what is below it."""
-
     header: FoldHeader
     body: Sequence[TranscriptLine]
     source: str
     sample: int = 0
-    """The number of body lines to show by themselves: the first ones, or the last if
+    """The number of lines in the sample: the first ones, or the last ones if
     negative.
     """
 

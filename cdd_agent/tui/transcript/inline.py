@@ -1,6 +1,4 @@
-"""The text inside Markdown paragraphs, headings and cells: emphasis, code, links,
-forced breaks.
-"""
+"""The inline elements of Markdown: emphasis, code, links, forced breaks."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +15,7 @@ _BREAK: InkedText = ("\n", "")
 
 
 def inline_texts(token: "Token") -> list[Cell]:
-    """Return the text with its marks, in pieces between forced breaks."""
+    """Return the marked text, split at forced breaks."""
     texts, text, marks = list[Cell](), "", list[Mark]()
     for piece in _pieces(token):
         if piece is _BREAK:
@@ -49,11 +47,9 @@ def _pieces(token: "Token") -> Iterator[InkedText]:
 
 
 class _InlineReader:
-    """Reads tokens inside a text, and knows the open emphasis and the open link."""
-
     def __init__(self) -> None:
         self._inks: list[Ink] = []
-        # links do not nest
+        # Links do not nest.
         self._address = self._label = ""
 
     @property
@@ -88,7 +84,7 @@ class _InlineReader:
 
 
 def _begins_with_label(tokens: "Sequence[Token]") -> bool:
-    """True for a line such as `**Type:** feature`: such lines are not joined."""
+    """True for a line such as `**Type:** feature`. Such lines are not joined."""
     if [token.type for token in tokens] != ["strong_open", "text", "strong_close"]:
         return False
     return tokens[1].content.endswith(":")

@@ -1,8 +1,7 @@
-"""Styled lines, which are independent of the width, and their rows. Nothing is drawn
-here.
+"""Styled lines, independent of the width, and their rows. Nothing is drawn here.
 
-A `TranscriptLine` names its looks with *inks*, words that `looks.py` maps to styles. So
-a new theme costs nothing, and a new width only costs new breaks between rows.
+A `TranscriptLine` names its looks with inks, words that `looks.py` maps to styles. So a
+new theme costs nothing, and a new width costs only new line breaks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,17 +13,17 @@ from rich.cells import cell_len
 from cdd_agent.tui.transcript.wrapping import wrap
 
 MIN_ROOM = 4
-"""The least cells for text in a row, even on a very narrow screen."""
+"""Minimum cells for text in a row."""
 
 READING_WIDTH = 100
-"""The most cells of a row of prose. Code, output and tables take the whole width."""
+"""Maximum cells of a row of prose. Code, output and tables use the whole width."""
 
 Ink: TypeAlias = str
 """Names of looks, separated by spaces; empty for plain text."""
 InkedText: TypeAlias = tuple[str, Ink]
 Gutter: TypeAlias = tuple[InkedText, ...]
 Mark: TypeAlias = tuple[int, int, Ink]
-"""The start and end of an ink in a text."""
+"""The start, end and ink of a part of a text."""
 
 
 def blank(gutter: Gutter) -> Gutter:
@@ -33,30 +32,26 @@ def blank(gutter: Gutter) -> Gutter:
 
 
 def clip(marks: Iterable[Mark], start: int, end: int, shift: int = 0) -> Iterator[Mark]:
-    """Yield the marks between two places, moved by `shift`."""
+    """Yield the marks between two indexes, moved by `shift`."""
     for begin, stop, ink in marks:
         if begin < end and stop > start:
             yield max(begin, start) + shift, min(stop, end) + shift, ink
 
 
 class LineRow(NamedTuple):
-    """The part of a line on one row of the screen."""
-
     line: "TranscriptLine"
     start: int
     end: int
 
 
 class TranscriptLine(Struct, eq=False, kw_only=True):
-    """A line of text before it is broken into rows."""
-
     text: str = ""
     marks: Sequence[Mark] = ()
     ink: Ink = ""
-    """The ink of the whole text; marks are applied on top."""
+    """The ink of the whole text, below the marks."""
     gutter: Gutter = ()
     hang: Gutter = ()
-    """The gutter of the second row and those below, as wide as the first."""
+    """The gutter of later rows, as wide as the first."""
     fill: InkedText = (" ", "")
     """A character that fills the last row to its end; a space fills every row."""
     by_words: bool = True
@@ -71,13 +66,12 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
         return self.marks
 
     def laid_out(self) -> Sequence["TranscriptLine"]:
-        """Return the lines that the rows show: the line itself, or lines that were
-        made for the width.
+        """Return the lines that the rows show: usually this line, else lines made for
+        the width.
         """
         return (self,)
 
     def room(self, width: int) -> int:
-        """Return the cells for text next to the gutter."""
         width = min(width, READING_WIDTH) if self.is_prose else width
         return max(width - sum(cell_len(text) for text, _ in self.gutter), MIN_ROOM)
 
@@ -89,10 +83,10 @@ class TranscriptLine(Struct, eq=False, kw_only=True):
 
 
 class ItemLine(TranscriptLine, eq=False, kw_only=True):
-    """A line of a list. Its later rows are indented like its words."""
+    """A list item. Its later rows are indented like its text."""
 
     lead: int
-    """Characters before the words: indentation, sign, number."""
+    """Characters before the text: indentation, sign, number."""
 
     def rows(self, width: int) -> list[LineRow]:
         indent = cell_len(self.text[: self.lead])

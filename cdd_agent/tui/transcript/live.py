@@ -1,4 +1,4 @@
-"""The block that grows: from chunks of text to parts of settled lines."""
+"""Turns the text chunks of a growing block into parts of settled lines."""
 
 from collections import deque
 from collections.abc import Callable
@@ -15,13 +15,11 @@ from cdd_agent.tui.transcript.reply import ReplyDrawer
 from cdd_agent.tui.transcript.scrollback import PART_SIZE, BlockPart
 
 MOST_HELD = 1_000_000
-"""The most characters that are kept for copying while no line is settled."""
+"""Maximum characters kept for copying while no line is settled."""
 
 
 class LineMaker(Protocol):
-    """Makes lines of text that arrives in chunks. Every way to cut the text gives the
-    same lines.
-    """
+    """Makes lines from chunks of text. The chunking does not affect the lines."""
 
     def feed(self, text: str) -> list[TranscriptLine]:
         """Return the lines that this text settles."""
@@ -42,42 +40,35 @@ GROWING: dict[BlockKind, Callable[[], LineMaker]] = {
 
 
 class LiveBlock:
-    """The growing block. Its text waits here, and is handled in limited parts."""
+    """The growing block. Its text is queued, and handled in limited parts."""
 
     def __init__(
         self, kind: BlockKind, above: BlockKind | None, maker: LineMaker | None = None
     ) -> None:
         self.kind = kind
         self.begun = False
-        """True once a part has some of the text."""
         self.shown = False
-        """True once a line is settled."""
         self.first_line: TranscriptLine | None = None
         self._space = space_between(above, kind)
         self._maker = maker or GROWING[kind]()
         self._chunks: deque[str] = deque()
-        """Text that is not handled yet."""
         self._held: deque[str] = deque()
-        """Handled text without a settled line."""
         self._held_size = 0
 
     def comes_after(self, above: BlockKind) -> None:
-        """Note that another block is now above this one."""
         self._space = space_between(above, self.kind)
 
     @property
     def header(self) -> FoldHeader | None:
-        """The header of a block that folds."""
         return self._maker.header if isinstance(self._maker, FoldedOutput) else None
 
     @property
     def reply(self) -> ReplyDrawer | None:
-        """The maker of the lines, if the block is a reply."""
         return self._maker if isinstance(self._maker, ReplyDrawer) else None
 
     @property
     def rest(self) -> str:
-        """The text that is in no part."""
+        """The text outside the parts."""
         return "".join((*self._held, *self._chunks))
 
     @property
@@ -90,7 +81,7 @@ class LiveBlock:
         )
 
     def next_part(self) -> BlockPart | None:
-        """Handle some of the waiting text. None if it settles no line."""
+        """Handle some of the queued text. None if it settles no line."""
         texts = list[str]()
         size = 0
         while self._chunks and size < PART_SIZE:
@@ -105,7 +96,6 @@ class LiveBlock:
         return self._part(lines) if lines else None
 
     def finish(self) -> list[BlockPart]:
-        """Handle the remaining text."""
         parts = list[BlockPart]()
         while self._chunks:
             parts += filter(None, (self.next_part(),))
@@ -130,5 +120,7 @@ class LiveBlock:
         return spaced
 
     def _spaced(self, lines: list[TranscriptLine]) -> list[TranscriptLine]:
-        """Return the lines; the first ones of the block below its space."""
+        """Return the lines, with the space above the block in front of its first
+        ones.
+        """
         return [*self._space, *lines] if lines and not self.shown else lines

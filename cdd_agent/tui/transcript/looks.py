@@ -1,12 +1,12 @@
-"""The style of each ink, in Textual's syntax, with the variables of themes. The colours
-of text are those of `contrast.py`.
+"""The style of each ink, in Textual's syntax and with theme variables. `contrast.py`
+makes text colours readable.
 
-These are no component classes: for each of those Textual applies its whole stylesheet
+Component classes would be slower: for each one, Textual applies its whole stylesheet
 whenever a widget starts.
 """
 
 LOOKS = {
-    # Blocks: their glyphs, their text
+    # Blocks: signs and text
     "user": "bold $text-accent",
     "user-text": "bold",
     "note-text": "",

@@ -1,5 +1,3 @@
-"""The lines of a piece of Markdown that stands by itself."""
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import takewhile
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _MOST_BRACKETS = 400
-"""Opening brackets of a text in which links are looked for. The parser looks for the
-end of each up to the end of the text.
+"""Maximum opening brackets of a text with links: for each, the parser may search the
+whole text.
 """
 _BULLETS = "•◦▪"
 _QUOTE_BAR: Gutter = (("▌ ", "bar"),)
@@ -51,17 +49,14 @@ class _Container(Struct):
     number: int | None = None
     """The number of the next item in an ordered list."""
     used: bool = True
-    """True if the first gutter has been written."""
 
 
 class _LineWriter:
-    """Writes lines for the parser's flat tokens."""
-
     def __init__(self) -> None:
         self.lines: list[TranscriptLine] = []
         self._open: list[_Container] = []
         self._gap = False
-        """A blank line is owed before the next block."""
+        """True if a blank line must precede the next block."""
 
     def write(self, tokens: "Sequence[Token]") -> None:
         for index, token in enumerate(tokens):

@@ -1,53 +1,50 @@
-"""Markdown that arrives in chunks. Lines that can no longer change are settled."""
+"""Makes lines from Markdown that arrives in chunks. Final lines are settled."""
 
-import re
-
+from cdd_agent.pattern import Pattern
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.code import CodeFence
 from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown import markdown_lines
 
 _PEEK = 1_000
-"""Characters that suffice to judge the kind of a line."""
+"""Characters that suffice to recognise the kind of a line."""
 
 _LONG_LIST = 2_000
 """Characters after which a list is settled before its next item."""
 
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| |\n)")
-_HEADING = re.compile(r"#{1,6}[ \n]")
-_TABLE_HEAD = re.compile(r"[^\n]*\|[^\n]*\n[ |:-]*-[ |:-]*\n")
-_UNDECIDED = re.compile(r"[\s\-=_#>*+`~|:.)\d]*")
-"""The start of a line that says nothing yet (is `-` an item, a rule?): showing it would
-make text jump.
+_ITEM = Pattern(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| |\n)")
+_HEADING = Pattern(r"#{1,6}[ \n]")
+_TABLE_HEAD = Pattern(r"[^\n]*\|[^\n]*\n[ |:-]*-[ |:-]*\n")
+_UNDECIDED = Pattern(r"[\s\-=_#>*+`~|:.)\d]*")
+"""The undecided start of a line (is `-` an item or a rule?). Showing it would make text
+jump.
 """
 
 
 class MarkdownLines:
-    """Markdown as lines: those that cannot change any more are handed out once; `tail`
-    shows the rest.
+    """Returns final lines once; `tail` shows the rest.
 
-    The source is taken apart by its own lines only, never by its chunks, so every way
-    to cut it gives the same lines. It is either in a fence, whose lines are settled one
-    by one, or in a block of another kind, which is parsed as a whole.
+    Only line ends divide the source, so its chunks do not affect the lines. The source
+    is either in a fence, whose lines are settled one by one, or in another block, which
+    is parsed as a whole.
     """
 
     def __init__(self) -> None:
         self._settled: list[TranscriptLine] = []
         self._partial = ""
-        """The start of a line that cannot be judged yet."""
         self._mid_line = False
-        """True if the start of the next text's line has been handled."""
+        """True if the start of the next text's line was handled."""
         self._fence: CodeFence | None = None
         self._block = ""
         self._after_blank = False
         self._item_indent = 0
-        """The start of the list item's text, if the block ends in a list."""
+        """The column of the item's text, if the block ends in a list."""
         self._item_start = 0
-        """The start of the last item in the block."""
+        """The index of the last item in the block."""
         self._gap = False
         """True if another block precedes this one."""
         self._continued = False
-        """True if the block is the rest of a cut one."""
+        """True if the block is the rest of a cut block."""
 
     def feed(self, text: str) -> list[TranscriptLine]:
         """Add a chunk, and return the lines that it settles."""
@@ -60,7 +57,6 @@ class MarkdownLines:
         return self._hand_out()
 
     def finish(self) -> list[TranscriptLine]:
-        """End the text, and return the remaining lines."""
         if self._partial or self._mid_line:
             self._take(self._partial.removesuffix("\r") + "\n")
             self._partial = ""
@@ -69,13 +65,11 @@ class MarkdownLines:
         return self._hand_out()
 
     def separate(self) -> None:
-        """Leave a blank line above the next block: another kind of block precedes."""
+        """Leave a blank line above the next block, after a block of another kind."""
         self._gap = True
 
     def tail(self, more: str = "") -> list[TranscriptLine]:
-        """Return the current lines of the unsettled part, and of text that may follow
-        it.
-        """
+        """Return the current lines of the unsettled part, followed by `more`."""
         rest = self._partial.removesuffix("\r") + more
         if self._fence is not None:
             return self._fence.tail(rest)
@@ -96,8 +90,8 @@ class MarkdownLines:
         self._mid_line = not line.endswith("\n")
 
     def _begins(self, line: str) -> bool:
-        """Settle the block that ends before this line. True if the line itself shows
-        nothing.
+        """Settle the block that ends before this line. True if the line itself is
+        invisible.
         """
         if self._fence is not None:
             closed = self._fence.is_closed_by(line)
@@ -160,7 +154,7 @@ class MarkdownLines:
             )
 
     def _cut_at(self, cut: int, again: str = "") -> None:
-        """Settle the block up to a place. `again` is repeated before the rest."""
+        """Settle the block up to an index. Repeat `again` before the rest."""
         beginning, rest, item_indent = (
             self._block[:cut],
             self._block[cut:],

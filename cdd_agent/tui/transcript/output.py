@@ -1,9 +1,8 @@
-"""The output of a program, line by line, without its colours."""
-
-import re
+"""The output of a program, without its colours."""
 
 from rich.cells import cell_len
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, LineRow, TranscriptLine
@@ -12,14 +11,12 @@ from cdd_agent.tui.transcript.wrapping import wrap
 _BAR: Gutter = (("│ ", "bar"),)
 _RULE_CHARACTERS = frozenset("=-_~*#+!>─━═—")
 _SHORTEST_RULE = 3
-_PROGRESS = re.compile(r" {3,}(\[ *\d+%\])$")
-"""The progress of a test runner, aligned to the right of a wider terminal."""
+_PROGRESS = Pattern(r" {3,}(\[ *\d+%\])$")
+"""A test runner's progress, right-aligned for a wider terminal."""
 
 
 class OutputLines:
-    """Makes lines of output that arrives in chunks. A line that the program overwrites
-    is shown in its last state.
-    """
+    """Makes lines from chunks of output. An overwritten line shows its last state."""
 
     def __init__(self) -> None:
         self._partial = ""
@@ -40,8 +37,8 @@ class OutputLines:
 
 
 def _last_state(text: str) -> str:
-    """Return the text that a terminal shows after carriage returns. One at the end may
-    belong to the line end, and stays.
+    """Return the text after carriage returns. One at the end may belong to the line
+    end, and stays.
     """
     body = text.removesuffix("\r")
     return body.rpartition("\r")[2] + text[len(body) :]
@@ -79,12 +76,10 @@ def _rule_around(text: str) -> tuple[int, int] | None:
 
 
 class _OutputRule(TranscriptLine, eq=False, kw_only=True):
-    """A rule such as `==== 5 passed ====`. It is shortened at its ends so that it fits
-    in one row.
-    """
+    """A rule such as `==== 5 passed ====`, whose ends are shortened to fit one row."""
 
     before: int
-    """Characters of the rule before the words, or of all of it if there are none."""
+    """Characters of the rule before the text; all of them without a text."""
     after: int
 
     def rows(self, width: int) -> list[LineRow]:

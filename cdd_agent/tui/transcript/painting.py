@@ -1,5 +1,5 @@
-"""Rows drawn as strips of the screen. Each cell has its place in the text, so that text
-can be selected.
+"""Draws rows as strips. Each cell has its place in the text, so that text can be
+selected.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,12 @@ from cdd_agent.tui.transcript.lines import (
 from cdd_agent.tui.transcript.looks import LOOKS, WITHOUT_COLOURS
 
 Overlay = tuple[int, int, Style]
-"""A style on top of a part of a line's text."""
 
 
 class RowPainter:
-    """Draws rows in the styles of their inks, on the background of a widget.
+    """Draws rows in the styles of their inks, on a widget's background.
 
-    Cells have the number of their row, which stays when older rows are dropped.
+    Cells carry the number of their row, which stays when older rows are dropped.
     """
 
     def __init__(self, widget: Widget) -> None:
@@ -36,7 +35,6 @@ class RowPainter:
         self._styles: dict[Ink, Style] = {}
 
     def forget_styles(self) -> None:
-        """Forget the styles of the previous theme."""
         self._styles.clear()
 
     def blank(self, width: int) -> Strip:
@@ -52,15 +50,15 @@ class RowPainter:
         char, ink = line.fill
         if char != " " and end < len(line.text):
             char, ink = " ", ""
-        # lets the user select the end of the row
+        # This lets the user select the end of the row.
         place = Segment("", Style.from_meta({"offset": (end - start, number)}))
         fill = Strip([place, Segment(char * max(space, 0), self.style(ink))])
         strip = Strip.join([gutter, text, fill])
         return strip if space >= 0 else strip.crop(0, width)
 
     def _gutter(self, gutter: Gutter, number: int, width: int) -> Iterator[Segment]:
-        """Yield the gutter. Its cells have the place of the text's beginning, so that a
-        selection has no gutters.
+        """Yield the gutter. Its cells point at the beginning of the text, so that a
+        selection contains no gutter.
         """
         place = Style.from_meta({"offset": (0, number)})
         cells = [

@@ -1,6 +1,5 @@
-"""Links in a text: addresses of the web, and lines of files."""
+"""Finds web addresses and lines of files in text."""
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -9,20 +8,19 @@ from urllib.parse import quote
 
 from rich.cells import cell_len
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 
-_ADDRESS = re.compile(r"https?://[^\s<>\"'`\x00-\x20]+")
+_ADDRESS = Pattern(r"https?://[^\s<>\"'`\x00-\x20]+")
 _AFTER_ADDRESS = ".,;:!?"
-_FILE = re.compile(
+_FILE = Pattern(
     r"(?<![\w/.@+-])((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}):(\d{1,7})(?!\w)"
 )
-_TRACEBACK = re.compile(r'File "([^"]{1,500})", line (\d{1,7})')
+_TRACEBACK = Pattern(r'File "([^"]{1,500})", line (\d{1,7})')
 _LONGEST_ADDRESS = 2_000
 
 
 class WebPlace(NamedTuple):
-    """An address in a text."""
-
     start: int
     end: int
     address: str
@@ -30,8 +28,6 @@ class WebPlace(NamedTuple):
 
 
 class FilePlace(NamedTuple):
-    """A file's line, named in a text."""
-
     start: int
     end: int
     path: str
@@ -52,7 +48,7 @@ def web_places(text: str) -> Iterator[WebPlace]:
 
 
 def file_places(text: str) -> Iterator[FilePlace]:
-    """Yield the files with a line number, whether they exist or not."""
+    """Yield file names with a line number. The files may not exist."""
     if ":" in text:
         for match in _FILE.finditer(text):
             yield FilePlace(match.start(), match.end(), match[1], int(match[2]))
@@ -62,9 +58,7 @@ def file_places(text: str) -> Iterator[FilePlace]:
 
 @lru_cache(maxsize=512)
 def _find_file(root: Path, path: str) -> Path:
-    """Raises `FileNotFoundError`, which is not cached, because the file may be created
-    later.
-    """
+    """Raise `FileNotFoundError`, which is not cached: the file may be created later."""
     place = (root / path).resolve()
     if not place.is_relative_to(root.resolve()) or not place.is_file():
         raise FileNotFoundError(path)
@@ -72,24 +66,23 @@ def _find_file(root: Path, path: str) -> Path:
 
 
 def in_project(root: Path, path: str) -> Path | None:
-    """Return the file, if the project has it."""
     try:
         return _find_file(root, path)
     except (OSError, ValueError, RuntimeError):
-        # also for invalid names and circular links
+        # This includes invalid names and circular links.
         return None
 
 
 class PlaceFinder:
-    """Finds the places in lines of a transcript. Without the project's folder, `root`,
-    these are addresses only.
+    """Finds places in the lines of a transcript. Without `root`, the project's folder,
+    it finds only addresses.
     """
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
 
     def places(self, line: TranscriptLine) -> Iterator[WebPlace | FilePlace]:
-        """Return the addresses in a line, and the files that exist."""
+        """Yield the addresses in a line, and the files that exist."""
         yield from web_places(line.text)
         if self._root is not None:
             for place in file_places(line.text):
@@ -97,7 +90,6 @@ class PlaceFinder:
                     yield place
 
     def target_at(self, row: LineRow, x: int) -> str | tuple[Path, int] | None:
-        """Return the address, or the file and its line, in a column of a row."""
         at = _place_in_text(row, x)
         for place in self.places(row.line):
             if not place.start <= at < place.end:
@@ -110,7 +102,7 @@ class PlaceFinder:
 
 
 def _place_in_text(row: LineRow, x: int) -> int:
-    """Return the place of the character in a column; -1 for the gutter."""
+    """Return the index of the character at a column; -1 for the gutter."""
     line, start, end = row
     gutter = line.hang if start else line.gutter
     x -= sum(cell_len(text) for text, _ in gutter)

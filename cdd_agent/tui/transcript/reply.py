@@ -1,4 +1,4 @@
-"""A model's reply as lines: its words as Markdown, its edits as code and diffs."""
+"""Makes the lines of a model's reply: text as Markdown, edits as code and diffs."""
 
 from pathlib import Path
 
@@ -17,20 +17,17 @@ from cdd_agent.tui.transcript.lines import TranscriptLine
 from cdd_agent.tui.transcript.markdown_stream import MarkdownLines
 
 _LONG_LINE = 1_000
-"""Characters from which on a line is handled in parts, and never waits."""
+"""Characters from which a line is handled in parts."""
 _MOST_WORDS = 200
 """Characters of the first line in the header."""
 _MARK_CHARACTERS = frozenset("`~<>=+-*@# \t")
-"""A beginning of a line that has only these may become a mark, and is not shown."""
+"""A line that begins with only these may become markup, and is not shown yet."""
 
 
 class ReplyDrawer:
-    """Makes lines of a reply that arrives in chunks. Every way to cut it gives the same
-    lines.
-    """
+    """Makes lines from chunks of a reply. The chunking does not affect the lines."""
 
     def __init__(self, layout: DiffLayout, root: Path | None = None) -> None:
-        """`root` is the folder of the project, whose files the reply may name."""
         # late: the first screen shows sooner
         from cdd_agent.changes.formats.project_names import (  # noqa: PLC0415
             ProjectNames,
@@ -42,19 +39,16 @@ class ReplyDrawer:
         self._markdown = MarkdownLines()
         self._settled: list[TranscriptLine] = []
         self._partial = ""
-        """The beginning of a line."""
         self._is_in_long_line = False
         self._is_cut = False
         """True if the rest of the long line is not shown."""
         self._more_characters = 0
-        """Characters of a long line of a diff, which are not shown."""
+        """Hidden characters of a long line in a diff."""
         self._edit: EditDrawer | None = None
-        """The edit that is being written."""
         self._last_edit: EditDrawer | None = None
-        """The edit that is over, until other text follows."""
+        """The finished edit, until other text follows."""
         self._has_shown = False
         self._first_words = ""
-        """The beginning of the first line that is not blank."""
         self._line_count = 0
         self._paths: set[str] = set()
 
@@ -63,7 +57,9 @@ class ReplyDrawer:
         return bool(self._paths)
 
     def make_header(self) -> FoldHeader:
-        """Return the line to which the reply is folded: what it is, or its words."""
+        """Return the header of the folded reply: the number of files, or its first
+        words.
+        """
         files, lines = len(self._paths), self._line_count
         count = f"{lines:,} line{'s' * (lines != 1)}"
         if files:
@@ -78,7 +74,7 @@ class ReplyDrawer:
         )
 
     def feed(self, text: str) -> list[TranscriptLine]:
-        """Take a chunk, and return the lines that it settles."""
+        """Add a chunk, and return the lines that it settles."""
         *lines, self._partial = (self._partial + text).split("\n")
         for line in lines:
             self._take(line, is_over=True)
@@ -88,7 +84,6 @@ class ReplyDrawer:
         return self._take_settled()
 
     def finish(self) -> list[TranscriptLine]:
-        """Return the remaining lines of a reply that is over."""
         if self._partial or self._is_in_long_line:
             self._take(self._partial, is_over=True)
             self._partial = ""
@@ -108,8 +103,8 @@ class ReplyDrawer:
         return self._markdown.tail(waiting + rest)
 
     def _tail_of_block(self, rest: str) -> list[TranscriptLine]:
-        """Return the lines of a search/replace block that is being written, and of the
-        words above it.
+        """Return the lines of an unfinished search/replace block, and of the text above
+        it.
         """
         lines = self._markdown.tail()
         path, replaced = self._scanner.read_replacement(rest)

@@ -1,5 +1,5 @@
-"""The rows of the transcript for one width. Beyond a limit the oldest text is dropped,
-part by part.
+"""The rows of the transcript for one width. Beyond a limit, the oldest parts are
+dropped.
 """
 
 from collections import deque
@@ -12,49 +12,43 @@ from cdd_agent.tui.transcript.folds import Fold, FoldedLine, FoldHeader, Opening
 from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 
 MAX_LINES = 20_000
-"""The most rows and folded lines that are kept."""
+"""Maximum rows and folded lines."""
 
 PART_SIZE = 4_000
 """Characters that are handled, and later dropped, together."""
 
 
 class BlockPart(Struct):
-    """Text of a block that was settled together. Old text is dropped in such parts."""
+    """Text of a block that was settled together, and is dropped together."""
 
     source: str
     lines: list[TranscriptLine]
     begins: bool
-    """True for the first part of a block."""
     rows: int = 0
     fold: Fold | None = None
-    """Opens and folds the whole block."""
 
     @property
     def weight(self) -> int:
-        """The rows or folded lines of the part, which count towards the limit."""
+        """The rows or folded lines that count towards the limit."""
         return max(self.rows, len(self.lines))
 
 
 class Block(NamedTuple):
-    """A block and its present place."""
-
     top: int
-    """The row of the space above the block; without a space, its first row."""
+    """The first row, including the space above the block."""
     parts: list[BlockPart]
 
     @property
     def y(self) -> int:
-        """The first row of the block."""
         return self.top + self._space
 
     @property
     def end(self) -> int:
-        """The first row below the block."""
         return self.top + sum(part.rows for part in self.parts)
 
     @property
     def first(self) -> TranscriptLine:
-        """The first line of the block, which identifies it."""
+        """The first line, which identifies the block."""
         return self.parts[0].lines[self._space]
 
     @property
@@ -68,11 +62,11 @@ class Block(NamedTuple):
 
 
 class Scrollback:
-    """All rows, in three parts: settled rows; the tail of the live block, which the
-    next change replaces; and blocks that were added while the live block grows.
+    """All rows: settled rows, then the tail of the live block, which the next change
+    replaces, then blocks that were added below the live block.
 
-    Methods that change the rows return the number of rows by which the others moved up,
-    because old rows were dropped.
+    If old rows are dropped, a method returns the number of rows by which the others
+    moved up.
     """
 
     def __init__(self, max_rows: int) -> None:
@@ -80,7 +74,7 @@ class Scrollback:
         self.settled = 0
         """The number of rows that can no longer change."""
         self.width = 0
-        """The width of the rows; 0 until the widget is on the screen."""
+        """0 until the widget is on the screen."""
         self._max_rows = max_rows
         self._parts: deque[BlockPart] = deque()
         self._weight = 0
@@ -101,7 +95,6 @@ class Scrollback:
         self._break_below()
 
     def take_below(self) -> list[BlockPart]:
-        """Remove and return the parts below the live block, which is over."""
         below, self._below, self._rows_below = self._below, [], []
         return below
 
@@ -113,7 +106,6 @@ class Scrollback:
             self._rows_below += rows
 
     def fit(self, width: int, tail: Iterable[TranscriptLine]) -> int:
-        """Break all lines again."""
         self.width = width
         self.rows = self._notice() if self._left_out else []
         self._weight = 0
@@ -124,8 +116,8 @@ class Scrollback:
         return self._end_with(tail)
 
     def break_again(self, fold: Fold) -> tuple[int, int]:
-        """Break the lines of a fold again after it was opened or folded. Return its
-        first row, and the number of rows that were added; (-1, 0) if it is not settled.
+        """Break the lines of an opened or folded block again. Return its first row, and
+        the number of added rows; (-1, 0) if it is not settled.
         """
         if any(part.fold is fold for part in self._below):
             self._break_below()
@@ -146,8 +138,8 @@ class Scrollback:
         return first, more
 
     def fold_block(self, first: TranscriptLine, header: FoldHeader) -> bool:
-        """Put a block below a header, by which it opens and folds. `first` is its first
-        line. False if that line has been dropped. `break_again` shows the block folded.
+        """Put the block with the first line `first` below a header. False if that line
+        was dropped. `break_again` then shows the block folded.
         """
         parts = self._parts_of(first)
         for part in parts:
@@ -162,7 +154,6 @@ class Scrollback:
         return bool(parts)
 
     def _parts_of(self, first: TranscriptLine) -> list[BlockPart]:
-        """Return the parts of the block that begins with a line."""
         parts: list[BlockPart] = []
         for part in self._parts:
             if part.begins and parts:
@@ -172,13 +163,10 @@ class Scrollback:
         return parts
 
     def blocks(self) -> list[Block]:
-        """Return the visible settled blocks, without a block whose beginning was
-        dropped.
-        """
+        """Return the visible settled blocks, except one whose beginning was dropped."""
         return _blocks(self._parts, int(self._left_out))
 
     def blocks_below(self) -> list[Block]:
-        """Return the blocks below the live one."""
         return _blocks(self._below, len(self.rows) - len(self._rows_below))
 
     def row_of(self, line: TranscriptLine, place: int) -> int | None:
@@ -190,7 +178,9 @@ class Scrollback:
         return next(shown, None)
 
     def lines(self) -> Iterator[TranscriptLine]:
-        """Return all kept lines, also folded ones, except those of the live block."""
+        """Return all kept lines, including folded ones, except those of the live
+        block.
+        """
         return (line for part in (*self._parts, *self._below) for line in part.lines)
 
     def clear(self) -> None:
@@ -201,16 +191,14 @@ class Scrollback:
         self._left_out = False
 
     def sources(self) -> list[str]:
-        """Return the source of each kept block."""
         return _sources(self._parts)
 
     def sources_below(self) -> list[str]:
-        """Return the sources of the blocks below the live one."""
         return _sources(self._below)
 
     def place_of(self, rows: list[LineRow]) -> int:
-        """Return the current place of the last of these rows, which were wrapped for
-        another width.
+        """Return the current place of the last of these rows, which had another
+        width.
         """
         places = {id(row.line): y for y, row in reversed(list(enumerate(self.rows)))}
         for line, start, _ in reversed(rows):
@@ -245,7 +233,7 @@ class Scrollback:
         ):
             self._parts.append(part)
             self._weight += part.weight
-        else:  # a slow stream comes in very small parts
+        else:  # a slow stream arrives in very small parts
             self._weight -= last.weight
             last.source += part.source
             last.lines += part.lines
@@ -264,13 +252,13 @@ class Scrollback:
             part = self._parts.popleft()
             self._weight -= part.weight
             gone += part.rows
-            # the rest of its block has no header to open it
+            # Without its header, the rest of a block could not be opened.
             if part.fold is not None:
                 part.fold.opening = Opening.ALL
         if not gone:
             return 0
         if self._left_out:
-            gone += 1  # the notice that is there
+            gone += 1  # the previous notice
         self.rows[:gone] = self._notice()
         self._left_out = True
         moved = gone - 1
@@ -288,7 +276,7 @@ def _place_in(lines: Iterable[TranscriptLine], line: TranscriptLine) -> int | No
 
 
 def _blocks(parts: Iterable[BlockPart], y: int) -> list[Block]:
-    """Return the blocks that parts make. `y` is the row of the first part."""
+    """`y` is the row of the first part."""
     blocks = list[Block]()
     for part in parts:
         if part.begins and part.rows:

@@ -1,5 +1,3 @@
-"""The text that the user selects with the mouse."""
-
 from collections.abc import Sequence
 
 from textual.selection import Selection
@@ -10,8 +8,8 @@ from cdd_agent.tui.transcript.lines import LineRow
 def selected_text(
     rows: Sequence[LineRow], selection: Selection, row_offset: int
 ) -> str:
-    """Return the selected text without gutters and without line breaks that only the
-    width has made. A row's number is its place plus `row_offset`.
+    """Return the selected text without gutters, and without line breaks that only the
+    width causes. A row's number is its place plus `row_offset`.
     """
     first, last = 0, len(rows)
     if selection.start:

@@ -1,5 +1,3 @@
-"""A Markdown table: a grid, or one line for each cell if a grid does not fit."""
-
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
@@ -21,13 +19,12 @@ Cell: TypeAlias = tuple[str, tuple[Mark, ...]]
 
 
 class Table(TranscriptLine, eq=False, kw_only=True):
-    """A table. Its lines depend on the width."""
+    """A grid, or one line for each cell if a grid does not fit."""
 
     head: list[Cell]
     body: list[list[Cell]]
     aligns: list[str]
     _lines: list[TranscriptLine] = field(default_factory=list)
-    """The lines for the last width."""
 
     def laid_out(self) -> Sequence[TranscriptLine]:
         return self._lines

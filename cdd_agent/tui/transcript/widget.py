@@ -1,7 +1,7 @@
-"""The transcript: blocks of text, of which only the last one can still grow.
+"""The transcript: blocks of text, of which only the last can grow.
 
-Text becomes lines once and lines become rows once; only the rows on the screen are
-drawn. Text is never markup. Its control characters are shown, not obeyed.
+Text becomes lines once, and lines become rows once; only visible rows are drawn. Text
+is never markup, and its control characters are shown, not executed.
 """
 
 from collections import deque
@@ -39,17 +39,13 @@ from cdd_agent.tui.transcript.scrollback import MAX_LINES, Block, BlockPart, Scr
 from cdd_agent.tui.transcript.selection import selected_text
 
 _CHOSEN = Style(reverse=True)
-"""The style of the first row of the chosen block, also visible without colours."""
 _MOST_REPLIES = 50
-"""The most replies that are folded at the end of a turn."""
 _FRAME = 0.01
-"""Seconds of work on new text before the screen is drawn again."""
+"""Seconds of work on new text between two frames."""
 _SCROLLING = frozenset(
     {"up", "down", "home", "end", "ctrl+home", "ctrl+end", "ctrl+up", "ctrl+down"}
 )
-"""Keys that the transcript handles while it has the focus."""
 _ON_A_BLOCK = frozenset({"enter", "left", "right", "ctrl+c"})
-"""Keys that it also handles while a block is chosen."""
 
 
 class _SettledReply(NamedTuple):
@@ -59,8 +55,8 @@ class _SettledReply(NamedTuple):
 
 
 class Transcript(GuardedWidget, ScrollView, can_focus=True):
-    """An append-only log. It stays at its end while text arrives, unless the user has
-    scrolled up.
+    """An append-only log. It stays at its end while text arrives, unless the user
+    scrolls up.
     """
 
     ALLOW_SELECT = True
@@ -82,10 +78,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     """
 
     class ChoiceChanged(Message):
-        """Another block or none is chosen, or the chosen block was opened or folded."""
+        """The selected block, or its opening, has changed."""
 
     class FileChosen(Message):
-        """The user wants to see a line of a file of the project."""
+        """The user wants to see a line of a project file."""
 
         def __init__(self, path: Path, line: int) -> None:
             super().__init__()
@@ -100,8 +96,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         max_lines: int = MAX_LINES,
         follows: bool = True,
     ) -> None:
-        """`root` is the project's folder: a click opens its files. `follows`: new text
-        stays in sight.
+        """A click opens the files of the project in `root`. `follows`: new text stays
+        visible.
         """
         super().__init__(id=id, classes=classes)
         self._follows = follows
@@ -110,36 +106,32 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._scrollback = Scrollback(max_lines)
         self._live: LiveBlock | None = None
         self._last_kind: BlockKind | None = None
-        """The kind of the last visible block, except the live one and those below it.
-        """
+        """The kind of the last visible block above the live one."""
         self._last_below: BlockKind | None = None
-        """The kind of the last block below the live one."""
         self._thoughts: ThoughtsHeader | None = None
-        """The latest thoughts, until their cost is known."""
         self._drawing_is_due = False
         self._following = True
         self._seen = 0
-        """The number of the first row that is newer than the user's scrolling up.
-        """
+        """The number of the first row that arrived after the user scrolled up."""
         self._pinned: int | None = None
-        """The number of the row that stays in view while text arrives below it."""
+        """The number of the row that stays visible while text arrives below it."""
         self._row_offset = 0
-        """Added to a row's place, it gives a number that stays when old rows are left
-        out.
+        """A row's index plus this offset is its number, which stays when old rows are
+        dropped.
         """
         self._painter = RowPainter(self)
         self._strips: LRUCache[int, Strip] = LRUCache(512)
         self._shows_unfinal = False
         self._choice = BlockChoice()
         self._replies: deque[_SettledReply] = deque(maxlen=_MOST_REPLIES)
-        """The replies since the user's last line that are not folded."""
+        """Unfolded replies since the user's last line."""
         self.diff_layout = DiffLayout()
         self.finder = Finder(self._scrollback, self._turn, self._show_found)
 
     # --- content
 
     def add(self, kind: BlockKind, text: str) -> None:
-        """Append a complete block. Empty text adds none."""
+        """Append a complete block, unless the text is empty."""
         if self._live is not None and is_beside_the_turn():
             if kind in GROWING:
                 block = self._make_live(kind, self._kind_below)
@@ -172,9 +164,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._open(kind)
 
     def write(self, text: str) -> None:
-        """Add text to the live block, or to a new reply if there is none. It is drawn
-        with the next frame.
-        """
+        """Add text to the live block, or to a new reply. The next frame draws it."""
         if self._live is not None and self._live.kind is BlockKind.THOUGHTS:
             self.settle()
         live = self._live or self._open(BlockKind.REPLY)
@@ -182,8 +172,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._draw_soon()
 
     def fold_replies(self, *, in_words: bool = False) -> None:
-        """Fold the replies since the user's last line, each to a line that says what it
-        is. Those without edits are folded only if `in_words`.
+        """Fold the replies since the user's last line. Those without edits are folded
+        only if `in_words`.
         """
         replies = list(self._replies)
         self.forget_replies()
@@ -195,19 +185,19 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 self._break_again(reply.header.fold, following=self._is_following())
 
     def forget_replies(self) -> None:
-        """Leave the replies so far open for good."""
+        """Leave the current replies open for good."""
         self._replies.clear()
 
     def fold(self, folds: Iterable[Fold]) -> None:
-        """Fold blocks, and stay at the end if it is in sight."""
+        """Fold blocks, and stay at the end if it is visible."""
         for fold in folds:
             if fold.opening is not Opening.HEADER:
                 fold.opening = Opening.HEADER
                 self._break_again(fold, following=self._is_following())
 
     def add_foldable(self, block: Foldable, *, above_live: bool = False) -> None:
-        """Append a block that folds. `above_live`: put it above output that still
-        arrives, if that is folded.
+        """Append a block that folds. `above_live`: insert it above folded output that
+        still arrives.
         """
         live = self._live
         if live is not None and is_beside_the_turn():
@@ -237,8 +227,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._place([])
 
     def think(self, text: str, measure: str) -> None:
-        """Add to the thoughts. Until they are opened, only one line with their
-        `measure` is shown.
+        """Add to the thoughts. Until they are opened, only one line shows their
+        `measure`.
         """
         if self._live is None or self._live.kind is not BlockKind.THOUGHTS:
             self.begin(BlockKind.THOUGHTS)
@@ -262,11 +252,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def is_growing(self) -> bool:
-        """True if there is a live block."""
         return self._live is not None
 
     def lay_out(self, header: FoldHeader) -> None:
-        """Show the current text of a header."""
         header.lay_out(self._scrollback.width)
         self._strips.clear()
         self.refresh()
@@ -300,7 +288,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return len(self._scrollback.rows) + self._row_offset
 
     def show_from(self, number: int) -> None:
-        """Show the text from this row on at the top, and keep it there while more text
+        """Show the text from this row on at the top, and keep it there while text
         arrives. If the user has scrolled up, nothing moves.
         """
         if not self._is_following():
@@ -313,7 +301,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._stay_at_end()
 
     def follow(self) -> None:
-        """Show the end, and stay there."""
         self._pinned = None
         self._following = True
         self._stay_at_end()
@@ -372,11 +359,10 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def _kind_below(self) -> BlockKind | None:
-        """The kind of the block above the next one below the live block."""
+        """The kind of the block above the next block below the live one."""
         return self._last_below or (self._live.kind if self._live is not None else None)
 
     def _place_below(self, kind: BlockKind, parts: Sequence[BlockPart]) -> None:
-        """Add a block below the live one, which continues to grow."""
         self._last_below = kind
         self._scrollback.put_below(parts)
         self._place([])
@@ -394,7 +380,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- blocks, opened and folded
 
     def toggle_thoughts(self) -> None:
-        """Open or fold the last visible thoughts, or else the nearest above."""
+        """Open or fold the last visible thoughts, otherwise the nearest above."""
         bottom = self.scroll_offset.y + self.size.height
         for row in reversed(self._scrollback.rows[:bottom]):
             if isinstance(row.line, ThoughtsHeader):
@@ -409,8 +395,8 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         return key in _SCROLLING or is_for_block
 
     def choose_block(self, step: int) -> None:
-        """Choose the block before the chosen one (-1), or after it (1); at first, the
-        last one in sight.
+        """Select the previous block (-1) or the next one (1); initially the last
+        visible one.
         """
         bottom = self.scroll_offset.y + self.size.height
         block = self._choice.next_block(self._blocks(), step, bottom, self._row_offset)
@@ -420,7 +406,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def chosen_text(self) -> str:
-        """The original text of the selected block, folded or not."""
         return self._choice.text(self._blocks(), self._row_offset)
 
     def seen(self) -> Hashable:
@@ -433,7 +418,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def doing(self) -> str:
-        """The effect of Enter on the chosen block, in words."""
         return self._choice.hint
 
     def on_blur(self) -> None:
@@ -454,11 +438,9 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def has_room_for_columns(self) -> bool:
-        """True if there is room for diffs side by side."""
         return self._scrollback.width >= SIDE_BY_SIDE_WIDTH
 
     def lay_out_diffs(self) -> None:
-        """Lay out all diffs again, after their layout has changed."""
         self._fit(self._scrollback.width, self._is_following())
 
     def _blocks(self) -> list[Block]:
@@ -492,7 +474,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._bring_into_sight(block.y, block.end)
 
     def _find_chosen_row(self) -> None:
-        """Find the chosen block after new line breaks."""
         if not self._choice.find_again(self._scrollback.rows, self._row_offset):
             self.post_message(self.ChoiceChanged())
 
@@ -504,7 +485,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self.scroll_to(y=end - height, animate=False, force=True)
 
     def _turn(self, fold: Fold, opening: Opening | None = None) -> None:
-        """Open a block further, or to a given degree. Rows above keep their place;
+        """Open a block further, or to a given degree. Rows above stay in place;
         arriving text is followed.
         """
         if not fold.has_more:
@@ -542,7 +523,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- finding
 
     def find(self, text: str) -> None:
-        """Search for a text from the visible rows on. An empty text ends the search."""
+        """Search from the visible rows on. An empty text ends the search."""
         self.finder.find(text, self.scroll_offset.y)
 
     def _show_found(self, y: int | None) -> None:
@@ -555,7 +536,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         self._strips.clear()
         self.refresh()
 
-    # --- places that lead elsewhere
+    # --- links
 
     def on_click(self, event: Click) -> None:
         offset = event.get_content_offset(self)
@@ -581,14 +562,14 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
         elif target is not None:
             self.post_message(self.FileChosen(*target))
 
-    # --- the part of it that is on the screen
+    # --- the visible part
 
     def _show(self, first: int, *, moved: int, following: bool) -> None:
-        """Draw the rows from `first` on again. `moved`: all rows have moved up by this
+        """Draw the rows from `first` on. `moved`: all rows have moved up by this
         number.
         """
         self._row_offset += moved
-        self._strips.discard(self._row_offset)  # the notice may have taken this place
+        self._strips.discard(self._row_offset)  # the notice may have replaced this row
         self.virtual_size = Size(self._scrollback.width, len(self._scrollback.rows))
         if following:
             self._stay_at_end()
@@ -601,7 +582,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
             self._shows_unfinal = False
             self.refresh(Region(0, top, self.size.width, self.size.height - top))
         elif not following:
-            # says how much is new
+            # The last row shows the number of new rows.
             self.refresh(Region(0, self.size.height - 1, self.size.width, 1))
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
@@ -639,7 +620,6 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
     @property
     def is_following(self) -> bool:
-        """True if new text stays in sight."""
         return self._is_following()
 
     @property
@@ -684,7 +664,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
                 y=self._scrollback.place_of(above), animate=False, force=True
             )
         self._find_chosen_row()
-        # written before the widget had a size
+        # Text was written before the widget had a size.
         if self._live is not None and self._live.is_waiting:
             self._draw_soon()
 
@@ -751,7 +731,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
     # --- selection
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """Return the selected text and the separator to the next widget's."""
+        """Return the selected text, and the separator before the next widget's."""
         return selected_text(self._scrollback.rows, selection, self._row_offset), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
@@ -760,5 +740,7 @@ class Transcript(GuardedWidget, ScrollView, can_focus=True):
 
 @lru_cache(maxsize=256)
 def _link(address: str) -> Style:
-    """Return the style of a link. An equal but new style would be sent again."""
+    """Return the style of a link, cached: an equal but new style would be sent
+    again.
+    """
     return Style(link=address)

@@ -1,13 +1,11 @@
-"""Breaking text into rows of a number of cells."""
-
 from collections.abc import Iterable, Iterator
 
 from rich.cells import split_graphemes
 
 
 def wrap(text: str, room: int, *, by_words: bool) -> list[tuple[int, int]]:
-    """Return the start and end of each row of the text. Spaces at a break between words
-    are in no row.
+    """Return the start and end of each row. Spaces at a break between words are in no
+    row.
     """
     if text.isascii():
         if len(text) <= room:
@@ -35,7 +33,7 @@ def _wrap_narrow(text: str, room: int, by_words: bool) -> Iterator[tuple[int, in
 def _wrap_wide(
     text: str, graphemes: Iterable[tuple[int, int, int]], room: int, by_words: bool
 ) -> Iterator[tuple[int, int]]:
-    """Wrap text by cells. A row may also end next to any wide character."""
+    """Wrap text by cells. A row may also end next to a wide character."""
     row = _WideRow()
     for begin, end, cells in graphemes:
         is_space = by_words and text[begin:end] == " "
@@ -63,8 +61,6 @@ def _end_of_row(text: str, start: int, cut: int, by_words: bool) -> int:
 
 
 class _WideRow:
-    """The row that is filled, and the last place where it may end."""
-
     def __init__(self) -> None:
         self.start = self.last_break = 0
         self.cells = self._cells_at_break = 0
@@ -78,12 +74,12 @@ class _WideRow:
             self.note_break(end)
 
     def find_cut(self, begin: int, *, by_words: bool) -> int:
-        """Return the place where the row ends before the grapheme at `begin`."""
+        """Return the index where the row ends before the grapheme at `begin`."""
         return self.last_break if by_words and self.last_break > self.start else begin
 
     def begin_at(self, cut: int) -> None:
-        """Begin the next row. It has the text since the last break if it begins
-        there.
+        """Begin the next row. If it begins at the last break, it contains the text
+        since then.
         """
         self.start = cut
         if cut == self.last_break:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.25
-"""Seconds between frames. The connection may be slow."""
+"""Seconds between frames; few frames suit slow connections."""
 
 
 class ActivityBar(GuardedWidget, Widget):
-    """Shows the current activity and its duration, or else the keys. Redraws itself
-    only during an activity.
+    """Shows the current activity and its duration, otherwise the keys. It redraws
+    itself only during an activity.
     """
 
     DEFAULT_CSS = """
@@ -40,7 +40,7 @@ class ActivityBar(GuardedWidget, Widget):
         self._timer: Timer | None = None
 
     def busy(self, what: str) -> None:
-        """Show an activity that began now, or continues."""
+        """Show a new activity, or continue the current one."""
         if what == self._what:
             return
         self._said_once = ""
@@ -50,29 +50,28 @@ class ActivityBar(GuardedWidget, Widget):
         self.refresh()
 
     def rest(self, hint: str = "") -> None:
-        """Show the keys, or the user's next action: there is no activity."""
+        """End the activity. Show `hint`, the user's next action, or the keys."""
         if self._timer is not None:
             self._timer.stop()
         self._timer, self._what, self._hint, self._said_once = None, "", hint, ""
         self.refresh()
 
     def say_once(self, text: str) -> None:
-        """Show a text instead of everything else until an activity begins or ends. An
-        empty text removes it.
+        """Show only this text until an activity begins or ends. An empty text removes
+        it.
         """
         self._said_once = text
         self.refresh()
 
     def tell_meaning(self, text: str, doing: str = "") -> None:
-        """Show the effect of Enter in place of the keys; an empty text restores the
-        keys. `doing` is another effect, which is shown also during an activity.
+        """Show the effect of Enter instead of the keys. `doing` is an effect that is
+        shown even during an activity. An empty text restores the keys.
         """
         self._meaning, self._doing = text, doing
         self.refresh()
 
     @contextmanager
     def interrupted(self, hint: str) -> Iterator[None]:
-        """Show the user's next action, and restore the activity afterwards."""
         what = self._what
         self.rest(hint)
         try:

@@ -1,5 +1,3 @@
-"""The rows of the list of completions."""
-
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -9,14 +7,13 @@ from cdd_agent.text.completion import Completion
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _WIDEST = 30
-"""Columns of the widest name that moves the descriptions to the right."""
+"""Maximum columns of a name that moves the descriptions to the right."""
 _GAP = 2
 
 
 def completion_rows(offers: Sequence[Completion], room: int) -> list[Content]:
-    """Return a row for each completion: its name and its description. The first row of
-    a group of commands ends with the name of the group, if `room` columns have space
-    for it.
+    """Return a row for each completion. The first row of a group ends with the group's
+    name, if it fits into `room` columns.
     """
     names = [sanitize_for_display(offer.shown) for offer in offers]
     column = 0

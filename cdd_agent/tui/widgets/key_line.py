@@ -1,5 +1,3 @@
-"""The line of keys at the bottom of a screen."""
-
 from textual.content import Content
 from textual.widgets import Static
 
@@ -8,7 +6,7 @@ from cdd_agent.tui.hints import fit_hint
 
 
 class KeyLine(GuardedWidget, Static):
-    """Shows the parts that fit into the row."""
+    """Shows the parts that fit."""
 
     def render(self) -> Content:
         text = self.content

@@ -1,6 +1,4 @@
-"""The prompt: Enter sends the line or takes the highlighted completion. Up and Down
-recall earlier lines, Ctrl+R searches them, Tab completes, Ctrl+G opens an editor.
-"""
+"""The prompt: text area, completions, history search, and queued lines."""
 
 from __future__ import annotations
 
@@ -35,7 +33,6 @@ _ASIDE = "  returns to the prompt when the question is answered"
 _UNSENT = "  not sent · ↑: restore it"
 _MOST_FOUND = 50
 _FELT_HERE = ("up", "down", "tab", "ctrl+r")
-"""Keys that get a hint if they change nothing in the prompt."""
 _SOON = 0.3
 """Seconds after a key until the draft is saved."""
 _SEARCHING = "Enter: use this line · Esc: back"
@@ -44,18 +41,17 @@ _NOTHING_FOUND = "No match · Esc: back · Enter: keep the text"
 
 
 class Prompt(GuardedWidget, Vertical):
-    """Text area, completions, and queued lines.
+    """Enter sends the line or takes the highlighted completion. Up and Down recall
+    earlier lines, Ctrl+R searches them, Tab completes, Ctrl+G opens an editor.
 
-    Completions have one state: the highlighted row, or None. Enter takes the
-    highlighted row; without one it sends the line as typed. The name of a slash command
-    highlights the first command that starts with it. In all other lists the user
-    chooses a row first, by an arrow key.
+    The name of a slash command highlights the first command that starts with it. In all
+    other lists, no row is highlighted until the user presses an arrow key.
 
-    The shell can suggest a line: a selected text that the next letter replaces. It is
-    not a draft until the user edits it.
+    A suggested line is selected text, which the next letter replaces. It is not a draft
+    until the user edits it.
 
-    Typed text is never lost: a line that is not sent returns to the prompt, or is
-    behind Up. Two lines are never joined.
+    Typed text is never lost: an unsent line returns to the prompt, or to the history
+    (Up). Two lines are never joined.
     """
 
     DEFAULT_CSS = """
@@ -90,8 +86,8 @@ class Prompt(GuardedWidget, Vertical):
         """
 
         def __init__(self, line: str, meaning: Meaning | None = None) -> None:
-            """`meaning` is the meaning of the line when it was sent; None for a line
-            that the program sends.
+            """`meaning` is what the line meant when it was sent; None for a line from
+            the program.
             """
             super().__init__()
             self.line = line
@@ -101,10 +97,10 @@ class Prompt(GuardedWidget, Vertical):
         """Escape was pressed, and the prompt had nothing to close."""
 
     class EnterIgnored(Message):
-        """Enter came before the user could have read what it does."""
+        """Enter was pressed before the user could have read its effect."""
 
     class DoingChanged(Message):
-        """The effect of Enter has changed, but not the text."""
+        """The effect of Enter has changed, but the text has not."""
 
     def __init__(
         self,
@@ -114,8 +110,8 @@ class Prompt(GuardedWidget, Vertical):
         is_too_soon: Callable[[events.Key], bool],
         read_line: Callable[[str], Meaning | None],
     ) -> None:
-        """`is_too_soon` returns True if an Enter that would send a line must be
-        ignored. `read_line` returns what a line means now.
+        """`is_too_soon`: True if an Enter that would send a line must be ignored.
+        `read_line` returns a line's current meaning.
         """
         super().__init__()
         self._complete = complete
@@ -124,25 +120,20 @@ class Prompt(GuardedWidget, Vertical):
         self._history = history
         self._saved_drafts = drafts
         self._waiting: list[tuple[str, Meaning | None]] = []
-        """The queued lines, each with its meaning when it was sent."""
+        """Queued lines, with the meanings that they were sent with."""
         self._aside: list[str] = []
-        """Drafts that return after a question is answered."""
         self._unsent: list[str] = []
         self._found: list[Completion] = []
         self._found_for = ""
         """The text that they complete."""
         self._put: str | None = None
         self._quiet_for: str | None = None
-        """A text that gets no completions: it was just taken from them, or from the
-        history.
-        """
+        """A text without completions: it comes from the list or the history."""
         self._searched_from: str | None = None
-        """The draft from before the running search in the history; None without a
-        search.
-        """
+        """The draft before the search in the history; None without a search."""
         self._keeping: Timer | None = None
         self.when_empty: Callable[[events.Key], bool] = lambda event: False
-        """Handles a key while the prompt is empty; False leaves it to the prompt."""
+        """Handles a key in an empty prompt. False leaves it to the prompt."""
 
     def compose(self) -> ComposeResult:
         completions = OptionList(markup=False)
@@ -161,11 +152,10 @@ class Prompt(GuardedWidget, Vertical):
         self.set_timer(_SOON, self._take_over_drafts)
 
     def on_unmount(self) -> None:
-        self._saved_drafts.close(keep=True)  # closed already if the user quit
+        self._saved_drafts.close(keep=True)  # already closed if the user quit
 
     @property
     def text(self) -> str:
-        """The whole text, with its pastes."""
         return self.area.whole
 
     @property
@@ -174,12 +164,12 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def is_searching(self) -> bool:
-        """True during a search in the history: the text is not a draft."""
+        """True during a search in the history. The text is not a draft then."""
         return self._searched_from is not None
 
     @property
     def doing(self) -> str:
-        """The effect of Enter in words, unless it sends a line."""
+        """The effect of Enter, unless it sends a line."""
         if self._searched_from is not None:
             if not self._found:
                 return _NOTHING_FOUND
@@ -192,7 +182,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def line_to_send(self) -> str:
-        """The command that is highlighted, or else the text."""
         row = self._chosen
         if row is not None and row.kind is CompletionKind.COMMAND:
             return row.line
@@ -200,12 +189,11 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def has_choice(self) -> bool:
-        """True if a completion is highlighted."""
         return self._chosen is not None
 
     @property
     def about_text(self) -> str:
-        """A remark on what Enter sends."""
+        """A remark about the text that Enter sends."""
         if self.area.is_folded:
             return "Enter: send all of it · Ctrl+O: show the pasted text"
         lines = self.area.document.line_count
@@ -215,19 +203,17 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def offers(self) -> list[Completion]:
-        """The completions that are shown."""
         return self._found if self.has_class("-completing") else []
 
     def replace(self, text: str) -> None:
-        """Replace the text, without offering completions for it."""
         self.area.put(text)
         self._put = None
         self._quiet_for = self.area.text
         self._close()
 
     def put(self, text: str) -> None:
-        """Put a text that the user did not type into the prompt. Enter sends it half a
-        second later.
+        """Put a text into the prompt that the user did not type. For half a second,
+        Enter does not send it.
         """
         self.replace(text)
         self._put = text
@@ -239,16 +225,14 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def is_suggesting(self) -> bool:
-        """True if the text is a suggestion that the user has not edited."""
         return self.area.is_suggesting
 
     @property
     def is_typed(self) -> bool:
-        """The user typed the text, or took it from a list or the history."""
+        """True if the user typed the text, or took it from a list or the history."""
         return bool(self.text.strip()) and self.text != self._put
 
     def offer_again(self) -> None:
-        """Offer the completions again: more are known now."""
         is_free = self._searched_from is None and self._chosen is None
         if is_free and self.area.text != self._quiet_for:
             self._offer()
@@ -321,7 +305,7 @@ class Prompt(GuardedWidget, Vertical):
                 self._escape()
 
     def _complete_by_tab(self) -> None:
-        if not self.is_completing:  # Tab came before the completions were shown
+        if not self.is_completing:  # Tab came before the completions
             self._offer()
             if len(self._found) == 1:
                 self._take(self._found[0])
@@ -332,7 +316,7 @@ class Prompt(GuardedWidget, Vertical):
         if self._searched_from is not None:
             self.replace(self._searched_from)
         elif self.is_completing:
-            # a list that arrives late stays closed, too
+            # A list that arrives late stays closed, too.
             self._quiet_for = self.area.text
             self._close()
         elif self.is_suggesting:
@@ -371,12 +355,15 @@ class Prompt(GuardedWidget, Vertical):
         self.replace(text)
 
     def accepted(self, line: str) -> None:
-        """Add a sent line to the history."""
+        """Add a sent line to the history. The line stops being a draft before it
+        has any effect, so that a crash does not offer it again.
+        """
         self._history.add(line)
+        self._keep()
 
     def bring_back(self, lines: Sequence[str], *, is_typing: bool = False) -> None:
-        """Return unsent lines, the oldest first. The first goes into the prompt if it
-        is empty and the user is not typing; the others are behind Up.
+        """Return unsent lines, the oldest first. The first line goes into an empty
+        prompt, unless the user is typing. Up restores the others.
         """
         remaining = [line for line in lines if line.strip()]
         is_free = not self._draft and not self.is_searching
@@ -388,7 +375,7 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
 
     def set_aside(self, line: str | None = None) -> None:
-        """Keep a sent line, or the text of the prompt, until a question is answered."""
+        """Keep a sent line, or the prompt's text, until a question is answered."""
         if line is None:
             line = self._draft
             self.replace("")
@@ -397,7 +384,6 @@ class Prompt(GuardedWidget, Vertical):
         self._show_waiting()
 
     def bring_back_aside(self) -> None:
-        """Return the kept drafts after a question."""
         aside, self._aside = self._aside, []
         self.bring_back(aside)
 
@@ -407,7 +393,7 @@ class Prompt(GuardedWidget, Vertical):
         self.replace("")
 
     def keep_drafts(self) -> None:
-        """Save unsent text in the history when the user leaves."""
+        """Save unsent text in the history when the user quits."""
         for line in self._drafts:
             self._history.add(line)
         self._waiting.clear()
@@ -419,20 +405,20 @@ class Prompt(GuardedWidget, Vertical):
             self._keeping = self.set_timer(_SOON, self._keep)
 
     def _keep(self) -> None:
-        self._keeping = None
+        if self._keeping is not None:
+            self._keeping.stop()
+            self._keeping = None
         self._saved_drafts.save(self._drafts)
 
     def _take_over_drafts(self) -> None:
-        """Show the drafts of a shell that was killed as not sent; they are behind
-        Up.
-        """
+        """Show the drafts of killed shells as unsent. Up restores them."""
         lines = self._saved_drafts.take_over()
         if lines:
             self.bring_back(lines, is_typing=True)
 
     @property
     def loses_drafts(self) -> bool:
-        """There is something that was typed and not sent, and no place for it."""
+        """True if there are drafts that quitting would lose."""
         return bool(self._drafts) and not self._history.is_saved
 
     @property
@@ -454,14 +440,10 @@ class Prompt(GuardedWidget, Vertical):
         return [line for line, _ in self._waiting]
 
     def hold(self, line: str, meaning: Meaning | None) -> None:
-        """Queue a sent line with its meaning, and show it. Escape returns it to the
-        prompt.
-        """
         self._waiting.append((line, meaning))
         self._show_waiting()
 
     def take_waiting(self) -> tuple[str, Meaning | None] | None:
-        """Remove and return the oldest queued line, with its meaning."""
         line = self._waiting.pop(0) if self._waiting else None
         self._show_waiting()
         return line
@@ -476,7 +458,6 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def give_back(self, *, is_typing: bool = False) -> None:
-        """Return all queued lines to the prompt."""
         waiting = self._lines_waiting
         self._waiting.clear()
         self.bring_back(waiting, is_typing=is_typing)
@@ -505,7 +486,7 @@ class Prompt(GuardedWidget, Vertical):
             self._found = [Completion(line, _on_one_row(line)) for line in lines]
         self._found_for = self.area.text
         completions = self.query_one(OptionList)
-        # The list has a margin, its rows have padding, and there is a scroll bar.
+        # The list's margin, the rows' padding, and the scroll bar.
         room = self.size.width - 5
         completions.set_options(completion_rows(self._found, room))
         completions.highlighted = self._default
@@ -532,7 +513,6 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _chosen(self) -> Completion | None:
-        """The highlighted completion; None if there is none."""
         index = self.query_one(OptionList).highlighted
         if not self.is_completing or index is None or index >= len(self._found):
             return None
@@ -540,10 +520,10 @@ class Prompt(GuardedWidget, Vertical):
 
     def _complete_common(self) -> bool:
         """Insert the common beginning of all completions. False if it adds nothing, or
-        if the user chose a row.
+        if the user highlighted a row.
         """
         text = self.area.text
-        # characters are meant
+        # A prefix of characters, not of path parts.
         common = commonprefix([row.line for row in self._found])  # noqa: RUF071
         if (
             self.query_one(OptionList).highlighted != self._default
@@ -561,7 +541,7 @@ class Prompt(GuardedWidget, Vertical):
         if self._searched_from is not None:
             self.replace(row.line if row is not None else self.text)
         elif row is not None:
-            # into a folder, or to the next word
+            # Continue with the folder's content, or with the next word.
             further = row.line if row.line.endswith("/") else f"{row.line} "
             more = self._complete(further)
             self.replace(further if more else row.line)

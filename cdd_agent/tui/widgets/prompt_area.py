@@ -1,6 +1,4 @@
-"""The text area of the prompt. A long paste is folded to a mark, and is sent as a
-whole.
-"""
+"""The prompt's text area. A long paste is shown as a mark, and sent in full."""
 
 import re
 from collections.abc import Callable, Hashable
@@ -15,14 +13,14 @@ from cdd_agent.tui.faults import GuardedWidget
 from cdd_agent.tui.keys import actions_by_key
 
 _MOST_LINES, _MOST_CHARACTERS = 10, 4_000
-"""Limits of a paste that is not folded."""
+"""Limits of an unfolded paste."""
 
 
 class PromptArea(GuardedWidget, TextArea):
-    """Passes the keys of the whole prompt to it.
+    """Passes the keys of the prompt on.
 
-    It does so by a call, not by a message: later keys may be waiting already, and must
-    not get into the line that Enter sends.
+    It calls the prompt instead of posting a message: later keys may be waiting, and
+    must not get into the line that Enter sends.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -32,23 +30,19 @@ class PromptArea(GuardedWidget, TextArea):
     ]
     _KEYS = frozenset({"enter", "tab", "up", "down", "escape", "ctrl+r", "ctrl+g"})
     _REPORTED = ("open_pastes",)
-    """Actions that show a message where they change nothing."""
+    """Actions that show their own message if they have no effect."""
 
     class NothingDone(Message):
-        """A key changed nothing."""
-
         def __init__(self, key: str) -> None:
             super().__init__()
             self.key = key
 
     def __init__(self, pressed: Callable[[events.Key], None]) -> None:
         super().__init__(compact=True, highlight_cursor_line=False)
-        self.cursor_blink = False  # an idle shell redraws nothing
+        self.cursor_blink = False  # so an idle shell redraws nothing
         self._pressed = pressed
         self._pasted: dict[str, str] = {}
-        """The pastes of this session, by mark."""
         self._opened: set[str] = set()
-        """Marks that the user opened."""
         self._suggested = ""
 
     @property
@@ -67,7 +61,7 @@ class PromptArea(GuardedWidget, TextArea):
         return self.text, self.selection
 
     def put(self, text: str) -> None:
-        """Replace the text, with the cursor at its end. Pastes of this session stay
+        """Replace the text, and move the cursor to its end. Pastes of this session stay
         folded.
         """
         for mark, pasted in self._pasted.items():
@@ -77,15 +71,14 @@ class PromptArea(GuardedWidget, TextArea):
         self.move_cursor(self.document.end)
 
     def suggest(self) -> None:
-        """Select the text: the next letter replaces it, → or End or Backspace edits
-        it.
+        """Select the text as a suggestion. The next letter replaces it; →, End or
+        Backspace edits it.
         """
         self._suggested = self.text
         self.select_all()
 
     @property
     def is_suggesting(self) -> bool:
-        """True if the text is a suggestion that the user has not edited."""
         return bool(self._suggested) and (
             self._suggested == self.text == self.selected_text
         )
@@ -113,7 +106,6 @@ class PromptArea(GuardedWidget, TextArea):
         return mark
 
     def action_open_pastes(self) -> None:
-        """Replace the marks by their pastes."""
         if self.is_folded:
             self._opened.update(mark for mark in self._pasted if mark in self.text)
             self.replace(self.whole, (0, 0), self.document.end)
@@ -122,7 +114,7 @@ class PromptArea(GuardedWidget, TextArea):
             self.notify("There is no folded paste.")
 
     def action_undo(self) -> None:
-        # Textual looks for the cursor at its old place; the text may be shorter now.
+        # Textual uses the cursor's old place, but the text may be shorter now.
         if self.history.undo_stack:
             self.move_cursor((0, 0))
         super().action_undo()
@@ -144,7 +136,9 @@ class PromptArea(GuardedWidget, TextArea):
             super().action_delete_left()
 
     def action_delete_to_start_of_line(self) -> None:
-        """Delete a whole wrapped line: the rest would be sent with the next line."""
+        """Delete a whole wrapped line. Otherwise the rest would be sent with the next
+        line.
+        """
         row, column = self.cursor_location
         if column and self.selection.is_empty:
             self._delete((row, 0), (row, column))
@@ -170,8 +164,8 @@ class PromptArea(GuardedWidget, TextArea):
             await self._run_binding(event.key, _ACTIONS[event.key])
 
     async def _run_binding(self, key: str, action: str) -> None:
-        """Run the action of a key at once. On Textual's way, letters that are waiting
-        already would get into the text before it.
+        """Run a key's action at once. With Textual's usual way, waiting letters would
+        be inserted first.
         """
         before = self.seen()
         await self.run_action(action)
@@ -187,4 +181,3 @@ class PromptArea(GuardedWidget, TextArea):
 
 
 _ACTIONS = actions_by_key(PromptArea)
-"""The actions of the keys that the text area binds."""

@@ -1,5 +1,3 @@
-"""The frame around the prompt. Its title says what may happen to the user's files."""
-
 from collections.abc import Hashable
 
 from textual.containers import Horizontal
@@ -15,12 +13,11 @@ _CLASSES = {
     TITLES["auto"]: "-auto",
     ACCEPTED_RUN: "-auto",
 }
-"""The class that gives each title its colour."""
 
 
 class PromptFrame(GuardedWidget, Horizontal):
-    """A round border in the colour of the approval mode. A low screen has no room for
-    it; there `ModeLabel` has the title.
+    """A round border in the colour of the approval mode. A low screen has `ModeLabel`
+    instead.
     """
 
     DEFAULT_CSS = """

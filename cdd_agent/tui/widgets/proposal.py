@@ -1,5 +1,3 @@
-"""The proposed plan next to the transcript: its steps with files and checks."""
-
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -11,13 +9,10 @@ from cdd_agent.wording.proposal_words import STEP_SIGNS
 _COMPLETED = "✓"
 _UNCHANGED = "·"
 _MOST_ROWS = 3
-"""Rows of a title, and of a list of files or checks."""
 
 
 class ProposalPanel(RowPanel):
-    """Shows the steps of a plan that is not approved. None of them can be opened or
-    run.
-    """
+    """Shows an unapproved plan. Its steps cannot be opened or run."""
 
     PREFIX = "proposal"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -43,9 +38,7 @@ class ProposalPanel(RowPanel):
         return self._proposal is not None
 
     def show(self, proposal: PlanProposed | None) -> None:
-        """Show this proposal; None hides the panel. The same plan keeps the marks that
-        it has.
-        """
+        """Show a proposal; None hides the panel. The same plan keeps its marks."""
         shown = self._proposal
         if proposal is not None and shown is not None and proposal.text == shown.text:
             return

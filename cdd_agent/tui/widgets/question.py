@@ -1,5 +1,3 @@
-"""Questions that one key answers, and questions about changes, with their diffs."""
-
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,15 +17,14 @@ from cdd_agent.tui.transcript.diff import DiffLayout
 from cdd_agent.tui.transcript.widget import Transcript
 
 _AROUND = 6
-"""Rows of everything else: plan, cut text, answers, prompt, activity and status line.
-"""
+"""Rows of all other widgets: plan, cut text, answers, prompt, activity, status line."""
 _FRAME = 2
-"""Rows of the prompt's frame. A low screen has no frame."""
+"""Rows of the prompt's frame, which a low screen does not have."""
 _ROWS_OF_KEYS = 2
-"""Rows of the answers about changes. If they do not fit, they are shortened."""
+"""Maximum rows of the answers about changes; longer ones are shortened."""
 _SCROLLING = ("up", "down", "pageup", "pagedown", "home", "end")
 _MOST_ROWS = 1_000_000
-"""The most lines of a diff: a question never leaves out a part of a long diff."""
+"""Maximum lines of a diff. It is so large that a question never omits a part."""
 
 
 if TYPE_CHECKING:
@@ -35,24 +32,21 @@ if TYPE_CHECKING:
 
     _Mixin = Widget
 else:
-    # of several bases the first widget gives its looks, which this one does not have
+    # A second widget class in the hierarchy would hide the first one's styles.
     _Mixin = object
 
 
 class _InSight(_Mixin):
-    """A text that leaves room for its answers, and reports when its visible part may
-    change.
-    """
+    """A text that leaves room for its answers, and reports scrolling."""
 
     SHARE = 0.5
     around = _AROUND
-    """Rows of the other widgets."""
 
     class VisiblePartMoved(Message):
         pass
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        # The scroll bar takes a column: with it, the text may need one more row.
+        # A scroll bar would take a column, so a text may need one more row.
         rows = super().get_content_height(container, viewport, width - 1)
         return min(rows, self.room)
 
@@ -99,7 +93,7 @@ class _InSight(_Mixin):
 
 
 class _QuestionText(_InSight, GuardedWidget, VerticalScroll, can_focus=False):
-    """The question itself."""
+    pass
 
 
 class _Diffs(_InSight, Transcript, can_focus=False):
@@ -126,9 +120,9 @@ class _Diffs(_InSight, Transcript, can_focus=False):
 
 
 class Question(GuardedWidget, Vertical):
-    """Shows a question and its answers. The user types the first letter of an answer
-    into the prompt; Esc is no. A long text scrolls, and the user must see its end
-    before they can agree.
+    """A question and its answers. The user types the first letter of an answer into the
+    prompt; Escape is no. A long text scrolls, and the user must see its end before they
+    can agree.
     """
 
     DEFAULT_CSS = """
@@ -149,11 +143,9 @@ class Question(GuardedWidget, Vertical):
         super().__init__()
         self._answers = answers
         self._is_read = False
-        """True once the end of the text was visible."""
         self._has_draft = False
         self._answer: str | None = None
         self._reactions = 0
-        """The number of answers, and of hints why a key was no answer."""
         text = "\n".join(map(sanitize_for_display, text.split("\n")))
         self._view: _InSight = _QuestionText(Static(text, markup=False))
         self._more = Static(markup=False, classes="more")
@@ -166,8 +158,8 @@ class Question(GuardedWidget, Vertical):
         yield self._keys
 
     def show_keys(self, *, has_draft: bool, answer: str | None = None) -> None:
-        """Show how to answer: by a letter, or after Tab if the prompt has a draft; or
-        the `answer` that is given if nothing follows.
+        """Show how to answer: by a letter, after Tab if there is a draft; or show the
+        `answer` that follows without another key.
         """
         self._has_draft, self._answer = has_draft, answer
         if answer is not None:
@@ -178,8 +170,8 @@ class Question(GuardedWidget, Vertical):
             self._keys.update(self._offered)
 
     def can_take(self, answer: str) -> bool:
-        """True if this answer is allowed now. Before the end of the text was visible,
-        agreeing shows a hint instead.
+        """True if this answer is allowed. Agreeing is not, until the end of the text
+        was visible; a hint says so.
         """
         self._show_hidden_lines()
         if self._answers[answer] not in (Choice.YES, Choice.ALWAYS) or self._is_read:
@@ -191,11 +183,9 @@ class Question(GuardedWidget, Vertical):
         return self._reactions
 
     def note_answer(self) -> None:
-        """Note that a key answered the question."""
         self._reactions += 1
 
     def show_hint(self, text: str) -> None:
-        """Show why a key was not an answer."""
         self._reactions += 1
         self._more.update(text)
         self._more.add_class("-refused")
@@ -203,7 +193,6 @@ class Question(GuardedWidget, Vertical):
 
     @property
     def is_in_sight(self) -> bool:
-        """True if the text is on the screen, as far as it fits."""
         return self._view.is_laid_out
 
     def can_scroll(self, key: str) -> bool:
@@ -233,9 +222,7 @@ def _count_lines(count: int, more: str = "") -> str:
 
 
 class ReviewQuestion(Question):
-    """A question about all changes, or about one part after the other. The first letter
-    of each word is an answer.
-    """
+    """A question about all changes, or about one part at a time."""
 
     DEFAULT_CSS = """
     ReviewQuestion {
@@ -268,7 +255,6 @@ class ReviewQuestion(Question):
         *,
         is_part: bool,
     ) -> None:
-        """Show another question."""
         first, *about = map(sanitize_for_display, text.split("\n"))
         self._asked.update(first)
         self._diffs.show(about, diff)
@@ -284,7 +270,7 @@ class ReviewQuestion(Question):
     def _fit_keys(self) -> None:
         room = 0
         if not self.screen.has_class("-low"):
-            # words may not end where a row ends
+            # A word may not end at the end of a row.
             room = _ROWS_OF_KEYS * self.content_size.width - len("Tab, then ") - 8
         words = "   ".join(f"[{word[0]}] {word}" for word in self._answers)
         if len(self._long_offer) <= room:
@@ -306,7 +292,7 @@ class ReviewQuestion(Question):
         return "   ".join(parts)
 
     def lay_out_again(self) -> None:
-        """Lay out the text again: it is not visible yet."""
+        """Lay out the text again if it is not visible yet."""
         self._diffs.lay_out_again()
 
     @property

@@ -1,4 +1,4 @@
-"""A panel next to the transcript: a heading that stays, and rows that scroll."""
+"""A panel next to the transcript: a fixed heading, and rows that scroll."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -16,16 +16,14 @@ from cdd_agent.tui.transcript.wrapping import wrap
 class PanelRow(NamedTuple):
     text: str
     look: str
-    """The end of the component class that styles it."""
+    """The suffix of its component class."""
 
 
 class RowPanel(GuardedWidget, ScrollView, can_focus=False):
-    """Draws rows line by line, so that its length does not matter. It is hidden while
-    it has nothing to show.
-    """
+    """Draws only visible rows. The panel is hidden while it is empty."""
 
     PREFIX = ""
-    """The first part of its component classes."""
+    """The prefix of its component classes."""
     DEFAULT_CSS = """
     RowPanel {
         padding: 0 1; background: $surface; scrollbar-size-vertical: 1;
@@ -39,15 +37,12 @@ class RowPanel(GuardedWidget, ScrollView, can_focus=False):
         self._rows: list[PanelRow] = []
 
     def heading(self) -> str:
-        """Return the text of the first line."""
         raise NotImplementedError
 
     def rows(self, width: int) -> Iterable[PanelRow]:
-        """Return the rows below the heading for this many cells."""
         raise NotImplementedError
 
     def show_rows(self, *, is_empty: bool) -> None:
-        """Draw the rows again, or hide the panel."""
         self.set_class(is_empty, "-empty")
         self._lay_out()
 
@@ -79,8 +74,8 @@ class RowPanel(GuardedWidget, ScrollView, can_focus=False):
 def wrapped_rows(
     text: str, width: int, first: str, look: str, most_rows: int
 ) -> Iterator[PanelRow]:
-    """Yield the first rows of a text. `first` is in front of the first one, and as many
-    blanks in front of the others.
+    """Yield the first rows of a text, the first one after `first`, the others indented
+    as far.
     """
     room = max(width - len(first) - 1, 1)
     rows = []

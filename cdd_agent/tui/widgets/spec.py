@@ -1,5 +1,3 @@
-"""The spec next to a conversation with Socrates."""
-
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -9,13 +7,11 @@ from cdd_agent.wording.spec_words import named_fields
 
 _DONE, _OPEN = "✓", "○"
 _MOST_ROWS = 4
-"""Rows of one text; `summary` shows all of it."""
 _BAR = 10
-"""Cells of the progress bar."""
 
 
 class SpecPanel(RowPanel):
-    """Shows the draft of a spec, and what is open. Its heading is the progress."""
+    """The draft of a spec. Its heading is the progress."""
 
     PREFIX = "spec"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -37,7 +33,6 @@ class SpecPanel(RowPanel):
         self._spec: SpecShown | None = None
 
     def show(self, spec: SpecShown | None) -> None:
-        """Show this spec; None hides the panel."""
         self._spec = spec
         self.show_rows(is_empty=spec is None)
 
@@ -54,11 +49,11 @@ class SpecPanel(RowPanel):
 
 
 def _parts(spec: SpecShown) -> dict[str, bool]:
-    """Return each part that a spec needs, and True if it is there. Criteria are there
-    if each has a check. Open questions are a part as long as there are some.
+    """Return the parts of a spec; True for each complete part. Criteria are complete if
+    each has a check. Open questions are a part only while there are some.
 
-    Words of spec.yaml that approving would remove or reword are a part, too, and the
-    part that they are in is not there: a removal is not progress.
+    Text of spec.yaml that approval would remove or reword makes its part incomplete: a
+    removal is not progress.
     """
     missing = {line.partition(":")[0] for line in spec.missing}
     not_there = missing | {words.field for words in spec.lost}

@@ -1,9 +1,7 @@
-"""The last row: folder and branch, agent and ticket, model, share of the context
-window, cost.
+"""The last row: folder and branch, agent and ticket, model, context window, cost.
 
-The order is fixed, every number has a unit, and an unknown value has a placeholder, so
-nothing moves when a value becomes known. A narrow row shortens texts, and then drops
-whole parts.
+The order is fixed, each number has a unit, and unknown values have placeholders, so
+nothing moves when a value becomes known. A narrow row shortens texts, then drops parts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,27 +18,20 @@ from cdd_agent.tui.faults import GuardedWidget
 
 
 class StatusPlace(NamedTuple):
-    """Where the user is, on the left."""
-
     folder: str
     branch: str
-    """Empty outside of a repository."""
+    """Empty outside a repository."""
     agent: str
     ticket: str
-    """Empty in chat."""
 
 
 class StatusValues(NamedTuple):
-    """The model and its numbers, on the right."""
-
     model: str | None
-    """None if no model is configured."""
     context: str
-    """The share of the model's window that the last call took, as `12%`; empty if it is
+    """The share of the model's window in the last call, such as `12%`; empty if
     unknown.
     """
     cost: Cost
-    """The cost of this session's model calls."""
 
 
 class _StatusPart(NamedTuple):
@@ -49,31 +40,25 @@ class _StatusPart(NamedTuple):
 
 
 class _Limits(NamedTuple):
-    """The most cells of each text."""
-
     place: int
-    """Cells of the folder, and of the branch."""
+    """Also of the branch."""
     ticket: int
     model: int
 
 
 _LIMITS = (_Limits(24, 32, 40), _Limits(16, 24, 24), _Limits(12, 16, 16))
-"""From wide rows to narrow ones. Texts are shortened before a part is dropped."""
+"""From wide to narrow rows."""
 _LEFT = ("folder", "branch", "agent")
 _RIGHT = ("model", "context", "cost")
 _DROPPED = ("cost", "branch", "context", "folder", "model")
-"""The parts that a narrow row does without, the least important first. The agent with
-its ticket stays.
-"""
+"""Parts that a narrow row drops, the least important first."""
 _COLUMNS = {"context": cell_len("ctx 100%"), "cost": cell_len("1.2k tokens")}
-"""Cells that are reserved for a number, so that it never moves its neighbours."""
+"""Cells reserved for a number, so that it never moves its neighbours."""
 _GAP = 2
 _UNKNOWN = "$text-muted"
 
 
 class StatusLine(GuardedWidget, Widget):
-    """Shows folder, branch, agent, ticket, model, context and cost."""
-
     DEFAULT_CSS = """
     StatusLine { width: 1fr; height: 1; padding: 0 1; text-wrap: nowrap; }
     """
@@ -95,13 +80,12 @@ class StatusLine(GuardedWidget, Widget):
 
 
 def lay_out_status(place: StatusPlace, values: StatusValues, width: int) -> Content:
-    """Return the row, which takes `width` cells if it has parts on both sides."""
     parts = _fitting_parts(place, values, width)
     left_parts = [parts[name] for name in _LEFT if name in parts]
     right = [parts[name] for name in _RIGHT if name in parts]
     if not right:
         return Content.assemble(*_spaced(left_parts))
-    # as a whole: a joiner at the end of a text takes the blank behind it
+    # Measured as a whole, because a joiner at the end of a text absorbs the next space.
     space = width + _GAP - _cells([*left_parts, *right])
     return Content.assemble(*_spaced(left_parts), " " * space, *_spaced(right))
 
@@ -109,7 +93,6 @@ def lay_out_status(place: StatusPlace, values: StatusValues, width: int) -> Cont
 def _fitting_parts(
     place: StatusPlace, values: StatusValues, width: int
 ) -> dict[str, _StatusPart]:
-    """Return the parts for which the row has room, by name."""
     for limits in _LIMITS:
         parts = _left_parts(place, limits) | _right_parts(values, limits)
         if _cells(list(parts.values())) <= width:
@@ -157,20 +140,20 @@ def _model_part(model: str | None, limit: int) -> _StatusPart:
         return _StatusPart("no model", _UNKNOWN)
     name = sanitize_for_display(model)
     if cell_len(name) > limit:
-        # the end tells models of one provider apart
+        # The end distinguishes models of one provider.
         name = name.rpartition("/")[2]
     return _StatusPart(shorten(name, limit, keep_end=True))
 
 
 def cost_with_unit(cost: Cost) -> str:
-    """Return the money, or the tokens if no price is known."""
+    """Return the cost in dollars, or in tokens if no price is known."""
     if cost.usd == 0:
         return "$0.00"
     return cost.in_short("tokens") or "0 tokens"
 
 
 def shorten(text: str, cells: int, *, keep_end: bool = False) -> str:
-    """Return a text of at most `cells` cells, with … where it was cut."""
+    """Return a text of at most `cells` cells, with … at the cut."""
     if cell_len(text) <= cells:
         return text
     if cells < 1:

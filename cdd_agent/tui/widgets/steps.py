@@ -1,7 +1,7 @@
-"""The plan as a list of steps: their status, time, tests and dependencies.
+"""The plan as a list of steps.
 
-It is drawn line by line, so that its length does not matter. If there is room for all
-titles in full, they are wrapped; otherwise each step has one row.
+Only visible rows are drawn. If all full titles fit, they are wrapped; otherwise each
+step has one row.
 """
 
 from collections.abc import Hashable, Iterable
@@ -30,20 +30,17 @@ from cdd_agent.tui.transcript.wrapping import wrap
 from cdd_agent.wording.step_signs import step_glyph, step_remark
 
 _BAR = 10
-"""Cells of the progress bar, where there is room."""
 _TITLE = 0.55
-"""The part of a row that a title gets at least, where it needs it."""
+"""Minimum share of a row for a title that needs it."""
 
 
 class StepList(GuardedWidget, ScrollView, can_focus=True):
-    """Shows the progress of a run. The first line, which does not scroll, is the
-    progress of the whole plan.
-
-    With the focus, the arrows move to other steps and Enter opens one.
+    """The steps with status, time, tests and dependencies. A fixed first line shows the
+    progress of the plan. The arrows select a step, and Enter opens it.
     """
 
     FOCUS_ON_CLICK = False
-    """Enter stays the prompt's after a click."""
+    """After a click, Enter is still for the prompt."""
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"steps--{status.value}" for status in StepStatus),
         "steps--remark",
@@ -75,8 +72,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
     ]
 
     class StepChosen(Message):
-        """The user opens a step."""
-
         def __init__(self, number: int) -> None:
             super().__init__()
             self.number = number
@@ -85,16 +80,13 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         super().__init__()
         self._steps: list[StepSummary] = []
         self._to_do: set[int] = set()
-        """The numbers of the steps that are not over."""
         self._former_cost = self._total = NO_COST
         self._wrapped_rows: list[tuple[StepSummary, str]] = []
-        """The rows of all titles in full; empty if there is no room for them."""
+        """The rows of all full titles; empty if they do not fit."""
         self._cursor: int | None = None
-        """The place of the step that the user moved to; None for the step that matters
-        now.
-        """
+        """The index of the step that the user selected; None for the current step."""
         self._opened = 0
-        """The number of times that a step was opened. Enter acts a moment later."""
+        """The number of opened steps: Enter shows its effect a moment later."""
         self._is_folded = False
         self.display = False
 
@@ -106,8 +98,8 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return self._selected, self.display, self._opened
 
     def show(self, steps: Iterable[StepSummary], former_cost: Cost = NO_COST) -> None:
-        """Show these steps. The cost of the run includes that of former steps. Without
-        steps the list is hidden.
+        """Show these steps; without steps, hide the list. `former_cost` is the cost of
+        steps that are no longer in the plan.
         """
         self._steps, self._former_cost = list(steps), former_cost
         self._to_do = {step.number for step in self._steps if not step.status.is_over}
@@ -120,18 +112,15 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._follow()
 
     def fold(self, *, is_folded: bool) -> None:
-        """Make room for the transcript, or show the steps again."""
         self._is_folded = is_folded
         self.show(self._steps, self._former_cost)
 
     @property
     def has_steps(self) -> bool:
-        """True if there is a plan, folded or not."""
         return bool(self._steps)
 
     @property
     def is_over(self) -> bool:
-        """True if no step remains."""
         return not self._to_do
 
     @property
@@ -153,7 +142,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.follow()
 
     def follow(self) -> None:
-        """Show the step that matters now."""
         self._cursor = None
         self.refresh()
         self._follow()
@@ -172,7 +160,6 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._add_up()
 
     def spend(self, number: int, cost: Cost) -> None:
-        """Add the cost of a model call for a step."""
         for step in self._steps:
             if step.number == number:
                 self._change(number, cost=step.cost + cost)
@@ -196,9 +183,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self.walk(by)
 
     def walk(self, by: int) -> int | None:
-        """Move by this number of places. Return the number of the step, or None if
-        there are no steps.
-        """
+        """Move the selection. Return the number of the step; None without steps."""
         if not self._steps:
             return None
         self._cursor = min(max(self._selected + by, 0), len(self._steps) - 1)
@@ -269,7 +254,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         self._wrapped_rows = rows if len(rows) < height else []
         row_count = len(self._wrapped_rows or self._steps) + 1
         self.virtual_size = Size(self.size.width, row_count)
-        # rows that were drawn before the size was known are out of date
+        # Rows from before the size was known are outdated.
         self.refresh()
 
     def _wrap_title(self, step: StepSummary) -> list[str]:
@@ -285,8 +270,8 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return rows
 
     def _progress(self) -> str:
-        """Return the steps that are over, a bar, the signs of those without passed
-        tests, and the cost. Where there is little room, the cost goes, then the bar.
+        """Return the progress: counts, a bar, signs of steps without passed tests, and
+        the cost. A narrow row drops the cost, then the bar.
         """
         tally = self.tally
         counted, signs = f"Plan {tally.over}/{tally.total} ", signs_of(tally)
@@ -305,9 +290,7 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         return text
 
     def _facts(self, step: StepSummary, text: str) -> str:
-        """Return the facts next to a title, as far as there is room. The money is left
-        out first.
-        """
+        """Return the facts that fit next to a title. The cost is dropped first."""
         facts, cost = self._status_facts(step), step.cost.in_short()
         for candidate in (" ".join(filter(None, (facts, cost))), facts):
             width = cell_len(candidate)
@@ -358,13 +341,13 @@ class StepList(GuardedWidget, ScrollView, can_focus=True):
         )
 
     def _follow(self) -> None:
-        """Scroll to the step that matters now, once the height is known."""
+        """Scroll to the selected step once the height is known."""
         self.call_after_refresh(self._show_selected)
 
     @property
     def _selected(self) -> int:
-        """The place of the step that the user moved to, or of the one that matters
-        now: it runs or failed, or it is the first that is not over.
+        """The index of the step that the user selected, otherwise of the running or
+        failed step, otherwise of the first unfinished one.
         """
         if self._cursor is not None:
             return self._cursor

@@ -1,6 +1,4 @@
-"""The first screen of a session: what cdd is, and rows that Enter starts while the
-prompt is empty. The transcript replaces it after the first line.
-"""
+"""The first screen of a session. The transcript replaces it after the first line."""
 
 from __future__ import annotations
 
@@ -29,23 +27,19 @@ if TYPE_CHECKING:
 _WIDEST = 70
 _MARGIN = 2
 _USUAL_HEIGHT = 12
-"""The height for which the block is centred, so that it does not jump when its rows
-appear.
-"""
+"""The height for which the block is centred, so that it stays when its rows appear."""
 _MOST_NOTE_LINES = 4
 
 
 class Welcome(GuardedWidget, Widget):
-    """A block in the middle. It receives the keys of an empty prompt: Up and Down
-    choose a row, Enter starts it, Escape removes the highlight, Down restores it. Up on
-    the first row is for the history.
+    """A description of cdd, and rows to start from. It receives the keys of an empty
+    prompt: Up and Down choose a row, Enter starts it, Escape removes the highlight,
+    Down restores it. Up on the first row is for the history.
     """
 
     DEFAULT_CSS = "Welcome { width: 1fr; height: 1fr; display: none; }"
 
     class Started(Message):
-        """The user chose a row."""
-
         def __init__(self, row: WelcomeRow) -> None:
             super().__init__()
             self.row = row
@@ -60,9 +54,8 @@ class Welcome(GuardedWidget, Widget):
         self._notes: tuple[str, ...] = ()
         self._chosen = 0
         self._is_moved = False
-        """The user moved the highlight."""
         self._is_left = False
-        """Escape removed the highlight."""
+        """True if Escape removed the highlight."""
         self._is_typing = False
         self._rows_at: dict[int, int] = {}
         """The row at each line of the widget."""
@@ -79,7 +72,6 @@ class Welcome(GuardedWidget, Widget):
         self._appear()
 
     def add_note(self, text: str) -> None:
-        """Show a remark below the rows."""
         self._notes = (*self._notes, text)
         self.refresh()
 
@@ -102,12 +94,11 @@ class Welcome(GuardedWidget, Widget):
 
     @property
     def is_active(self) -> bool:
-        """True if a row is highlighted."""
         is_free = not self._is_left and not self._is_typing
         return bool(self.display and self._beginning.rows and is_free)
 
     def take_key(self, event: events.Key) -> bool:
-        """Handle a key of an empty prompt. Return False if it is for the prompt."""
+        """Handle a key of an empty prompt. False if it is for the prompt."""
         if not self.display or not self._beginning.rows:
             return False
         if self._is_left:
@@ -118,7 +109,7 @@ class Welcome(GuardedWidget, Widget):
             return True
         match event.key:
             case "up" if self._chosen == 0:
-                return False  # above the rows is the history
+                return False  # for the history
             case "up":
                 self._choose(self._chosen - 1)
             case "down":
@@ -136,7 +127,7 @@ class Welcome(GuardedWidget, Widget):
         return True
 
     def press_elsewhere(self, enter: events.Key) -> None:
-        """Note an Enter that another screen gets."""
+        """Note an Enter on another screen."""
         self._guard.press_elsewhere(enter)
 
     def seen(self) -> Hashable:
@@ -169,14 +160,16 @@ class Welcome(GuardedWidget, Widget):
         return rows[self._chosen] if self._chosen < len(rows) else None
 
     def _choose(self, place: int) -> None:
-        """The user moves the highlight: Enter is meant for it."""
+        """Move the highlight for the user, so that Enter is meant for the row."""
         self._is_moved = True
         self._chosen = max(0, min(place, len(self._beginning.rows) - 1))
         self._guard.show(f"row {self._chosen}", self._row, is_typed=True)
         self._tell()
 
     def _appear(self) -> None:
-        """The highlight appears by itself: ignore an Enter that comes at once."""
+        """Show the highlight; the user has not seen it yet, so ignore an immediate
+        Enter.
+        """
         self._guard.show("", self._row if self.is_active else None)
         self._tell()
 
@@ -185,8 +178,8 @@ class Welcome(GuardedWidget, Widget):
         self.post_message(self.HintChanged())
 
     def _lines(self, width: int, height: int) -> list[tuple[Content, int | None]]:
-        """Return the lines, each with the place of its row, if it is one. A low window
-        gets fewer lines.
+        """Return the lines, each with the index of its row, if any. A low window gets
+        fewer lines.
         """
         rows = self._shown_rows(height)
         heading = _plain(
@@ -198,7 +191,7 @@ class Welcome(GuardedWidget, Widget):
         notes = _plain(map(_quiet, self._note_lines(width)))
         blank = _plain([Content()])
         room = height - len(rows) - len(heading)
-        # the most important part first
+        # The most important part first.
         for part in (where, about, notes):
             if len(part) > room:
                 part.clear()
@@ -252,7 +245,7 @@ def _quiet(text: str) -> Content:
 
 
 def _fitted(text: str, width: int) -> str:
-    """Return the text in exactly `width` columns, cut with … or padded."""
+    """Return the text in exactly `width` columns."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     return f"{set_cell_size(text, max(width - 1, 0))}…"

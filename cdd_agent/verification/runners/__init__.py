@@ -1,7 +1,7 @@
-"""The runners of tests that cdd knows, and those that other packages add.
+"""The known test runners.
 
-A built-in runner is a class in a module here, or a row of a table. Other packages add
-theirs as an entry point of the group `cdd_agent.test_runners`.
+Built-in runners are classes here or rows of a table. Other packages add theirs as entry
+points of `cdd_agent.test_runners`.
 """
 
 from functools import lru_cache
@@ -19,7 +19,7 @@ from cdd_agent.verification.runners.wrapped_pytest import WrappedPytest
 
 @lru_cache(1)
 def all_runners() -> tuple[TestRunner, ...]:
-    """Return the runners. The first that recognises a command is used."""
+    """The first that recognises a command is used."""
     built_in = (Pytest(), Unittest(), *JAVASCRIPT_RUNNERS, Go(), Cargo())
-    # a program that may start pytest comes last
+    # last, because it may start pytest
     return (*built_in, *REPORTING_TOOLS, *load_added(), WrappedPytest())

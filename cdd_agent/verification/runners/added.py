@@ -1,5 +1,5 @@
-"""Runners of tests that other packages add, as entry points. One that does not keep to
-`TestRunner` is left out, and named.
+"""Test runners that other packages add as entry points. Invalid ones are left out and
+reported.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,16 +20,14 @@ from cdd_agent.verification.runner import (
 _Value = TypeVar("_Value")
 _RUNNERS = Extensions("cdd_agent.test_runners", "test runner")
 left_out = _RUNNERS.left_out
-"""The runners that are left out, with the reason."""
 
 
 def load_added() -> tuple[TestRunner, ...]:
-    """Load the runners of all installed packages."""
     return _RUNNERS.load(_Guarded)
 
 
 class _Guarded(TestRunner):
-    """A runner of another package. Its first mistake is its last call."""
+    """A runner of another package. After its first error it is not called again."""
 
     def __init__(self, full_name: str, runner: object) -> None:
         if not isinstance(runner, TestRunner):

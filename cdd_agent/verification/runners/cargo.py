@@ -1,11 +1,9 @@
-"""`cargo test`. Its results are read from its output, because only Rust's nightly
-toolchain can write a report.
+"""`cargo test`. Results are read from the output: only nightly toolchains write
+reports.
 
-Cargo prints the name of each test program that it starts to stderr. The test programs
-print their results to stdout.
+Cargo prints the names of test programs to stderr; the programs print results to stdout.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -19,6 +17,7 @@ from cdd_agent.files.manifests import (
     parse_manifest,
     section,
 )
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
 from cdd_agent.verification.runner import (
@@ -32,21 +31,21 @@ from cdd_agent.verification.runner import (
 from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.test_id import TestId
 
-_COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_STARTED = re.compile(
+_COLOUR = Pattern(r"\x1b\[[\d;]*m")
+_STARTED = Pattern(
     r" *Running (?:unittests )?(\S.*) \((?:.*[/\\])?(.+)-[0-9a-f]{8,}(?:\.exe)?\)"
 )
-_STARTED_DOC_TESTS = re.compile(r" *Doc-tests (\S+)")
-_COUNT = re.compile(r"running (\d{1,9}) tests?")
-_TEST = re.compile(
+_STARTED_DOC_TESTS = Pattern(r" *Doc-tests (\S+)")
+_COUNT = Pattern(r"running (\d{1,9}) tests?")
+_TEST = Pattern(
     r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, .*| \(.*| <.*)?"
 )
-_END = re.compile(
+_END = Pattern(
     r"test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9})"
     r" ignored; "
 )
-_TEXT = re.compile(r"---- (.+) stdout ----")
-_DOC_TEST = re.compile(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
+_TEXT = Pattern(r"---- (.+) stdout ----")
+_DOC_TEST = Pattern(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
 _RESULTS = {"ok": Result.PASSED, "FAILED": Result.FAILED, "ignored": Result.SKIPPED}
 _PLAIN = (
     *("--no-fail-fast", "--release", "-r", "--locked", "--offline", "--frozen"),
@@ -62,12 +61,10 @@ _CONFLICTS = (
     *("-q", "--quiet", "--no-run", "--message-format", "--help", "-h", "--list"),
     *("--format", "--nocapture"),
 )
-"""Options that change the output, or run no tests."""
+"""Options that change the output or run no tests."""
 
 
 class Cargo(TestRunner):
-    """`cargo test`."""
-
     name = "cargo test"
     ends_with = frozenset((0, 101))
     captures = True
@@ -88,8 +85,8 @@ class Cargo(TestRunner):
         return Reporting((*argv[:end], *more, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Return the words of the command. They contain parts of tests' names and no
-        files, so only equal words ask for the same tests.
+        """The words are parts of test names, so only equal words ask for the same
+        tests.
         """
         no_files = root / "\0"
         asked = paths_and_options(self.words(argv), no_files, _PLAIN, _WITH_VALUE)
@@ -107,7 +104,7 @@ class Cargo(TestRunner):
 
 class _Block(Struct):
     expected: int
-    """The number of its tests, from the first line."""
+    """Number of tests, from the first line."""
     tests: list[tuple[str, Result]] = field(default_factory=list)
     texts: dict[str, list[str]] = field(default_factory=dict)
     is_finished: bool = False
@@ -136,9 +133,7 @@ class _Block(Struct):
 def read_output(
     stdout: bytes, stderr: bytes, selection: Selection, root: Path
 ) -> SuiteRun:
-    """Read the output of `cargo test`. Raises `ReportUnreadable` if stdout and stderr
-    do not match.
-    """
+    """Raises `ReportUnreadable` if stdout and stderr do not match."""
     blocks = _read_blocks(_lines(stdout))
     messages = _lines(stderr)
     programs = []
@@ -171,8 +166,8 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _read_blocks(lines: Sequence[str]) -> list[_Block]:
-    """Return the output of each test program: the number of its tests, a line for each
-    test, the texts of failures, and a last line.
+    """Return the output of each test program: number of tests, a line for each, failure
+    texts, a last line.
     """
     blocks: list[_Block] = []
     block: _Block | None = None
@@ -200,8 +195,8 @@ def _read_blocks(lines: Sequence[str]) -> list[_Block]:
 
 
 def _add_doc_tests(blocks: Sequence[_Block], results: Results) -> None:
-    """Add the doc tests. The line of a doc test changes from run to run, so the tests
-    of one item are numbered in their order.
+    """Number the doc tests of an item, because their line numbers change between
+    runs.
     """
     tests: list[tuple[str, str, int, Result, str]] = []
     for block in blocks:
@@ -223,16 +218,14 @@ def _add_doc_tests(blocks: Sequence[_Block], results: Results) -> None:
 
 
 class _Sources:
-    """The source files of a project's packages. Cargo names the source of a test
-    program by its path in the package.
-    """
+    """Source files of packages. Cargo names them by their path in the package."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.current: str | None = None
-        """The folder of the last program's package."""
+        """Folder of the last program's package."""
         self.packages: dict[str, str] = {}
-        """The names of the packages' crates, by folder."""
+        """Folder → crate name."""
         for pattern in ("", "*/", "*/*/", "*/*/*/"):
             for file in sorted(root.glob(f"{pattern}Cargo.toml")):
                 folder = file.parent.relative_to(root).as_posix()
@@ -259,9 +252,7 @@ class _Sources:
         return str(PurePosixPath(self.current or ".") / source)
 
     def find_test(self, file: str, test: str) -> TestId:
-        """Return the id of a test. A module has its own file if that file has the usual
-        name.
-        """
+        """A module has its own file if the usual file exists."""
         *modules, name = test.split("::")
         place = PurePosixPath(file)
         folder = place.with_suffix("")
@@ -289,7 +280,7 @@ def _package(folder: Path) -> Mapping[str, Any]:
 
 
 def _test_keys(text: str) -> object:
-    """Return the values of a `Cargo.toml` that decide which tests run, and how."""
+    """Return the values that decide which tests run, and how."""
     try:
         content = parse_manifest("Cargo.toml", text)
     except ManifestUnreadable:

@@ -1,4 +1,4 @@
-"""`go test`. With `-json`, it prints an event for each test."""
+"""`go test`. With `-json`, it prints events for each test."""
 
 import json
 import re
@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.runner import (
     Matters,
@@ -27,19 +28,19 @@ _CONFLICTS = (
     *("-json", "-c", "-exec", "-bench", "-fuzz", "-list", "-h", "-help", "-args"),
 )
 _RESULTS = {"pass": Result.PASSED, "fail": Result.FAILED, "skip": Result.SKIPPED}
-_NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
-_TEST_MAIN = re.compile(
+_NOT_BUILT = Pattern(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+_TEST_MAIN = Pattern(
     r"^func\s+TestMain\s*\(.*?(?:^\}|\}$|\Z)", re.MULTILINE | re.DOTALL
 )
-_TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
-_LARGEST_SOURCE = 2_000_000  # bytes
+_TEST = Pattern(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
+_LARGEST_SOURCE = 2_000_000  # in bytes
 
 
 class Go(TestRunner):
-    """`go test`. It has no settings files: the function `TestMain` runs the tests."""
+    """Has no settings files: the function `TestMain` runs the tests."""
 
     name = "go test"
-    # before Go 1.20, 2 stands for a package that cannot be built
+    # before Go 1.20, 2 means that a package does not build
     ends_with = frozenset((0, 1, 2))
     captures = True
     about_report = ("{",)
@@ -56,9 +57,7 @@ class Go(TestRunner):
         return Reporting((*argv[:2], "-json", *words))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Return the tests that a command asks for. Only `folder/...` counts as a
-        folder; other words count as options.
-        """
+        """Only `folder/...` counts as a folder; other words count as options."""
         del root
         words = [word for word in self.words(argv) if word not in _PLAIN]
         paths = [
@@ -77,7 +76,7 @@ class Go(TestRunner):
         return _TEST_MAIN.findall if path.name.endswith("_test.go") else None
 
     def shown(self, line: str, report: Path) -> str:
-        """Return the output in an event of Go; other lines unchanged."""
+        """Return the output in a Go event; other lines unchanged."""
         del report
         event = _event(line)
         if event is None:
@@ -145,7 +144,7 @@ def read_report(
 
 
 def _read_packages(lines: Iterable[str]) -> dict[str, _Package]:
-    """Return the packages with events, by name, and those that could not be built."""
+    """Return packages by name, including those that do not build."""
     packages: dict[str, _Package] = defaultdict(_Package)
     for line in lines:
         event = _event(line) or {}
@@ -159,8 +158,8 @@ def _read_packages(lines: Iterable[str]) -> dict[str, _Package]:
 
 
 def _read_build_errors(lines: Iterable[str], stderr: bytes) -> dict[str, str]:
-    """Return why packages cannot be built, by name. Go 1.24 and newer print events for
-    that. Older versions print it to stderr, below a line with the package's name.
+    """Package → build error. Go 1.24 and newer report them as events, older versions on
+    stderr below the package's name.
     """
     errors = defaultdict[str, str](str)
     package = ""
@@ -185,7 +184,6 @@ def _package_name(built: str) -> str:
 
 
 def _event(line: str) -> dict[str, Any] | None:
-    """Return the event of a line; None if it has none."""
     if not line.startswith("{"):
         return None
     try:
@@ -198,7 +196,7 @@ def _event(line: str) -> dict[str, Any] | None:
 
 
 class _Folder(Struct, frozen=True):
-    """The folder of a package, relative to the root."""
+    """A package's folder, relative to the root."""
 
     path: str
     files: Mapping[str, str]
@@ -209,7 +207,7 @@ class _Folder(Struct, frozen=True):
 
 
 class _Modules(Struct, frozen=True, dict=True):
-    """The modules of a project. Their names and folders lead to each package."""
+    """The modules of a project, which locate packages."""
 
     root: Path
 
@@ -227,7 +225,7 @@ class _Modules(Struct, frozen=True, dict=True):
         return _Folder(path, files, tuple(names))
 
     def _find_path(self, package: str) -> str | None:
-        """Return the folder of a package; None if there is no such folder."""
+        """None if there is no such folder."""
         for module, folder in self._by_length:
             if package != module and not package.startswith(f"{module}/"):
                 continue
@@ -239,7 +237,7 @@ class _Modules(Struct, frozen=True, dict=True):
 
     @cached_property
     def _by_length(self) -> list[tuple[str, str]]:
-        """The names and folders of the modules, the longest name first."""
+        """Names and folders of modules, longest name first."""
         modules = []
         for pattern in ("go.mod", "*/go.mod", "*/*/go.mod"):
             for file in self.root.glob(pattern):

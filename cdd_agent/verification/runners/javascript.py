@@ -37,21 +37,21 @@ _ENDINGS = ("", ".js", ".mjs", ".cjs")
 class _Tool(Struct, frozen=True):
     name: str
     added: tuple[str, ...]
-    """The words that make it report. `{}` is the folder of the reporters."""
+    """Words that make it report. `{}` is the reporters' folder."""
     conflicts: tuple[str, ...]
     """Options that ask for another report, watch files, or run no tests."""
     plain: tuple[str, ...]
     """Options that select no tests."""
     with_value: tuple[str, ...]
-    """Options whose value is the next word."""
+    """Options that take the next word."""
     settings: str = r"\0"
-    """A pattern for the names of its settings files."""
+    """Pattern for names of settings files."""
     ends_with: frozenset[int] = frozenset((0, 1))
     starters: tuple[tuple[str, str], ...] = ()
-    """Other programs, with the subcommand that starts it."""
+    """Program, subcommand: other ways to start it."""
     forbids_snapshots: bool = False
     screen_reporters: tuple[str, ...] = ()
-    """Reporters that only show a run. Ours runs beside them or instead of them."""
+    """Reporters that only show a run. Ours runs next to them or replaces them."""
 
 
 _REPORTER_OPTIONS = ("--reporter", "-R", "--reporters")
@@ -141,8 +141,6 @@ _NODE = _Tool(
 
 
 class JavaScript(TestRunner):
-    """A JavaScript test runner, also through npx and the like."""
-
     reports_per_process = True
 
     def __init__(self, tool: _Tool) -> None:
@@ -189,9 +187,7 @@ class JavaScript(TestRunner):
 
 
 class Node(JavaScript):
-    """Node's own test runner. `NODE_OPTIONS` names its reporter, so that a script may
-    start it.
-    """
+    """`NODE_OPTIONS` names its reporter, so that scripts may start it."""
 
     def __init__(self) -> None:
         super().__init__(_NODE)
@@ -219,7 +215,7 @@ JAVASCRIPT_RUNNERS = (*map(JavaScript, _TOOLS), Node())
 
 
 def place_of_tool(argv: Sequence[str], tool: str) -> int | None:
-    """Return the index of the word that starts this tool; None if none does."""
+    """Return the index of the word that starts the tool, or None."""
     names = first_programs(argv)
     place = find_word(names, {tool + ending for ending in _ENDINGS})
     if place is None or place == 0:

@@ -1,5 +1,5 @@
-"""Read reports in JUnit's form, in the dialects of many tools. The project's own code
-may have written a report, so it can contain anything.
+"""Reads JUnit reports in the dialects of many tools. Project code may have written a
+report, so it can contain anything.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,15 +10,15 @@ from cdd_agent.verification.runner import ReportUnreadable
 
 Attributes = Mapping[str, str]
 NameTest = Callable[[Attributes, Attributes], str]
-"""Returns the id of a test from the attributes of its element and of its suite."""
+"""Makes a test's id from the attributes of its element and suite."""
 
 _NOT_RUN = ("notrun", "disabled")
 _WITH_TEXT = ("failure", "error", "skipped", "system-out")
 
 
 def read_report(data: bytes, name_test: NameTest | None = None) -> SuiteRun:
-    """Read a report, by default pytest's. Raises `ReportUnreadable`, also for an XML
-    document with entities or a document type.
+    """Read a report, by default pytest's. Raises `ReportUnreadable`, also for entities
+    or a document type.
     """
     reader = _ReportReader(name_test or _name_python_test)
     parse_xml(data, reader.start, reader.end, reader.add_text)
@@ -31,7 +31,7 @@ def parse_xml(
     end: Callable[[str], None],
     add_text: Callable[[str], None],
 ) -> None:
-    """Parse XML without keeping it in memory. Raises `ReportUnreadable`."""
+    """Parse XML as a stream. Raises `ReportUnreadable`."""
     parser = expat.ParserCreate("utf-8")
     parser.StartDoctypeDeclHandler = _refuse
     parser.StartElementHandler = start
@@ -60,7 +60,7 @@ class _ReportReader:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if tag in ("testsuites", "testsuite"):
-            # the file of a suite is that of the suites in it
+            # inner suites inherit the file
             outer = self._suites[-1] if self._suites else {}
             file = {"file": outer["file"]} if outer.get("file") else {}
             self._suites.append({**file, **attributes})
@@ -68,7 +68,7 @@ class _ReportReader:
             raise ReportUnreadable(f"it is not a report of tests but {tag[:80]!r}")
         match tag:
             case "testcase" if not attributes.get("name"):
-                # pytest writes this for a test whose end it did not see
+                # pytest writes this if it missed the end of a test
                 self._test, self.is_finished = "", False
             case "testcase":
                 self._case = attributes
@@ -114,17 +114,16 @@ def _could_not_run(case: Attributes, skipped: Attributes) -> bool:
 
 
 def _name_python_test(attributes: Attributes, suite: Attributes) -> str:
-    """Return pytest's own id, from the module and classes as a dotted name, and the
-    file of the code.
+    """Return pytest's own id from the file and the dotted name of module and classes.
 
-    An inherited test has the file of its base class. Then the first name with a capital
-    letter is the class.
+    An inherited test has its base class's file. Then the first capitalised name is the
+    class.
     """
     del suite
     name, dotted = attributes["name"], attributes.get("classname", "")
     file = attributes.get("file", "").replace("\\", "/")
     module = file.removesuffix(".py").replace("/", ".")
-    if not dotted:  # it could not be collected, or was skipped as a whole
+    if not dotted:  # not collected, or skipped as a whole
         return file or name
     if file and f"{dotted}.".startswith(f"{module}."):
         classes = dotted[len(module) + 1 :].split(".")

@@ -1,4 +1,4 @@
-"""The program that a command starts, perhaps through a launcher such as `npx` or
+"""Finds the program that a command starts, perhaps after a launcher such as `npx` or
 `poetry run`.
 """
 
@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import PurePath
 
+from cdd_agent.pattern import Pattern
+
 WRAPPERS = ("env", "nice", "timeout", "xvfb-run")
 """Programs that start the rest of their words."""
 PYTHON_LAUNCHERS = (
@@ -14,27 +16,25 @@ PYTHON_LAUNCHERS = (
     *("uv", "uvx"),
     *WRAPPERS,
 )
-_PYTHON = re.compile(r"python[\d.]*")
+_PYTHON = Pattern(r"python[\d.]*")
 NEAR = 8
-"""The number of words at the beginning of a command that can name a test runner."""
+"""Number of leading words of a command that can name a runner."""
 
 
 @lru_cache(maxsize=1_000)
 def program_name(word: str) -> str:
-    """Return a program's name, without its folder and the ending that Windows adds.
-    Every Python is `python`.
-    """
+    """Remove the folder and Windows endings. Every Python is `python`."""
     name = re.sub(r"\.(cmd|exe|bat|ps1)$", "", PurePath(word).name)
     return "python" if _PYTHON.fullmatch(name) else name
 
 
 def first_programs(argv: Sequence[str]) -> list[str]:
-    """Return the first words of a command as names of programs."""
+    """Return the first words as program names."""
     return [program_name(word) for word in argv[:NEAR]]
 
 
 def find_word(words: Sequence[str], wanted: Collection[str]) -> int | None:
-    """Return the index of the first of these words; None if there is none."""
+    """Return the index of the first match, or None."""
     for index, word in enumerate(words):
         if word in wanted:
             return index

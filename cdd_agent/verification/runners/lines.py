@@ -1,4 +1,4 @@
-"""Read the reports of the reporters in `injected/`: a JSON object on each line."""
+"""Reads the reports of `injected/`: a JSON object on each line."""
 
 import json
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from cdd_agent.verification.runner import MALFORMED, ReportUnreadable
 from cdd_agent.verification.test_id import TestId
 
 INJECTED = Path(__file__).parent / "injected"
-"""The folder of the reporters, which other programs load."""
+"""Reporters that other programs load."""
 REPORT_VARIABLE = "CDD_TEST_REPORT"
-"""The variable with the path of a reporter's file."""
+"""Holds the path of the report."""
 
 
 def read_lines(
     reports: Sequence[bytes], selection: Selection, root: Path, between: str
 ) -> SuiteRun:
-    """Read reports. The last line of a complete report marks its end. `between`
-    separates the names of a test. Raises `ReportUnreadable`.
+    """A complete report has an end mark in its last line. `between` joins the names of
+    a test. Raises `ReportUnreadable`.
     """
     results = Results()
     are_finished = []
@@ -35,7 +35,7 @@ def read_lines(
 
 
 def _read_line(line: bytes, results: Results, root: Path, between: str) -> bool:
-    """Add the test of a line. True if the line marks the end of the report."""
+    """True if the line is the end mark."""
     try:
         test: Any = json.loads(line)
         if test.get("end") is True:

@@ -1,4 +1,4 @@
-"""Pytest. Options at the end of the command make it write a report in JUnit's form."""
+"""pytest. Options at the end of the command make it write a JUnit report."""
 
 import re
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Selection, SuiteRun, is_in
 from cdd_agent.verification.paths import exists, from_root
 from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
@@ -18,7 +19,7 @@ from cdd_agent.verification.runners.launchers import (
 )
 from cdd_agent.verification.test_id import TestId
 
-_PLAIN = re.compile(
+_PLAIN = Pattern(
     r"""
       -[qvslx]+ | -r\w+ | -n(\d+|auto|logical)
     | --(quiet|verbose|exitfirst|showlocals|full-trace|no-header|no-summary)
@@ -29,9 +30,7 @@ _PLAIN = re.compile(
     """,
     re.VERBOSE,
 )
-"""Options that select no tests. They change what is printed or measured, or when the
-run stops.
-"""
+"""Options about output, measurement or stopping, which select no tests."""
 _PLAIN_WITH_VALUE = (
     *("-n", "-r", "--tb", "--color", "--durations", "--maxfail", "--capture"),
     *("--junitxml", "--junit-xml"),
@@ -41,7 +40,7 @@ _WITH_VALUE = (
     *("--rootdir", "--confcutdir"),
 )
 REPORT_OPTIONS = (
-    # the form that names each test's file
+    # includes each test's file
     *("-o", "junit_family=xunit1"),
     *("-o", "junit_logging=no"),
     "--continue-on-collection-errors",
@@ -50,7 +49,7 @@ REPORT_OPTIONS = (
 
 
 class Pytest(TestRunner):
-    """Pytest, also through `python -m`, poetry, uv and the like."""
+    """Started directly or through `python -m`, poetry, uv and others."""
 
     name = "pytest"
     # https://docs.pytest.org/en/stable/reference/exit-codes.html
@@ -74,17 +73,13 @@ class Pytest(TestRunner):
         return place
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting:
-        """Return the command with a report. The added options come last, so they
-        override the project's settings and the options of the command.
-        """
+        """The added options come last, to override settings and other options."""
         added = (*REPORT_OPTIONS, f"--junitxml={report}")
         end = argv.index("--") if "--" in argv else len(argv)
         return Reporting((*argv[:end], *added, *argv[end:]))
 
     def selection(self, argv: Sequence[str], root: Path) -> Selection:
-        """Return the tests that a command asks for. A word that names no existing file
-        or folder counts as an option.
-        """
+        """A word that is not an existing path counts as an option."""
         paths: list[str] = []
         options: list[str] = []
         words = iter(self.words(argv))
@@ -114,15 +109,15 @@ class Pytest(TestRunner):
 
 
 def without_report_line(line: str, report: Path) -> str:
-    """Return a line of output; empty for the line that names the report."""
+    """Drop the line that names the report."""
     path = re.escape(str(report))
     names_report = re.fullmatch(rf"-+ generated xml file: {path}\S* -+\s*", line)
     return "" if names_report else line
 
 
 def name_from_root(root: Path, run: SuiteRun) -> SuiteRun:
-    """Return the run with ids that start at the project's root. Pytest's ids start at
-    its own root, which may be a folder inside the project or around it.
+    """Make ids relative to the project's root. pytest's own root may be inside or
+    around it.
     """
     asked = [TestId.parse(path).file for path in run.selection.paths]
     bases = [root]
@@ -142,7 +137,7 @@ def name_from_root(root: Path, run: SuiteRun) -> SuiteRun:
 
 
 def _from_root(test: str, base: Path, root: Path) -> str:
-    """Return the id of a test from `root`, given its id from the folder `base`."""
+    """Translate an id from the folder `base` to `root`."""
     if base == root:
         return test
     if base.is_relative_to(root):

@@ -1,5 +1,5 @@
-"""The files that decide how pytest runs: its settings, its hooks, and modules of the
-project that hide pytest's own modules.
+"""Files that decide how pytest runs: settings, hooks, and project modules that hide
+pytest's.
 """
 
 import ast
@@ -12,9 +12,9 @@ from cdd_agent.files.manifests import ManifestUnreadable, parse_manifest, sectio
 from cdd_agent.verification.runner import Matters, whole
 
 SETTINGS_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
-"""Files with settings of pytest alone."""
+"""For pytest alone."""
 _FOUND_BEFORE_PYTEST = ("pytest", "_pytest", "pluggy", "sitecustomize", "usercustomize")
-"""Modules that a run may import from the project instead of its environment."""
+"""Modules that may be imported from the project instead of the environment."""
 _STEERING_NAMES = ("collect_ignore", "collect_ignore_glob", "pytest_plugins")
 _STEERING_MODULES = ("_pytest", "pluggy", "atexit")
 _STEERING_CALLS = (
@@ -24,8 +24,8 @@ _STEERING_CALLS = (
 
 
 def what_matters(path: PurePosixPath) -> Matters | None:
-    """Return what to compare of a file of this name; None if it does not decide how
-    pytest runs.
+    """Return what to compare of such a file; None if it does not decide how pytest
+    runs.
     """
     part = _PARTS.get(path.name)
     if part is not None:
@@ -37,7 +37,7 @@ def what_matters(path: PurePosixPath) -> Matters | None:
 
 
 def _steering_statements(conftest: str) -> object:
-    """Return the statements of a conftest that can change how tests run. Fixtures and
+    """Return a conftest's statements that can change how tests run. Fixtures and
     helpers cannot.
     """
     try:
@@ -99,4 +99,4 @@ _PARTS: Mapping[str, Matters] = {
     "setup.cfg": partial(_section, name="tool:pytest"),
     "tox.ini": partial(_section, name="pytest"),
 }
-"""By the name of a file: the part of it that decides how pytest runs."""
+"""File name → the part that decides how pytest runs."""

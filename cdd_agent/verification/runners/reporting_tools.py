@@ -1,5 +1,5 @@
-"""Runners that can write a report without help, as JUnit's XML, JSON or TRX: CTest,
-Maven, Gradle, dotnet, RSpec, PHPUnit, Deno and bun.
+"""Runners that can write JUnit XML, JSON or TRX: CTest, Maven, Gradle, dotnet, RSpec,
+PHPUnit, Deno and bun.
 """
 
 import json
@@ -40,7 +40,7 @@ from cdd_agent.verification.test_id import TestId
 _LAUNCHERS = ("bundle", "php", "ruby", "npx", *WRAPPERS)
 
 ReadOne = Callable[[bytes, Path, Path], SuiteRun]
-"""Reads a report of a project, which a tool wrote for a package in that folder."""
+"""Takes a report, the root, and the folder of the package."""
 
 
 def _read_junit(data: bytes, root: Path, package: Path) -> SuiteRun:
@@ -71,8 +71,8 @@ def _join(*names: str) -> str:
 def _find_class(
     dotted: str, root: Path, package: Path, pattern: str
 ) -> tuple[str, list[str]]:
-    """Return the file of a class, and the names inside. A class whose file is not found
-    is its own file.
+    """Return a class's file and its inner names. If the file is not found, the class
+    counts as one.
     """
     outer, *inner = re.split(r"[$+]", dotted)
     name = outer.rpartition(".")[2]
@@ -108,7 +108,7 @@ def _read_rspec(data: bytes, root: Path, package: Path) -> SuiteRun:
 
 
 class _TrxReader:
-    """Reads the results of .NET's tests. Their classes follow after all results."""
+    """Reads .NET results. Test classes follow after all results."""
 
     def __init__(self) -> None:
         self.results: dict[str, tuple[str, Result, list[str]]] = {}
@@ -160,23 +160,23 @@ class _Tool(Struct, frozen=True):
     name: str
     programs: tuple[str, ...]
     added: tuple[str, ...] = ()
-    """The words that make it report. `{report}` and `{folder}` are places."""
+    """Words that make it report. `{report}` and `{folder}` are paths."""
     read: ReadOne = _read_junit
     subcommand: str = ""
-    """The word that must follow."""
+    """A word that must follow."""
     goal: str = ""
-    """A pattern for a word that must be in the command."""
+    """Pattern for a word that must occur."""
     conflicts: tuple[str, ...] = ()
     """Options that ask for another report, stop at a failure, or run no tests."""
     default_format: tuple[str, ...] = ()
-    """Words that are added unless the command names a format."""
+    """Added unless the command names a format."""
     plain: tuple[str, ...] = ()
     with_value: tuple[str, ...] = ()
     ends_with: frozenset[int] = frozenset((0, 1))
     in_tree: str = ""
-    """A pattern for the reports that it always writes, below each package."""
+    """Pattern for reports that it always writes, below each package."""
     settings: str = r"\0"
-    """A pattern for the names of files that decide how it runs tests."""
+    """Pattern for names of files that decide how it runs tests."""
     forbids_snapshots: bool = False
 
 
@@ -282,8 +282,6 @@ _TOOLS = (
 
 
 class ReportingTool(TestRunner):
-    """A runner of the table."""
-
     def __init__(self, tool: _Tool) -> None:
         self._tool = tool
         self.name = tool.name
@@ -347,9 +345,7 @@ class ReportingTool(TestRunner):
 
 
 def _without_results(words: Sequence[str]) -> list[str]:
-    """Add a task that removes the previous results: Gradle would not run tests again
-    whose code is unchanged.
-    """
+    """Remove previous results first: Gradle does not rerun tests of unchanged code."""
     result = []
     for word in words:
         if re.fullmatch(r"(:?[\w-]+:)*:?test", word):

@@ -1,6 +1,4 @@
-"""Python's unittest. The program `injected/unittest_report.py` runs it and reports each
-test.
-"""
+"""unittest, run through `injected/unittest_report.py`, which reports each test."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -32,19 +30,18 @@ _WITH_VALUE = (
     "-k",
 )
 _FOUND_BEFORE_UNITTEST = ("unittest", "sitecustomize", "usercustomize")
-"""Modules that a run may import from the project instead of from Python."""
+"""Modules that may be imported from the project instead of Python."""
 
 
 class Unittest(TestRunner):
-    """`python -m unittest`, also through coverage, poetry and the like."""
+    """`python -m unittest`, also through coverage, poetry and others."""
 
     name = "unittest"
     ends_with = frozenset((0, 1, 5))
-    nothing_ran = 5  # since Python 3.12
+    nothing_ran = 5  # from Python 3.12
     always_reports = True
 
     def place(self, argv: Sequence[str]) -> int | None:
-        """Return the index of the word `unittest` after `-m`."""
         if not argv or program_name(argv[0]) not in PYTHON_LAUNCHERS:
             return None
         for index, (option, word) in enumerate(pairwise(argv[:NEAR]), 1):
@@ -53,7 +50,6 @@ class Unittest(TestRunner):
         return None
 
     def reporting(self, argv: Sequence[str], report: Path) -> Reporting | None:
-        """Return the command with the reporting program instead of `-m unittest`."""
         place = self.place(argv)
         if place is None or {"-h", "--help"} & {*argv[place:]}:
             return None

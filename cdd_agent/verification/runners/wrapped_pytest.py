@@ -1,5 +1,5 @@
-"""Pytest behind a program that may start it: make, tox, nox, hatch and the like.
-Options reach pytest by the environment.
+"""pytest behind programs that may start it: make, tox, nox, hatch and others.
+Environment variables carry the options.
 """
 
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes
 from cdd_agent.verification.outcomes import Selection, SuiteRun, merge_runs
 from cdd_agent.verification.runner import (
@@ -30,15 +31,13 @@ _WRAPPERS = (
     *("uv", "pixi", "rye", "invoke", "inv", "pipenv"),
 )
 _RUN_NAMES = ("TOX_ENV_NAME", "NOX_CURRENT_SESSION", "HATCH_ENV_ACTIVE")
-"""Variables with the name of one of several runs. Pytest replaces them in a path."""
-_SUMMARY = re.compile(
+"""Variables that name one of several runs. pytest expands them in a path."""
+_SUMMARY = Pattern(
     r"^=*\s*(?:no tests ran|\d+ \w+(?:, \d+ \w+)*) in [\d.]+s.*$", re.MULTILINE
 )
 
 
 class WrappedPytest(TestRunner):
-    """Pytest, if such a program turns out to have started it."""
-
     name = "pytest"
     ends_with = frozenset(range(256))
     about_report = ("-",)
@@ -71,7 +70,7 @@ class WrappedPytest(TestRunner):
         reports = reported.all_data(runs=0)
         if not reports:
             raise ReportUnreadable("it does not report on single tests")
-        # Several runs under one name leave the report of the last one.
+        # runs of the same name overwrite each other's report
         if len(_SUMMARY.findall(output)) != len(reports):
             raise ReportUnreadable("pytest may have run more often than it reported")
         if "stopping after" in output:

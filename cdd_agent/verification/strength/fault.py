@@ -1,12 +1,10 @@
-"""A small fault in a file's text."""
-
 from enum import StrEnum
 
 from msgspec import Struct
 
 
 class FaultKind(StrEnum):
-    """The kind of code that a fault changes."""
+    """The code that a fault changes."""
 
     COMPARISON = "comparison"
     BOUNDARY = "boundary"
@@ -17,20 +15,20 @@ class FaultKind(StrEnum):
 
 
 class Fault(Struct, frozen=True):
-    """One small edit of a file's text."""
+    """A small edit of a file's text."""
 
     path: str
     line: int
     """From 1."""
     start: int
-    """In bytes of the text in UTF-8, as `end`."""
+    """In bytes of UTF-8, as `end`."""
     end: int
     replacement: str
     kind: FaultKind
     words: str
     """The edit as a clause: "`<` became `<=`"."""
     source: str
-    """The line without the fault, and without its indentation."""
+    """The original line, unindented."""
 
     def apply(self, text: str) -> str:
         data = text.encode()

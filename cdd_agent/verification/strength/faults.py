@@ -1,16 +1,15 @@
-"""Small faults for chosen lines of a file: each is one edit that a good test notices.
+"""Small faults for chosen lines of a file: edits that a good test notices.
 
-`queries/` has one tree-sitter query a language. Its captures name the code that a fault
-may change:
+`queries/` has a tree-sitter query for each language. Its captures:
 
-    @operator              a comparison or `and`, `or`: replaced by the table below
+    @operator              a comparison, `and` or `or`: see the tables below
     @literal               a number, a text, true or false
     @negation, @operand    `not x`, which becomes `x`
     @returned              a returned value, replaced by the pattern's `nothing` or, in
                            a language with declared types, by the zero of the type
     @deleted               a statement, replaced by the pattern's `instead`
-    @ignored               code in which nothing is changed, such as imports and logs
-    @message               code whose texts stay, such as the message of an exception
+    @ignored               code that stays unchanged, such as imports and logs
+    @message               code whose texts stay, such as an exception's message
 """
 
 import re
@@ -26,15 +25,16 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor
 
 from cdd_agent.context.grammars import Grammar, find_grammar
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.strength.fault import Fault, FaultKind
 from cdd_agent.verification.strength.zeros import zero_of_returned
 
 _DEEPEST = 200
-"""Nodes around code that is changed. The time grows with the depth's square."""
+"""Deepest node that is changed: time grows with the square of the depth."""
 _LONGEST_LINE = 300
-"""Bytes of a line that are kept with a fault."""
+"""Bytes kept of a fault's line."""
 _LONGEST_SHOWN = 60
-"""Characters of code that the words of a fault show."""
+"""Characters of code in a fault's description."""
 
 
 _OPPOSITES = {
@@ -62,32 +62,29 @@ for _kind, _table in (
     for _old, _new in _table.items():
         _OPERATORS.setdefault(_old, []).append((_kind, _new))
 _TRUTHS = {"True": "False", "False": "True", "true": "false", "false": "true"}
-_NUMBER = re.compile(
+_NUMBER = Pattern(
     r"(0|[1-9][\d_]*)(?![\d_xXbBoO])((?:\.\d*)?(?:[eE][+-]?\d+)?\w*)", re.ASCII
 )
-"""A number, but for those that are written in another base, such as masks of bits."""
-_PLAIN = re.compile(
+"""A decimal number: those in another base are often bit masks."""
+_PLAIN = Pattern(
     r"-?\d[\w.]*|[Tt]rue|[Ff]alse|None|null|nil|NULL|nullptr|default|undefined"
     r"|\[\]|\{\}|\(\)|\"[^\"]*\"|'[^']*'",
     re.ASCII,
 )
-"""A value whose other faults are enough, or that is like nothing."""
+"""A value that resembles nothing, or has enough other faults."""
 _QUOTES = "\"'`"
-_WORDS = re.compile(rf"([A-Za-z@$]*)#*[{_QUOTES}]", re.ASCII)
-"""The beginning of a text in quotes, and its prefix."""
+_WORDS = Pattern(rf"([A-Za-z@$]*)#*[{_QUOTES}]", re.ASCII)
+"""The opening of a quoted text, with its prefix."""
 _RAW_OR_FILLED = str.maketrans("", "", "rRfF@$")
-"""Removes the prefixes that an empty text does not need."""
-
-
-# Choosing
+"""Removes prefixes that an empty text does not need."""
 
 
 def choose_faults(
     faults: Iterable[Fault], texts: Mapping[str, str], most: int
 ) -> list[Fault]:
-    """Return at most `most` of these faults, spread over kinds and lines, and so are
-    the first of them. With each the file still parses; `texts` are the texts of the
-    files by path. The choice does not depend on the order of the faults.
+    """Return at most `most` faults, spread over kinds and lines (any first few are,
+    too). With each, the file still parses. `texts` maps paths to texts. The order of
+    `faults` does not matter.
     """
     waiting: dict[FaultKind, list[Fault]] = {}
     for fault in sorted(faults, key=_random_order):
@@ -110,9 +107,6 @@ def choose_faults(
 def _random_order(fault: Fault) -> tuple[bytes, int]:
     words = f"{fault.path}\0{fault.source}\0{fault.words}"
     return blake2b(words.encode(), digest_size=8).digest(), fault.start
-
-
-# Finding
 
 
 _Match = tuple[int, dict[str, list[Node]]]
@@ -143,9 +137,8 @@ def _length_of_common(one: bytes, other: bytes) -> int:
 
 
 def faults_in(path: str, text: str, lines: Collection[int]) -> list[Fault]:
-    """Return the faults whose code is in these lines, from 1, in the order of the text.
-    Empty for a language without a query. The file may not parse with each of them; see
-    `choose_faults`.
+    """Return the faults in these lines, from 1, in order. Empty for a language without
+    a query. The file may not parse with each; see `choose_faults`.
     """
     grammar = find_grammar(path)
     query = _load_query(grammar) if grammar else None
@@ -165,7 +158,7 @@ def faults_in(path: str, text: str, lines: Collection[int]) -> list[Fault]:
 
 @lru_cache
 def _load_query(grammar: Grammar) -> Query | None:
-    """Return the query of a language; None if there is none."""
+    """None if there is no query."""
     file = files("cdd_agent.verification.strength") / f"queries/{grammar.name}.scm"
     if not file.is_file():
         return None
@@ -228,7 +221,7 @@ def _text(node: Node) -> str:
     return (node.text or b"").decode("utf-8", errors="replace")
 
 
-# Reading the matches of a query
+# Reading a query's matches
 
 
 def _find_edits(root: Node, query: Query, language: str) -> Iterator[_Edit]:
@@ -242,14 +235,14 @@ def _find_edits(root: Node, query: Query, language: str) -> Iterator[_Edit]:
         for edit in _edits_of_match(captures, settings, language):
             node = edit.node
             if edit.kind is FaultKind.DELETED and node.child_count:
-                node = node.children[0]  # without its semicolon, a call that is ignored
+                node = node.children[0]  # to match an ignored call without `;`
             is_text = edit.replacement.endswith('""')
             if not ignored.cover(node) and not (is_text and messages.cover(node)):
                 yield edit
 
 
 class _Ranges(Struct, frozen=True):
-    """The bytes of some nodes, as ranges that do not overlap, in order."""
+    """Byte ranges of nodes, merged and sorted."""
 
     starts: list[int]
     ends: list[int]
@@ -259,7 +252,7 @@ class _Ranges(Struct, frozen=True):
         nodes = [node for _, captures in matches for node in captures.get(name, ())]
         starts, ends = list[int](), list[int]()
         for start, end in sorted(node.byte_range for node in nodes):
-            if not ends or end > ends[-1]:  # an inner node adds nothing
+            if not ends or end > ends[-1]:  # inside the previous range
                 starts.append(start)
                 ends.append(end)
         return cls(starts, ends)

@@ -1,16 +1,15 @@
-"""The lines of a file that a step changed, and where they are in the current file."""
+"""The lines that a step changed, located in the current file."""
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 _MOST_LINES = 10_000
-"""Lines of a file that is compared."""
+"""Longest file to compare, in lines."""
 
 
 def find_changed_lines(before: str, after: str, current: str) -> frozenset[int]:
-    """Return the lines of `current`, from 1, that came with the change from `before` to
-    `after`. Lines that changed again since are left out, and so are blank lines, and
-    all lines of a very long file.
+    """Return the lines of `current`, from 1, that the change from `before` to `after`
+    added, except blank ones and those changed again. Empty for a very long file.
     """
     old, new, now = _split(before), _split(after), _split(current)
     if max(len(old), len(new), len(now)) > _MOST_LINES:
@@ -24,12 +23,12 @@ def find_changed_lines(before: str, after: str, current: str) -> frozenset[int]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the lines of a text. Git may have converted the line ends."""
+    """Git may have converted the line ends."""
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def _find_equal_lines(old: list[str], new: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of the lines that two texts share, from 1."""
+    """Yield numbers, from 1, of lines that both texts share."""
     head = _length_of_common(old, new)
     tail = _length_of_common(old[head:][::-1], new[head:][::-1])
     middle = SequenceMatcher(

@@ -1,4 +1,4 @@
-"""Results of faults, judged by runs of checks, and their score."""
+"""Judges faults by runs of checks, and computes the score."""
 
 import re
 from collections.abc import Iterable
@@ -6,12 +6,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.strength.fault import Fault
 
 _TIMES_CLEAN, _MORE_SECONDS = 3, 5.0
-"""The limit for a check with a fault: times its run without, and seconds."""
-_NOT_COMPILED = re.compile(
+"""Limit for a check with a fault: factor on the clean run, plus seconds."""
+_NOT_COMPILED = Pattern(
     r"""
       \[build\ failed\]                                 # go
     | ^error:\ could\ not\ compile                      # cargo
@@ -25,21 +26,17 @@ _NOT_COMPILED = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
-"""Messages of tools about code that they cannot compile."""
+"""Compilers' messages about broken code."""
 
 
 class FaultResult(StrEnum):
-    """The result of a fault, by the checks of its step."""
-
     NOTICED = "noticed"
     NOT_NOTICED = "not_noticed"
     NO_RESULT = "no_result"
-    """The code with the fault does not compile, or the check could not run."""
+    """The faulty code does not compile, or the check could not run."""
 
 
 class TriedFault(Struct, frozen=True):
-    """A fault with its result."""
-
     fault: Fault
     result: FaultResult
     timed_out: bool = False
@@ -47,8 +44,6 @@ class TriedFault(Struct, frozen=True):
 
 
 class Score(Struct, frozen=True):
-    """The number of faults that the checks noticed, and the others."""
-
     noticed: int = 0
     not_noticed: tuple[Fault, ...] = ()
     no_result: int = 0
@@ -74,8 +69,8 @@ class Score(Struct, frozen=True):
 
     @property
     def percent(self) -> int | None:
-        """The noticed share, rounded down; None if no fault has a result. 100 only if
-        all were noticed.
+        """Rounded down, so 100 only if all were noticed; None if no fault has a
+        result.
         """
         if not self.measured:
             return None
@@ -83,12 +78,12 @@ class Score(Struct, frozen=True):
 
 
 def has_passed(run: CheckRun) -> bool:
-    """True if the run of a check passed: faults can be measured against it."""
+    """True if the check passed, so that faults can be measured against it."""
     return run.return_code == 0 and not run.problem and not run.unusable
 
 
 def limit_with_fault(clean: CheckRun) -> float:
-    """Return the seconds for a check that takes so long without a fault."""
+    """Return a limit in seconds, based on the run without a fault."""
     return _TIMES_CLEAN * clean.seconds + _MORE_SECONDS
 
 

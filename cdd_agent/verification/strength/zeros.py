@@ -1,10 +1,12 @@
-"""The values that a faulty function returns in a language with declared types."""
+"""Values that faulty functions return in languages with declared types."""
 
 import re
 
 from tree_sitter import Node
 
-_FUNCTION = re.compile(
+from cdd_agent.pattern import Pattern
+
+_FUNCTION = Pattern(
     r"(function|method|func)(_item|_declaration|_definition|_literal)"
     r"|closure_expression|lambda_expression|anonymous_function\w*|lambda_literal"
     r"|arrow_function"
@@ -65,13 +67,11 @@ _ZEROS: dict[str, tuple[tuple[str, str], ...]] = {
         (r"Result<\(\).*>", "Ok(())"),
     ),
 }
-"""By language, the zeros of types, the first that matches."""
+"""By language: type patterns and zeros. The first match counts."""
 
 
 def zero_of_returned(value: Node, language: str) -> str:
-    """Return the zero of the type that the function around this value declares; empty
-    if it is not known.
-    """
+    """Return the zero of the enclosing function's declared type; empty if unknown."""
     function = value.parent
     while function is not None and not _FUNCTION.fullmatch(function.type):
         function = function.parent
@@ -87,13 +87,13 @@ def zero_of_returned(value: Node, language: str) -> str:
 
 
 def _declared_types(function: Node) -> list[str]:
-    """Return the types of the results of a function; an empty text for none."""
+    """Return the function's result types; "" for none."""
     for name in _TYPE_FIELDS:
         declared = function.child_by_field_name(name)
         if declared is not None:
             break
     else:
-        # Kotlin's grammar has no name for it
+        # unnamed in Kotlin's grammar
         for child in function.named_children:
             if child.type in _TYPES:
                 return [_text(child)]

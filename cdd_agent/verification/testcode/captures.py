@@ -23,56 +23,55 @@ from msgspec import Struct, field
 from tree_sitter import Node, Query, QueryCursor
 
 from cdd_agent.context.grammars import grammar_of
+from cdd_agent.pattern import Pattern
 
 Span = tuple[int, int]
-"""The place of the first byte, and the place after the last one."""
+"""Start and end in bytes, half-open."""
 
 NO_TABLE: Span = (0, 0)
 _DEEPEST = 100
-"""Nodes around a capture. The time for deeper ones grows with the square of the
-depth.
-"""
+"""Deepest capture: time grows with the square of the depth."""
 _MOST_MATCHES = 20_000
-"""Matches that tree-sitter tracks at the same time."""
+"""Most matches that tree-sitter tracks at once."""
 _MOST_STEPS = 500_000_000
-"""Steps from a node to the next named one beside it, for all nodes of a text."""
+"""Most steps between siblings, over all nodes of a text."""
 _FEW = 2_000
-"""Nodes within a node that do not matter for that."""
+"""Smaller nodes do not matter for that."""
 _KINDS = ("test", "suite", "called", "marked", "class", "helper")
-"""Kinds of declarations; an earlier one wins."""
-_CHECKS = re.compile(
+"""An earlier kind wins."""
+_CHECKS = Pattern(
     r"\w*[aA]ssert\w*|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|TEST_ASSERT\w*|XCT\w+"
     r"|BOOST_\w+|expect\w*|should\w*|Should|must_\w+|[vV]erify\w*|refute\w*|fail\w*"
     r"|Fail\w*|Error(?:f|Is)?|Fatal(?:f|ln)?|panic|throws?|deepEqual|check\w*|ck_\w+"
     r"|raise_error|exit|die"
 )
-"""Names of calls that may be assertions."""
-_PYTHON_CHECKS = re.compile(
+"""Calls that may be assertions."""
+_PYTHON_CHECKS = Pattern(
     r"(?i)\w*(?:assert|expect|raises|warns|fail|verify|check|should|compare|validat"
     r"|match)\w*"
 )
-_FUNCTION = re.compile(r"function|method|lambda|closure|func_literal|do_block")
-"""Types of nodes around code that runs only when it is called."""
+_FUNCTION = Pattern(r"function|method|lambda|closure|func_literal|do_block")
+"""Types of nodes whose code runs only when called."""
 
 
 class Language(Struct, frozen=True):
-    """The rules of a language that its query cannot state."""
+    """Rules of a language that a query cannot state."""
 
     queries: tuple[str, ...]
     grammar: str
-    """The suffix whose grammar parses it."""
-    checks: re.Pattern[str] = _CHECKS
+    """Suffix of the grammar to use."""
+    checks: Pattern[str] = _CHECKS
     joint: str = " > "
-    """Stands between the parts of a test's name."""
+    """Joins the parts of a test's name."""
     nests: bool = True
-    """True if there are tests within tests and names may occur twice."""
-    rewrite: tuple[re.Pattern[str], Callable[[re.Match[str]], str]] | None = None
-    """Makes text of another language parse. Keeps the length."""
+    """True if tests nest and names may repeat."""
+    rewrite: tuple[Pattern[str], Callable[[re.Match[str]], str]] | None = None
+    """Makes another language parse, at the same length."""
 
 
-_LONE_MACRO = re.compile(r"(?m)^[ \t]*[A-Z][A-Z0-9_]+[ \t]*$")
+_LONE_MACRO = Pattern(r"(?m)^[ \t]*[A-Z][A-Z0-9_]+[ \t]*$")
 """A macro that stands for statements, such as `EXPECT_ABORT_BEGIN`."""
-_SWIFT_MACRO = re.compile(r"#(?=(?:expect|require)\()")
+_SWIFT_MACRO = Pattern(r"#(?=(?:expect|require)\()")
 
 
 def _as_identifier(match: re.Match[str]) -> str:
@@ -98,7 +97,7 @@ _LANGUAGES = {
             Language(
                 ("java", "groovy"),
                 "groovy",
-                rewrite=(re.compile(r'(?<=\bdef )"[^"\n]*"(?=\()'), _as_identifier),
+                rewrite=(Pattern(r'(?<=\bdef )"[^"\n]*"(?=\()'), _as_identifier),
             ),
         ),
         ("kt kts", Language(("kotlin",), "kt")),
@@ -120,7 +119,7 @@ _LANGUAGES = {
                 ("bash",),
                 "sh",
                 rewrite=(
-                    re.compile(r"(?m)(^[ \t]*@test[ \t].+) (?=\{[ \t]*$|\{ )"),
+                    Pattern(r"(?m)(^[ \t]*@test[ \t].+) (?=\{[ \t]*$|\{ )"),
                     lambda found: f"{found[1]};",
                 ),
             ),
@@ -134,7 +133,7 @@ _LANGUAGES = {
 
 
 class Declaration(Struct, frozen=True):
-    """A test, a group of tests or a helper."""
+    """A test, group or helper."""
 
     kind: str
     span: Span
@@ -142,37 +141,34 @@ class Declaration(Struct, frozen=True):
 
 
 class CallSite(Struct, frozen=True):
-    """A call, or an assertion."""
+    """A call, perhaps an assertion."""
 
     name: Span
     receiver: Span | None = None
     arguments: Span | None = None
     is_check: bool = False
-    """True if the query states that it is an assertion."""
+    """True if the query says it is an assertion."""
 
 
 class Captures(Struct):
-    """The parts of one text."""
-
     data: bytes
     has_error: bool
     spans: defaultdict[str, set[Span]] = field(default_factory=lambda: defaultdict(set))
-    """The places of all captures, by their names."""
+    """Capture name → places."""
     declarations: dict[Span, Declaration] = field(default_factory=dict)
     calls: dict[int, CallSite] = field(default_factory=dict)
     """By the place of the name."""
     rows: defaultdict[Span, set[Span]] = field(default_factory=lambda: defaultdict(set))
-    """By their table; rows without a table are those of `NO_TABLE`."""
+    """By table; `NO_TABLE` for rows without one."""
     loops: defaultdict[Span, set[Span]] = field(
         default_factory=lambda: defaultdict(set)
     )
-    """The values that a loop runs for, as far as they are listed."""
+    """The listed values of each loop."""
     returns: list[Span] = field(default_factory=list)
-    """The code from a return to the end of its block."""
+    """Code between a return and its block's end."""
     _names: dict[int, Node] = field(default_factory=dict)
 
     def add(self, captured: dict[str, list[Node]]) -> None:
-        """Add one match of the query."""
         spans_by_name = {
             name: [(node.start_byte, node.end_byte) for node in nodes]
             for name, nodes in captured.items()
@@ -228,7 +224,7 @@ class Captures(Struct):
 
 
 def language_of(suffix: str) -> Language | None:
-    """Return the language of files with a suffix, if there is a query for it."""
+    """None if there is no query."""
     language = _LANGUAGES.get(suffix)
     if language is None or grammar_of(language.grammar) is None:
         return None
@@ -236,12 +232,12 @@ def language_of(suffix: str) -> Language | None:
 
 
 def is_check_name(name: str) -> bool:
-    """True if a call of that name may be an assertion, in any language."""
+    """True if such a call may be an assertion in any language."""
     return _CHECKS.fullmatch(name) is not None
 
 
 def capture(language: Language, text: str) -> Captures | None:
-    """Parse a text and run the query of its language; None if that takes too long."""
+    """None if the query would take too long."""
     if language.rewrite is not None:
         pattern, replacement = language.rewrite
         text = pattern.sub(replacement, text)
@@ -260,10 +256,10 @@ def capture(language: Language, text: str) -> Captures | None:
 
 
 def _can_query(root: Node) -> bool:
-    """True if a query takes no longer than the length of the text explains.
+    """True if the time of a query is proportional to the text.
 
-    At each node tree-sitter looks for the next named one beside it. In text such as
-    thousands of brackets there is none.
+    tree-sitter searches each node's next named sibling, which thousands of brackets,
+    for example, lack.
     """
     steps = 0
     large = [root]

@@ -1,4 +1,4 @@
-"""A test as the text of its file declares it. Values only."""
+"""Tests as the text of their file declares them."""
 
 import re
 from enum import IntEnum
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Skipped(IntEnum):
-    """The statement of a test that it does not run."""
+    """Says that the test does not run."""
 
     NO = 0
     PERHAPS = 1
@@ -16,39 +16,35 @@ class Skipped(IntEnum):
 
 
 class Declared(Struct, frozen=True):
-    """One test of a file, or a helper with assertions for tests."""
+    """A test, or a helper with assertions."""
 
     name: str
-    """With the names around it: `TestLogin::test_it`, `adding > two numbers`. Empty
-    for a file that is one test as a whole.
+    """With surrounding names: `TestLogin::test_it`, `adding > two numbers`. Empty if
+    the whole file is one test.
     """
     body: str
-    """Its code without comments and layout. Tests with the same body are the same."""
+    """Code without comments and layout; identifies the test."""
     shape: str = ""
-    """The body without the names in it."""
+    """The body without names."""
     words: frozenset[str] = frozenset()
-    """The subjects of the test: the functions that it calls and the values in it."""
+    """Subjects of the test: functions called and values used."""
     calls: frozenset[str] = frozenset()
     checks: int = 0
     """Number of assertions that can fail."""
     is_empty: bool = False
-    """True if it does nothing."""
     skipped: Skipped = Skipped.NO
     rows: int | None = 0
-    """Number of sets of values that it runs for; 0 without a table, None if the number
-    is computed.
-    """
+    """Number of value sets; 0 without a table, None if computed."""
     is_test: bool = True
     """False for a helper."""
     lines: tuple[str, ...] = ()
-    """The lines of a file that is one test as a whole, without comments and layout."""
+    """For a whole-file test: lines without comments and layout."""
 
     @property
     def leaf(self) -> str:
-        """The name without the names around it."""
         return re.split(r"::| > ", self.name)[-1]
 
     @property
     def weight(self) -> int:
-        """Number of assertions times the sets of values that they run for."""
+        """Assertions times value sets."""
         return max(self.checks, 1) * max(self.rows or 0, 1)

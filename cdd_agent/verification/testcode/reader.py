@@ -1,7 +1,7 @@
-"""The tests that the text of a file declares.
+"""Reads the tests that a file's text declares.
 
-No test is run or imported. A file in a language without a query, or one that is too
-large to parse, is one test as a whole.
+Nothing is run or imported. A file without a query for its language, or too large to
+parse, is one test.
 """
 
 import builtins
@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.testcode.captures import (
     CallSite,
     Captures,
@@ -25,16 +26,16 @@ from cdd_agent.verification.testcode.declared import Declared, Skipped
 from cdd_agent.verification.testcode.test_files import CODE, SCRIPTS
 
 _MOST_READ = 4_000_000
-"""Bytes of the bodies of a file's tests together: tests may be in other tests."""
+"""Most bytes of all bodies together: tests may nest."""
 _DEEPEST = 20
-"""Names around a test that its name contains."""
+"""Most surrounding names in a test's name."""
 _HARMLESS = frozenset(
     (
         *(name for name in dir(builtins) if name[0].islower()),
         *["println", "printf", "puts", "log", "echo", "sizeof"],
     )
 )
-"""Calls that hold no assertion and are no subject of a test."""
+"""Calls that hold no assertion and are not tested."""
 _IDLE = frozenset(
     re.findall(
         r"\w+",
@@ -42,27 +43,25 @@ _IDLE = frozenset(
         " end do void t assert expect begin",
     )
 )
-"""Words of a body that do nothing."""
+"""Words that do nothing."""
 _IDLE_LINES = frozenset(("#!/bin/sh", "set -e", "exit 0", "true", ":"))
-_CONSTANTS = re.compile(
+_CONSTANTS = Pattern(
     r"(?:(?:true|True|TRUE|false|False|None|nil|null|and|or|not|is|in)\b|\W|\d[\w.]*+)++"
 )
-_COMPARES_CONSTANTS = re.compile(
+_COMPARES_CONSTANTS = Pattern(
     r"expect|\w*[aA]ssert(?:_true|_equals?|_eq|_ne|\w*True|\w*Equals?)?|ASSERT_\w+"
     r"|EXPECT_\w+|REQUIRE|CHECK"
 )
-"""Assertions that cannot fail if there are only constants in them."""
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_TOKEN = re.compile(r"\w+|[^\w\s,;]")
-_MESSAGE = re.compile(r"(?i)%[a-z+#]|\b(?:expected|got|want)\b")
-"""A value that is only printed when an assertion fails."""
-_CHECK_LINE = re.compile(
-    r"\[\[?\s|\b(?:test|diff|cmp|grep|ok|is|like|is_deeply|Then)\b"
-)
+"""Assertions that cannot fail with constants only."""
+_WORD = Pattern(r"[A-Za-z_]\w*")
+_TOKEN = Pattern(r"\w+|[^\w\s,;]")
+_MESSAGE = Pattern(r"(?i)%[a-z+#]|\b(?:expected|got|want)\b")
+"""A value that only a failing assertion prints."""
+_CHECK_LINE = Pattern(r"\[\[?\s|\b(?:test|diff|cmp|grep|ok|is|like|is_deeply|Then)\b")
 
 
 def read_tests(suffix: str, text: str) -> tuple[Declared, ...] | None:
-    """Return the tests and helpers of a file; None if it cannot be parsed."""
+    """Return a file's tests and helpers; None if it cannot be parsed."""
     language = language_of(suffix)
     captures = None if language is None else capture(language, text)
     if language is None or captures is None:
@@ -78,9 +77,9 @@ def read_tests(suffix: str, text: str) -> tuple[Declared, ...] | None:
 
 
 def read_whole(suffix: str, text: str) -> Declared:
-    """Return a file as the one test that it may be as a whole."""
+    """Return the whole file as one test."""
     if f".{suffix}" not in CODE:
-        # data that tests go by, such as an expected output: it exists or it does not
+        # test data, such as an expected output: it exists or not
         return Declared("", text, is_empty=not text.strip())
     has_comments = f".{suffix}" in SCRIPTS
     lines = [
@@ -112,7 +111,7 @@ class _Nest:
         self.spans = sorted(set(spans), key=lambda span: (span[0], -span[1]))
         self._starts = [start for start, _ in self.spans]
         self.parents: list[int] = []
-        """The number of the span around each one; -1 if there is none."""
+        """Index of the span around each; -1 if none."""
         open_spans: list[int] = []
         for number, (start, _) in enumerate(self.spans):
             while open_spans and self.spans[open_spans[-1]][1] <= start:
@@ -128,7 +127,7 @@ class _Nest:
             number = self.parents[number]
 
     def contains(self, place: int, *, within: Span | None = None) -> bool:
-        """True if a span contains a place; `within`: one that is part of that span."""
+        """True if a span, itself inside `within` if given, contains the place."""
         number = next(self.around(place), None)
         if number is None:
             return False
@@ -140,7 +139,7 @@ class _Parts:
         self.kind = declaration.kind
         self.names = declaration.names
         self.span = span
-        """With the marks before it."""
+        """Including the marks before it."""
         self.around: _Parts | None = None
         self.body: Span | None = None
         self.calls: list[CallSite] = []
@@ -199,8 +198,8 @@ class _File:
         self._skip()
 
     def tests(self) -> list[Declared]:
-        """Return the tests and helpers. If names are unique in the language, a later
-        meaning of a name replaces the earlier one.
+        """If names are unique in the language, a later definition replaces an earlier
+        one.
         """
         written = self._written()
         limit = _MOST_READ // max(len(self._parts), 1)
@@ -279,7 +278,7 @@ class _File:
             parts.around = by_number[around] if around >= 0 else None
             is_inner = parts.around is not None and parts.around.is_function
             if is_inner and not self._language.nests:
-                # a part of the function around it
+                # part of the surrounding function
                 by_number.append(by_number[around])
                 continue
             by_number.append(parts)
@@ -393,7 +392,7 @@ class _File:
         )
 
     def _count_checks(self, parts: _Parts) -> int:
-        """Count the assertions; in a loop over listed values, once for each value."""
+        """In a loop over listed values, an assertion counts once for each."""
         checks = 0
         for call in parts.calls:
             if not self._is_check(call) or call.name[0] < parts.inside[0]:
@@ -510,7 +509,7 @@ def _count_rows(parts: _Parts) -> int | None:
 
 
 def _blanked(data: bytes, spans: Iterable[Span]) -> bytes:
-    """Return a text with spaces in some places. Line ends stay."""
+    """Replace the spans by spaces, except line ends."""
     pieces = []
     place = 0
     for start, end in sorted(spans):

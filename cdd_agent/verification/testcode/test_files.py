@@ -1,8 +1,10 @@
-"""Recognise files with tests by their paths."""
+"""Recognises test files by their paths."""
 
 import re
 from enum import IntEnum
 from pathlib import PurePosixPath
+
+from cdd_agent.pattern import Pattern
 
 
 def _suffixes(words: str) -> frozenset[str]:
@@ -10,7 +12,7 @@ def _suffixes(words: str) -> frozenset[str]:
 
 
 SCRIPTS = _suffixes("sh bash zsh bats t pl ps1 tcl exp feature")
-"""Files that can be one test as a whole, whatever is in them."""
+"""Files that can be one test as a whole."""
 _RECOGNISED = _suffixes(
     "py js jsx mjs cjs ts tsx mts cts vue coffee dart lua r go rs java kt kts groovy"
     " scala cs swift php rb ex exs cr c h cc cpp cxx hpp m mm jl"
@@ -23,35 +25,31 @@ CODE = (
         " vb"
     )
 )
-_SPOKEN = re.compile(
+_SPOKEN = Pattern(
     r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE
 )
-_CAMEL = re.compile(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
-_FOLDER = re.compile(
+_CAMEL = Pattern(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
+_FOLDER = Pattern(
     r"tests?|__tests__|testdata|test[-_]data|__snapshots__|cypress|e2e|.*[-_.]tests?"
     r"|.*\.Tests?|\w*[a-z]Tests?"
 )
-_FOLDER_OF_CODE = re.compile(r"specs?|t")
-_MADE = re.compile(
+_FOLDER_OF_CODE = Pattern(r"specs?|t")
+_MADE = Pattern(
     r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor"
 )
-"""Folders and files that programs make."""
-_NO_DATA = re.compile(
+"""Files and folders that programs generate."""
+_NO_DATA = Pattern(
     r".*(?:~|\.(?:md|rst|adoc|pyc|pyo|log|orig|rej|tmp|swp|lock|(?:db"
     r"|sqlite3?)(?:-\w+)?))|te?mp|outputs?",
     re.IGNORECASE,
 )
-"""Names of files, and of folders with them, that are no data of a test: documents, and
-files that tests leave behind.
-"""
+"""Not test data: documents, and files that tests leave behind, with their folders."""
 
 
 class LikelihoodOfTests(IntEnum):
-    """The likelihood that a path is that of a test file."""
-
     NONE = 0
     WITHIN = 1
-    """It is in a folder for tests."""
+    """In a test folder."""
     NAMED = 2
     """Its name is one that runners look for."""
 
@@ -60,9 +58,7 @@ _TEST_SUFFIXES = (".bats", ".t", ".feature")
 
 
 def place_of(path: str) -> LikelihoodOfTests:
-    """Return the likelihood that a path is that of a test file. The names are in
-    docs/reference/verification.md.
-    """
+    """docs/reference/verification.md lists the names."""
     *folders, name = PurePosixPath(path).parts
     stem, suffix = name.rpartition(".")[0] or name, PurePosixPath(path).suffix.lower()
     if any(map(_MADE.fullmatch, (*folders, name))):
@@ -71,7 +67,7 @@ def place_of(path: str) -> LikelihoodOfTests:
     if suffix in CODE and is_named:
         return LikelihoodOfTests.NAMED
     may_be_data = suffix in CODE or not any(map(_NO_DATA.fullmatch, (*folders, name)))
-    # unit tests in Rust are in the file that they test
+    # Rust's unit tests are in the tested file
     reasons = (
         may_be_data and any(map(_FOLDER.fullmatch, folders)),
         suffix in CODE and any(map(_FOLDER_OF_CODE.fullmatch, folders)),
@@ -81,10 +77,10 @@ def place_of(path: str) -> LikelihoodOfTests:
 
 
 def is_for_tests(path: str) -> bool:
-    """True if a file is for tests alone, so that it can be one test as a whole.
+    """True if the file is for tests alone, so that it can be one test.
 
-    Its folder or a separate word in its name states that. `JobSpec.ts` may be anything,
-    and a program in Rust may only have tests in it.
+    Its folder, or a separate word of its name, must say so. `JobSpec.ts` may be
+    anything, and a Rust program may contain tests.
     """
     *folders, name = PurePosixPath(path).parts
     suffix = PurePosixPath(path).suffix.lower()
@@ -100,5 +96,5 @@ def is_for_tests(path: str) -> bool:
 
 
 def is_data(path: str) -> bool:
-    """True if tests read a file's content and do not run it."""
+    """True if tests read the file but do not run it."""
     return PurePosixPath(path).suffix.lower() not in CODE

@@ -1,6 +1,6 @@
-"""Run unittest as `python -m unittest` does, and write one line of JSON for each test.
+"""Runs unittest as `python -m unittest` does, and writes a line of JSON for each test.
 
-The project's own Python runs it: `unittest_report.py REPORT [words of unittest]`.
+The project's Python runs it: `unittest_report.py REPORT [words of unittest]`.
 """
 
 import json
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import IO, Any, ClassVar
 
 _FAILED_IMPORT = "unittest.loader._FailedTest"
-"""The class of a test that stands for a module that cannot be imported."""
+"""The class that unittest uses for a module that cannot be imported."""
 _Error = tuple[type[BaseException], BaseException, TracebackType]
 
 
@@ -66,12 +66,12 @@ class _Runner(unittest.TextTestRunner):
     resultclass = _Result  # type: ignore[assignment]
 
     def __init__(self, **options: Any) -> None:
-        # without it, a failure would hide the other tests
+        # otherwise a failure hides other tests
         super().__init__(**{**options, "failfast": False})
 
 
 def _place(test: Any) -> tuple[str, list[str]]:
-    """Return the file of a test, and its names in that file."""
+    """Return the file of a test, and its names in it."""
     if isinstance(test, unittest.TestCase):
         return _place_of_case(test)
     # `setUpClass (tests.test_a.TestK)`
@@ -93,13 +93,13 @@ def _place_of_case(test: unittest.TestCase) -> tuple[str, list[str]]:
 
 
 def _file_of_doctest(test: unittest.TestCase) -> str:
-    """Return the file of a docstring's examples, or of a text file's."""
+    """Return the file of examples in a docstring or text file."""
     file, _ = _file_and_names(test.id())
     return file or os.path.abspath(repr(test))
 
 
 def _file_and_names(dotted: str) -> tuple[str, list[str]]:
-    """Split a dotted name into the file of its module, if any, and the other names."""
+    """Split a dotted name into its module's file, if any, and the rest."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         file = _file_of(".".join(parts[:length]))
@@ -109,13 +109,13 @@ def _file_and_names(dotted: str) -> tuple[str, list[str]]:
 
 
 def _file_of(module: str) -> str:
-    """Return the file of an imported module; empty if it has none."""
+    """Return an imported module's file; may be empty."""
     file = getattr(sys.modules.get(module), "__file__", None)
     return os.path.abspath(file) if file else ""
 
 
 def _file_of_failed_import(name: str) -> str:
-    """Return the file of a module that cannot be imported, else its name. Unittest
+    """Return the file of a module that cannot be imported, else its name. unittest
     gives only the last part of a dotted name, so the command's words are tried too.
     """
     asked = [word for word in sys.argv[1:] if word.endswith(f".{name}")]
@@ -132,7 +132,7 @@ def _file_of_failed_import(name: str) -> str:
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     if sys.path and os.path.abspath(sys.path[0]) == here:
-        # as with `-m`
+        # as `-m` does
         sys.path[0] = os.getcwd()
     with open(sys.argv.pop(1), "w", encoding="utf-8") as _Result.report:
         sys.argv[0] = "python -m unittest"
