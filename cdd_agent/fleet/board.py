@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 
 class RunState(StrEnum):
+    """The state of one run."""
+
     WAITING = "waiting"
     """Not begun yet."""
     RUNNING = "running"

@@ -351,10 +351,42 @@ class CommandRunner(Struct, frozen=True):
         any program without a question. `for_model`: a model reads all of the output, so
         every program counts, not only those that print files.
         """
-        command = self._judge_program(text, cwd, also=also, trusted=trusted)
+        command = self.read(text, cwd, also=also, trusted=trusted)
         if trusted:
             return command
         return self._with_hidden_files(command, for_model=for_model)
+
+    def read(
+        self,
+        text: str,
+        cwd: Path | None = None,
+        *,
+        also: Callable[[str], bool] = lambda program: False,
+        trusted: bool = False,
+    ) -> JudgedCommand:
+        """Return how a text would be started, for callers that do not start it: unlike
+        `judge`, this does not look for hidden files. Raises `CommandRefused`.
+        """
+        folder = cwd or self.root
+        if self.settings.mode == "unsafe":
+            return self._take_any(_readable(text, unsafe=True), folder)
+        text = _readable(text, unsafe=False)
+        words = split(text)
+        is_final = trusted or self.settings.mode == "safe"
+        reason = needs_shell(words)
+        if reason:
+            if is_final:
+                hint = _OWN_SHELL_HINT if trusted else _SHELL_HINT
+                raise CommandRefused(reason, hint=hint)
+            return JudgedCommand(text, shell_argv(text), folder, reason, in_shell=True)
+        program = words.argv[0]
+        argv = self._find_argv(words.argv, folder)
+        if trusted or program in self.allowed or also(program):
+            return JudgedCommand(text, argv, folder)
+        reason = f"`{program}` is not on the list of allowed commands"
+        if is_final:
+            raise CommandRefused(reason, hint=_choose_hint(program), program=program)
+        return JudgedCommand(text, argv, folder, reason)
 
     def _with_hidden_files(
         self, command: JudgedCommand, *, for_model: bool
@@ -404,35 +436,6 @@ class CommandRunner(Struct, frozen=True):
             if why:
                 return replace(command, objection=why, is_always_asked=True)
         return command
-
-    def _judge_program(
-        self,
-        text: str,
-        cwd: Path | None,
-        *,
-        also: Callable[[str], bool],
-        trusted: bool,
-    ) -> JudgedCommand:
-        folder = cwd or self.root
-        if self.settings.mode == "unsafe":
-            return self._take_any(_readable(text, unsafe=True), folder)
-        text = _readable(text, unsafe=False)
-        words = split(text)
-        is_final = trusted or self.settings.mode == "safe"
-        reason = needs_shell(words)
-        if reason:
-            if is_final:
-                hint = _OWN_SHELL_HINT if trusted else _SHELL_HINT
-                raise CommandRefused(reason, hint=hint)
-            return JudgedCommand(text, shell_argv(text), folder, reason, in_shell=True)
-        program = words.argv[0]
-        argv = self._find_argv(words.argv, folder)
-        if trusted or program in self.allowed or also(program):
-            return JudgedCommand(text, argv, folder)
-        reason = f"`{program}` is not on the list of allowed commands"
-        if is_final:
-            raise CommandRefused(reason, hint=_choose_hint(program), program=program)
-        return JudgedCommand(text, argv, folder, reason)
 
     def _take_any(self, text: str, folder: Path) -> JudgedCommand:
         """Return the command for a text in unsafe mode: any text runs in a shell.

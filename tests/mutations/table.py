@@ -3472,7 +3472,7 @@ MUTATIONS = [
             ),
             (
                 "empty folders go",
-                "            # a write that was killed may have made them\n            _remove_empty_parents(root, place)\n",
+                "            # a killed write may have created them\n            _remove_empty_parents(root, place)\n",
                 "            pass\n",
             ),
             (
