@@ -1,12 +1,11 @@
-"""Slash commands that other packages add as entry points. They are imported in a
-thread, so that the shell does not wait for them.
+"""Slash commands of other packages, from entry points. They are imported in a thread,
+so that the shell does not wait for them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from cdd_agent.commands.declaration import Command, Group, Parameter, SlashFront
 from cdd_agent.commands.extension import CommandExtension
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.extensions import Extensions, require_type
 
@@ -24,39 +24,33 @@ if TYPE_CHECKING:
     from cdd_agent.session.open_project import Project
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_NAME = Pattern(r"[a-z][a-z0-9-]*")
 _NOTICE_DELAY = 1.0
-"""Seconds of loading after which the user sees what is loaded."""
+"""Seconds of loading before a notice."""
 
 
 class CommandFailed(CddError):
-    """A command of another package raised an error."""
-
     refusal = Refusal.EXTENSION_FAILED
 
 
 class AddedCommands:
-    """The commands of installed packages that are loaded so far."""
-
     def __init__(self) -> None:
         self.extensions = Extensions("cdd_agent.commands", "command")
         self._commands: dict[str, Command] = {}
         self.full_names: dict[str, str] = {}
-        """The names of commands with their packages: `todo of my-commands`."""
+        """The commands' names with their packages: `todo of my-commands`."""
         self._thread: threading.Thread | None = None
 
     @property
     def loaded(self) -> dict[str, Command]:
-        """The commands that can be used now."""
         return dict(self._commands)
 
     def is_expected(self, name: str) -> bool:
-        """True if a command of this name is still to be loaded."""
+        """True if a command of this name is not loaded yet."""
         waiting = [each.partition(" of ")[0] for each in self.extensions.waiting]
         return name in waiting
 
     def begin_loading(self) -> None:
-        """Load all commands in a thread, once."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._load, name="added commands", daemon=True
@@ -65,7 +59,7 @@ class AddedCommands:
 
     async def finish_loading(self, emit: Callable[[Event], None]) -> None:
         """Wait until all commands are loaded. If that takes long, show which one is
-        loaded.
+        loading.
         """
         self.begin_loading()
         assert self._thread is not None
@@ -75,13 +69,14 @@ class AddedCommands:
             await asyncio.to_thread(self._thread.join, 10 * _NOTICE_DELAY)
 
     def wait(self) -> None:
-        """Block until all commands are loaded."""
         self.begin_loading()
         assert self._thread is not None
         self._thread.join()
 
     def explain_missing(self, name: str) -> str:
-        """Return why a command of another package is not used; empty if it is none."""
+        """Return why a command of another package is not used; empty if there is none
+        of this name.
+        """
         for full_name, problem in self.extensions.left_out.items():
             if full_name.partition(" of ")[0] == name:
                 return f"The command {full_name} is not used: {problem}"
@@ -92,7 +87,7 @@ class AddedCommands:
             self._commands[command.name] = command
 
     def _declare(self, full_name: str, value: object) -> Command:
-        """Raises an error if it is not valid."""
+        """Raise an error if the extension is not valid."""
         extension = require_type(value, CommandExtension)
         name, _, package = full_name.partition(" of ")
         if not _NAME.fullmatch(name):
@@ -105,7 +100,7 @@ class AddedCommands:
         for parameter in extension.parameters:
             require_type(parameter, Parameter)
             if parameter.offers:
-                # it would be called at each key
+                # It would be called at each key.
                 raise ValueError(f"{parameter.name} has `offers`, which is cdd's own")
         self.full_names[name] = full_name
         sentences = require_type(extension.help, str) or f"{summary}."
@@ -121,7 +116,7 @@ class AddedCommands:
 
 
 class _GuardedRun:
-    """Runs the command of another package. Its errors name the package."""
+    """Runs a command of another package. Its errors name the package."""
 
     def __init__(self, full_name: str, extension: CommandExtension) -> None:
         self._full_name = full_name
@@ -138,7 +133,7 @@ class _GuardedRun:
                 yield Answer(require_type(text, str))
         except (CddError, GeneratorExit):
             raise
-        # also `sys.exit`, which would end the shell
+        # This includes `sys.exit`, which would end the shell.
         except BaseException as error:
             _log.exception("The command %s failed", self._full_name)
             raise CommandFailed(

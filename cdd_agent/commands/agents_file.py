@@ -1,6 +1,4 @@
-"""A first AGENTS.md for a project: notes for coding agents and newcomers, filled in as
-far as the project's files allow.
-"""
+"""A first AGENTS.md for a project, filled in from the project's files."""
 
 from cdd_agent.errors import BadInput
 from cdd_agent.project.profile import profile
@@ -46,7 +44,7 @@ steps.
 
 
 def agents_file(project: Project) -> tuple[str, list[str]]:
-    """Return the text, and the files that could not be read for it, with reasons."""
+    """Return the text, and the files that could not be read, with reasons."""
     project_profile = profile(project.root)
     unread = list(project_profile.unread)
     try:
@@ -55,7 +53,7 @@ def agents_file(project: Project) -> tuple[str, list[str]]:
             tests = [project.config.test_command]
     except (BadInput, OSError) as error:
         tests = []
-        # Otherwise the same file has been reported.
+        # Otherwise the same file was reported already.
         if not unread:
             unread.append(error.message if isinstance(error, BadInput) else str(error))
     commands = {**project_profile.commands, "test": tests}

@@ -10,8 +10,8 @@ from cdd_agent.session.session import Session
 async def choose_approval(
     session: Session, typed: str = "", *, save: bool = False
 ) -> None:
-    """Show the approval mode, or use the typed one: for this session, and with `save`
-    also in the project's settings. Raises `BadInput`.
+    """Show the approval mode, or change it for this session; `save` also changes the
+    project's settings. Raises `BadInput`.
     """
     limits = describe_limits(session.project.config.commands)
     if not typed and not save:
@@ -27,7 +27,7 @@ async def choose_approval(
         )
     remark = ""
     if save:
-        # this changes the session's mode, too
+        # This changes the session's mode, too.
         remark = await save_setting(session, "approval", value)
     else:
         session.change_approval(value)

@@ -17,7 +17,6 @@ CATALOGUE: dict[str, Command] = {
 
 
 def terminal_commands() -> dict[str, Command]:
-    """Return the commands that can be typed after `cdd`, by name."""
     return {name: each for name, each in CATALOGUE.items() if each.terminal}
 
 

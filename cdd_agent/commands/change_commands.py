@@ -1,4 +1,4 @@
-"""The fronts in the shell of `/undo`, `/redo` and `/diff`."""
+"""`/undo`, `/redo` and `/diff` in the shell."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def diff(session: Session, *which: str) -> None:
 
 
 def _is_change(which: Sequence[str]) -> bool:
-    """Raises `BadInput` if a step follows."""
+    """Raise `BadInput` if a step follows the change's name."""
     if not is_change_name(which[0]):
         return False
     if len(which) > 1:
@@ -58,7 +58,7 @@ def _is_change(which: Sequence[str]) -> bool:
 async def _tell_run(
     session: Session, word: Literal["undo", "redo", "diff"], which: Sequence[str]
 ) -> None:
-    """Raises `BadInput` for other arguments: a mistyped number must not mean the last
+    """Raise `BadInput` for wrong arguments: a mistyped number must not mean the last
     step.
     """
     usage = f"Usage: {CATALOGUE[word].synopsis}"

@@ -1,5 +1,5 @@
-"""`/context` and `cdd context`: the parts of the last prompt, the code that words are
-about, and the files that the user pins to a run or leaves out.
+"""`/context` and `cdd context`: the parts of the last prompt, code for some words, and
+pinned or excluded files.
 """
 
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _MOST_NEXT = 10
-"""Files that are listed as the next ones."""
+"""Maximum files that are listed but not shown."""
 
 
 class FoundCode(Struct, frozen=True):
-    """The code that words are about, as a model would see it."""
+    """The code for some words, as a model would see it."""
 
     query: str
     most: int
-    """Tokens."""
+    """In tokens."""
     ranked: Sequence[RankedFile]
     chosen: ChosenCode
 
@@ -63,8 +63,8 @@ class FoundCode(Struct, frozen=True):
         }
 
     def as_text(self) -> str:
-        """Return Markdown: the files with their reasons, then what a model would see
-        of them.
+        """Return Markdown: the files with reasons, then their code as a model sees
+        it.
         """
         if not self.ranked:
             return "No code in the project matches these words.\n"
@@ -96,10 +96,9 @@ def find_code(
     tokens: int,
     pinned: Sequence[str] = (),
 ) -> FoundCode:
-    """Return the code that `words` are about, in at most `tokens` tokens. The files and
-    folders that are `pinned` come first. This takes long: call it in a thread.
-
-    Raises `CddError` for a path that is not in the project or is hidden from models.
+    """Return the code for `words`, in at most `tokens` tokens. Files and folders in
+    `pinned` come first. This takes long: call it in a thread. Raises `CddError` for a
+    path outside the project, or hidden from models.
     """
     places = dict.fromkeys(_find_place_to_pin(root, path) for path in pinned)
     ranked = finder.rank(Query(words, pinned=frozenset(places)))
@@ -114,8 +113,8 @@ def find_code(
 
 
 def is_words(root: Path, typed: str) -> bool:
-    """True if an argument is not meant as a path: no file has this name, and it has a
-    space, or neither a dot nor a slash.
+    """True if an argument is not a path: no such file exists, and the text has a space,
+    or neither a dot nor a slash.
     """
     try:
         exists = (root / typed).exists() or Path(typed).exists()
@@ -127,21 +126,20 @@ def is_words(root: Path, typed: str) -> bool:
 
 
 def _find_place(root: Path, typed: str) -> str:
-    """Return the path of a file or folder in the project."""
     place = locate(root, typed)
     if not place.parts:
         raise BadInput(
             "The whole project cannot be pinned or left out",
             hint="Name a file or a folder.",
         )
-    # raises if there is none
+    # This raises if the file does not exist.
     file_mode(root, place)
     return str(place)
 
 
 def _find_place_to_pin(root: Path, typed: str, *, shows_hidden: bool = False) -> str:
     """Return the path of a file or folder to pin. `shows_hidden` allows single hidden
-    files: the user names them, and so shows them to models.
+    files: by naming them, the user shows them to models.
     """
     path = _find_place(root, typed)
     is_folder = (root / path).is_dir()
@@ -159,9 +157,8 @@ def _find_place_to_pin(root: Path, typed: str, *, shows_hidden: bool = False) ->
 
 def record_choices(session: Session, typed: Sequence[str]) -> str:
     """Save the user's choices with the run of the open ticket: `+src/app.py` pins,
-    `-docs/` leaves out, and the other sign undoes it. Return a message about them.
-
-    Raises `CddError` for a path that is not in the project.
+    `-docs/` excludes, and the other sign undoes it. Return a message. Raises `CddError`
+    for a path outside the project.
     """
     ticket = session.find_ticket(None)
     if ticket is None:
@@ -190,8 +187,8 @@ def record_choices(session: Session, typed: Sequence[str]) -> str:
 
 
 def describe_last_prompt(session: Session) -> str:
-    """Return the parts of the last prompt of this session or of the open ticket's run,
-    and the user's choices, in Markdown. Empty if there are none.
+    """Return the parts of the last prompt, of this session or of the open ticket's run,
+    and the user's choices, in Markdown; empty if there are none.
     """
     prompt = session.last_prompt
     parts = []

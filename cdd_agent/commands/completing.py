@@ -1,5 +1,5 @@
-"""Completions of the line in the prompt: commands, tickets, models, words and files,
-each with a description. They are derived from the declarations of the commands.
+"""Completes the line in the prompt: commands, tickets, models, words and files, as
+declared by the commands.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MOST = 50
 def complete(
     session: Session | None, line: str, ask_again: Callable[[], None] = lambda: None
 ) -> list[Completion]:
-    """Return the lines that the typed line can become, the best first. `ask_again` is
-    called when there may be more later. Without a session, only commands, flags and
-    fixed words are completed.
+    """Return the completions of a line, the best first. `ask_again` is called when more
+    are available. Without a session, only commands, flags and fixed words are
+    completed.
     """
     if not line.startswith("/"):
         if session is None or "@" not in line:
@@ -76,8 +76,8 @@ def _complete_flag(command: Command, stem: str, typed: str) -> list[Completion]:
 def _complete_word(
     parameters: Sequence[Parameter], stem: str, typed: str
 ) -> list[Completion]:
-    """Return completions of the last argument with the words of parameters. Each
-    parameter is given once, in any order.
+    """Complete the last argument with the words of parameters. Each parameter is given
+    once, in any order.
     """
     given = [word for word in stem.split()[1:] if not word.startswith("--")]
     remaining = []
@@ -85,7 +85,7 @@ def _complete_word(
         words = _load_words(parameter)
         if not set(words) & set(given):
             remaining.append((parameter, words))
-    # one of the given words is of no parameter, or of the same as another
+    # A given word belongs to no parameter, or two belong to the same.
     if len(remaining) != len(parameters) - len(given):
         return []
     return [
@@ -146,8 +146,8 @@ def _complete_model(session: Session, stem: str, typed: str) -> list[Completion]
 
 
 def find_models(session: Session) -> Mapping[str, str]:
-    """Return the models of local servers, the current model, the fallbacks, and the
-    known models of providers whose key is in the environment.
+    """Return the models of local servers, the current model, the fallbacks, and known
+    models of providers whose key is in the environment.
     """
     models = {
         offer.name: f"by {offer.server}, on this computer" for offer in session.offers

@@ -1,4 +1,4 @@
-"""The fronts in the shell of `/context`, `/cost` and `/conversation`."""
+"""`/context`, `/cost` and `/conversation` in the shell."""
 
 from __future__ import annotations
 

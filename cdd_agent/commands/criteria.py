@@ -1,5 +1,3 @@
-"""Show which steps, tests and files serve each acceptance criterion."""
-
 from collections.abc import Iterator
 
 from cdd_agent.engine.criteria import criteria_of

@@ -1,8 +1,8 @@
-"""The declaration of a command, with its two fronts: `/exec` in the shell, and `cdd
+"""The declaration of a command with its two fronts: `/exec` in the shell, and `cdd
 exec` in a terminal.
 
-Everything that lists, parses, completes or explains commands is derived from it. It is
-made of named tuples, because `cdd --help` must not wait for a library.
+Lists, parsers, completions and help are derived from it. It consists of named tuples,
+because `cdd --help` must not wait for a library.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ INTERRUPTED = "The work so far is saved. Run the same command again to continue.
 
 
 class Group(StrEnum):
-    """The use of commands, in the order of lists."""
+    """Groups of commands, in the order of lists."""
 
     TICKETS = "Tickets"
     WORK = "Work"
@@ -34,29 +34,29 @@ class Front(Enum):
 
 
 class ValueKind(Enum):
-    """The meaning of a value. It decides how the value is read and completed."""
+    """The kind of a value. It decides how the value is read and completed."""
 
     TEXT = "text"
     SWITCH = "switch"
     """A flag without a value."""
     TICKET = "ticket"
     STEP = "step"
-    """The number of a step, as the plan writes it."""
+    """A step's number in the plan."""
     MODEL = "model"
     SESSION = "session"
     PIN = "pin"
-    """A file with `+` or `-` before it, a path, or words."""
+    """A file after `+` or `-`, a path, or words."""
     PATH = "path"
     """A folder."""
     FILE = "file"
-    """The name of a file, or `-` for standard input. It stays text."""
+    """A file's name, or `-` for standard input. It stays text."""
     NUMBER = "number"
     COUNT = "count"
     """A whole number from 1."""
 
 
 class Times(Enum):
-    """The number of values of an argument, in the words of `argparse`."""
+    """The number of values of an argument, as in `argparse`."""
 
     ONCE = None
     OPTIONAL = "?"
@@ -65,7 +65,7 @@ class Times(Enum):
 
 
 class Parameter(NamedTuple):
-    """An argument or a flag of a command. A flag may have two names: `-C --project`."""
+    """An argument or a flag. A flag may have two names: `-C --project`."""
 
     names: str
     note: str
@@ -79,9 +79,9 @@ class Parameter(NamedTuple):
     """The address of words for completion, or of a function that returns them."""
     default: object = None
     key: str = ""
-    """The name of the value in functions, if it is not that of the parameter."""
+    """The value's name in functions, if it differs from the parameter's."""
     only: Front | None = None
-    """The only front that has this parameter; None if both have it."""
+    """The only front with this parameter; None: both fronts."""
 
     @property
     def is_flag(self) -> bool:
@@ -101,12 +101,12 @@ class Parameter(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The last name, as `--project`."""
+        """The last name, such as `--project`."""
         return self.names.split()[-1]
 
     @property
     def value_key(self) -> str:
-        """The name of the value in the functions of the command."""
+        """The value's name in the command's functions."""
         return self.key or self.name.removeprefix("--").replace("-", "_")
 
     @property
@@ -131,53 +131,47 @@ Function = Callable[..., Any]
 
 
 class SlashFront(NamedTuple):
-    """The command in the shell."""
-
     help: str
     """Sentences for `/help NAME`."""
     example: str
     run: str | Function = ""
-    """The address of a coroutine function `(session, *arguments, **flags)`. If it is
-    empty, the events of the command are emitted.
+    """The address of a coroutine function `(session, *arguments, **flags)`. If empty,
+    the command's events are emitted.
     """
     any_time: bool = False
-    """The command may run while something else runs."""
+    """True if the command may run during a turn."""
 
 
 class TerminalFront(NamedTuple):
-    """The command in a terminal."""
-
     examples: str
     run: str = ""
     """The address of a function `(invocation, **values)` that returns the exit code. If
-    it is empty, the events of the command are printed.
+    empty, the command's events are printed.
     """
     opens_shell: bool = False
-    """The shell is opened, with the slash command as its first line."""
+    """True if the command opens the shell, with the slash command as its first line."""
     notes: str = ""
     exit_codes: tuple[tuple[int, str], ...] = ()
-    """The exit codes that mean something specific to this command."""
+    """Exit codes with a meaning specific to this command."""
     exclusive: tuple[str, ...] = ()
-    """Flags of which only one may be given."""
+    """Mutually exclusive flags."""
     usage: str | None = None
-    """Replaces the usage line that `argparse` makes."""
+    """Replaces the usage line of `argparse`."""
     interrupted: str = INTERRUPTED
     """Printed after Ctrl+C."""
 
 
 class Command(NamedTuple):
-    """A command with its arguments and flags, and its fronts."""
-
     name: str
     group: Group
     summary: str
-    """An imperative line for lists. It fits beside the name at 60 columns."""
+    """An imperative line for lists, short enough for 60 columns."""
     parameters: tuple[Parameter, ...] = ()
     slash: SlashFront | None = None
     terminal: TerminalFront | None = None
     events: str | Function = ""
-    """The address of a generator of events, `(project, *arguments, **flags)`. It needs
-    no session and no event loop.
+    """The address of a generator of events, `(project, *arguments, **flags)`, which
+    needs no session and no event loop.
     """
 
     def parameters_in(self, front: Front) -> tuple[Parameter, ...]:
@@ -196,7 +190,7 @@ class Command(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """The name, the arguments and the flags of the slash command."""
+        """The name, arguments and flags of the slash command."""
         parameters = (*self.arguments, *self.flags.values())
         return " ".join([self.name, *(each.in_usage for each in parameters)])
 
@@ -206,12 +200,11 @@ class Command(NamedTuple):
 
     @property
     def required(self) -> str:
-        """The arguments that the slash command must have."""
+        """The required arguments of the slash command."""
         return " ".join(each.in_usage for each in self.arguments if each.is_required)
 
     @property
     def any_time(self) -> bool:
-        """True if the slash command may run while something else runs."""
         return self.slash is not None and self.slash.any_time
 
 
@@ -231,7 +224,6 @@ def argument(
 def switch(
     names: str, note: str, *, key: str = "", only: Front | None = None
 ) -> Parameter:
-    """Declare a flag without a value."""
     return Parameter(names, note, ValueKind.SWITCH, default=False, key=key, only=only)
 
 
@@ -246,15 +238,14 @@ def option(
     key: str = "",
     only: Front | None = Front.TERMINAL,
 ) -> Parameter:
-    """Declare a flag with a value."""
     return Parameter(
         names, note, kind, metavar, choices=choices, default=default, key=key, only=only
     )
 
 
 def load_address(address: str | Function) -> Any:
-    """Import and return the value at an address, as `package.module:name`. A function
-    of another package is no address, and is returned.
+    """Import and return the value at an address such as `package.module:name`.
+    Functions of other packages are returned unchanged.
     """
     if not isinstance(address, str):
         return address
@@ -263,20 +254,21 @@ def load_address(address: str | Function) -> Any:
 
 
 def read_reference(typed: str) -> str:
-    """Return a ticket that was typed in a terminal. A path is relative to the current
-    folder.
-    """
+    """Return a ticket typed in a terminal. A path is relative to the current folder."""
     is_path = "/" in typed or typed in (".", "..")
     return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
 
 
-TICKET_NOTE = "a ticket: its slug, unique words of it, or its path"
+TICKET_NOTE = "a ticket: its slug or its path"
 TICKET = argument("slug", "SLUG", TICKET_NOTE, ValueKind.TICKET)
 OPTIONAL_TICKET = TICKET._replace(times=Times.OPTIONAL)
 TICKET_IN_TERMINAL = TICKET._replace(only=Front.TERMINAL)
 OPTIONAL_TICKET_IN_SHELL = OPTIONAL_TICKET._replace(only=Front.SHELL)
 JSON = switch(
-    "--json", "print one JSON event a line", key="as_json", only=Front.TERMINAL
+    "--json",
+    "print one JSON event a line, and nothing else",
+    key="as_json",
+    only=Front.TERMINAL,
 )
 YES = switch(
     "--yes", "approve everything, as `approval: auto` does", only=Front.TERMINAL
@@ -291,6 +283,7 @@ MODEL_FLAGS = (
     ),
     option("--api-base", "URL", "the address of your own model server"),
 )
+SAVE = switch("--save", "keep it for this project, in .cdd/config.yaml")
 MAX_ATTEMPTS = option(
     "--max-attempts",
     "N",
@@ -301,5 +294,5 @@ REPEAT_TO_CONTINUE = "Nothing is lost. Run the same command again to continue."
 
 
 def described_json(note: str) -> Parameter:
-    """Return the flag `--json` with a note about what is printed."""
+    """Return the flag `--json` with a note about its output."""
     return JSON._replace(note=note)

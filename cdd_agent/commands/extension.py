@@ -12,14 +12,14 @@ __all__ = ["CommandExtension", "Parameter", "Times", "ValueKind", "argument", "s
 
 
 class CommandExtension:
-    """A slash command. The name of its entry point is the name of the command."""
+    """A slash command. The name of its entry point is the command's name."""
 
     summary: ClassVar[str]
     """An imperative line for lists, such as "List the open questions"."""
     help: ClassVar[str] = ""
     """Sentences for `/help NAME`; by default the summary."""
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    """Made by `argument` and `switch`, in the order in which they are typed."""
+    """Made by `argument` and `switch`, in the order of typing."""
 
     def run(self, root: Path, *arguments: str, **flags: bool) -> Iterable[str]:
         """Yield Markdown for the transcript. cdd calls this in a thread. `root` is the

@@ -31,7 +31,6 @@ KEYS_WITHOUT_SCREEN = (
 
 
 def commands_help() -> str:
-    """Return all commands, each with its summary, in groups."""
     parts = []
     for group, members in in_groups(commands()):
         rows = [f"| `{each.synopsis}` | {each.summary} |" for each in members]
@@ -41,19 +40,18 @@ def commands_help() -> str:
 
 
 def agents_help() -> Mapping[str, str]:
-    """Return what each agent does with typed lines, by its name."""
+    """Return the help of each agent, by its name."""
     agents = (SocratesAgent, PlannerAgent, ExecutorAgent)
     return {"chat": _IN_CHAT} | {agent.name: agent.HELP for agent in agents}
 
 
 def help_topics() -> tuple[str, ...]:
-    """Return all topics that `/help` knows."""
     refusals = (refusal.id for refusal in Refusal)
     return tuple(dict.fromkeys([*agents_help(), _KEYS, *commands(), *refusals]))
 
 
 def help_on(topic: str) -> str:
-    """Return the help on a topic. A name can be that of an agent and of a command."""
+    """Return the help on a topic. An agent and a command may have the same name."""
     parts = []
     if topic == _KEYS:
         parts.append(KEYS_WITHOUT_SCREEN)
@@ -68,7 +66,7 @@ def help_on(topic: str) -> str:
 
 
 def command_help(command: Command) -> str:
-    """Return the usage, the arguments, the flags and an example of a slash command."""
+    """Return the usage, arguments, flags and example of a slash command."""
     front = command.slash
     assert front is not None
     lines = [f"Usage: `{command.synopsis}`", "", front.help, ""]
@@ -86,7 +84,7 @@ def command_help(command: Command) -> str:
 
 def _shown(parameter: Parameter) -> str:
     if not parameter.is_flag:
-        # a bar would end the cell of the table
+        # A bar would end the cell of the table.
         return parameter.value_name.replace("|", "` or `")
     if parameter.is_switch:
         return parameter.name

@@ -1,4 +1,4 @@
-"""`/init` and `cdd init`: create the missing files of a cdd project. No file is
+"""`/init` and `cdd init`: create the missing files of a project. No file is
 overwritten.
 """
 
@@ -33,7 +33,7 @@ _SYSTEM = (
     *("/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys"),
     *("/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/System", "/Library"),
 )
-"""Folders of the system. Neither they nor their subfolders are projects."""
+"""System folders. Neither they nor their subfolders can be projects."""
 _SHARED = (
     *(
         "/home",
@@ -46,7 +46,7 @@ _SHARED = (
         "/mnt",
         "/media",
         "/run",
-        # refused, never written to
+        # These are refused, never written to.
         "/tmp",  # noqa: S108
         "/dev",
     ),
@@ -54,12 +54,12 @@ _SHARED = (
 )
 """Folders that may contain projects but are none."""
 _WINDOWS_SYSTEM = ("SYSTEMROOT", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDATA")
-"""The variables of Windows that name such folders."""
+"""Windows variables that name system folders."""
 
 
 def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]:
-    """Create the missing files of a project and yield a notice for each; with
-    `templates` also copies of the ticket templates.
+    """Create the missing files, and yield a notice for each. `templates`: also copy the
+    ticket templates.
 
     Raises `NoPlace` for a folder that cannot be a project, and `BadInput` if the disk
     refuses.
@@ -73,7 +73,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
     made = [file] if (file := ignore_runs(root)) else []
     made += _created(root / PROJECT_FILE, settings_template())
     if not (tickets := root / project.config.tickets_dir).is_dir():
-        made += _created(tickets / ".gitkeep", "")  # git keeps no empty folder
+        made += _created(tickets / ".gitkeep", "")  # git ignores empty folders
     try:
         names = {path.name.casefold() for path in root.iterdir()}
     except OSError as error:
@@ -115,7 +115,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
 def initialise_and_say_next(
     project: Project, *, templates: bool = False
 ) -> Iterator[Notice]:
-    """`initialise` as a command: the last notice names the next command."""
+    """`initialise`, followed by a notice with the next command."""
     yield from initialise(project, templates=templates)
     text = "create a ticket with `/new feature NAME`."
     if project.config.model is None:
@@ -124,8 +124,8 @@ def initialise_and_say_next(
 
 
 def settings_template() -> str:
-    """Return a settings file in which all settings are comments, with their defaults
-    and descriptions.
+    """Return a settings file with all settings as comments, with defaults and
+    descriptions.
     """
     lines = []
     for setting in declared_settings():
@@ -142,7 +142,7 @@ def settings_template() -> str:
 
 
 class NoPlace(BadInput):
-    """A folder that cannot be a project: the user's home, or one of the system."""
+    """The folder cannot be a project: it is the user's home, or a system folder."""
 
     refusal = Refusal.DISK
 
@@ -167,7 +167,7 @@ def _created(path: Path, text: str) -> list[Path]:
 
 
 def refuse_no_place(root: Path) -> None:
-    """Raise `NoPlace` for a folder of the system, also through a link."""
+    """Raise `NoPlace` for such a folder, even through a link."""
     home = home_folder()
     if home is not None and _is(root, home):
         raise NoPlace(root, "your home folder")

@@ -1,4 +1,4 @@
-"""Tickets as `/list` and `/status` show them: their states and next commands."""
+"""Tickets for `/list` and `/status`: their states and next commands."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -33,14 +33,16 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 TYPES = tuple(kind.value for kind in TicketType)
 STATES = tuple(state.replace(" ", "-") for state in TICKET_STATES)
-"""The states as the user types them."""
+"""States as typed by users."""
 _LARGE = 100_000
-"""Bytes of a spec that is certainly not blank. Large specs take seconds to read."""
+"""Bytes above which a spec is not checked for being blank: large specs take seconds to
+read.
+"""
 
 
 def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
-    """Return the tickets of a type, in a state, or both. Raises `BadInput` for another
-    word.
+    """Return the tickets of a type, in a state, or both. Raises `BadInput` for other
+    words.
     """
     filters = _read_filters(words)
     kind, state = filters.get("type"), filters.get("state")
@@ -58,7 +60,7 @@ def listed(store: TicketStore, words: Iterable[str]) -> TicketsListed:
 
 
 def _read_filters(words: Iterable[str]) -> dict[str, str]:
-    """Raises `BadInput`."""
+    """Raise `BadInput` for an unknown or repeated filter."""
     filters: dict[str, str] = {}
     for word in words:
         typed = word.lower().replace("_", "-")
@@ -79,8 +81,8 @@ def _read_filters(words: Iterable[str]) -> dict[str, str]:
 
 
 def type_of(ticket: Ticket) -> str:
-    """Return the type of a ticket: the first word of its slug, or the type in its spec.
-    Empty if the spec cannot be read.
+    """Return the type of a ticket, from the first word of its slug, otherwise from its
+    spec; empty if the spec is unreadable.
     """
     first = ticket.slug.partition("-")[0]
     if first in TYPES:
@@ -92,9 +94,7 @@ def type_of(ticket: Ticket) -> str:
 
 
 def view(ticket: Ticket, kind: str = "") -> TicketView:
-    """Return one ticket for the list. If a file cannot be read, the ticket's line
-    reports it.
-    """
+    """Return a ticket for the list. Its line reports an unreadable file."""
     try:
         return _read_view(ticket, kind)
     except SpecEmpty:
@@ -107,8 +107,8 @@ def view(ticket: Ticket, kind: str = "") -> TicketView:
 
 
 def _read_view(ticket: Ticket, kind: str) -> TicketView:
-    """Raises `CddError` and `OSError` if a file cannot be read."""
-    # A run in a separate tree is judged by the spec of the user's tree.
+    """Raise `CddError` and `OSError` if a file is unreadable."""
+    # A run in a separate tree is judged by the spec in the user's tree.
     user_ticket = ticket
     ticket.expect_unique()
     where = ""
@@ -162,12 +162,12 @@ def _with_run(
 
 
 def _count_changed(ticket: Ticket, state: ExecutionState) -> int:
-    """Raises `BadInput` for a record that is damaged."""
+    """Raise `BadInput` for a damaged record."""
     return count_changed_files(state, RunRecord(ticket.root, ticket.record))
 
 
 def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
-    """Raises `BadInput` for a spec that cannot be read."""
+    """Raise `BadInput` for an unreadable spec."""
     try:
         return ticket.read_spec().acceptance_criteria
     except SpecEmpty:
@@ -175,8 +175,8 @@ def _read_criteria(ticket: Ticket) -> tuple[str, ...]:
 
 
 def _is_still_over(ticket: Ticket, user_ticket: Ticket, state: ExecutionState) -> bool:
-    """True if a run was over with this plan and the spec in the user's tree, so
-    that neither need be read. A state of an earlier version knows no criteria.
+    """True if the run was over with this plan and the spec in the user's tree, so that
+    neither must be read. States from earlier versions contain no criteria.
     """
     if state.status is not RunStatus.COMPLETED or state.done_plan is None:
         return False
@@ -186,8 +186,8 @@ def _is_still_over(ticket: Ticket, user_ticket: Ticket, state: ExecutionState) -
 
 
 def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
-    """Return the steps of a ticket's plan; without a plan what its spec still needs.
-    Raises `BadInput`.
+    """Return the steps of a ticket's plan; without a plan, the missing parts of its
+    spec. Raises `BadInput`.
     """
     if not ticket.plan_path.exists():
         try:
@@ -214,8 +214,8 @@ def opened(ticket: Ticket) -> PlanOpened | SpecOpened:
 
 
 def whereabouts(ticket: Ticket) -> Iterator[Notice]:
-    """Yield a notice if the run continues on another machine, as its state here is old.
-    Raises `Damaged`.
+    """Yield a notice if the run continues on another machine, so that its state here is
+    old. Raises `Damaged`.
     """
     if not ticket.record.exists():
         return

@@ -50,7 +50,7 @@ class _ChosenModel(NamedTuple):
 
 
 async def choose_model(session: Session, *words: str, save: bool = False) -> None:
-    """Show the models, or change the model to the one in `words`. Raises `BadInput`."""
+    """Show the models, or switch to the model in `words`. Raises `BadInput`."""
     role = next((role for role in ROLES if words[:1] == (role,)), None)
     named = words if role is None else words[1:]
     if len(named) > 2 or (save and not named):
@@ -93,7 +93,7 @@ async def _choose(
 
 
 def _is_known(choice: _ChosenModel) -> bool:
-    """False if litellm, whose import is slow, must be asked about the provider."""
+    """False if the provider must be looked up in litellm, whose import is slow."""
     if has_provider(choice.model) or choice.model.startswith(("script:", "replay:")):
         return True
     return endpoint_of(choice.model, choice.api_base) is not None
@@ -164,8 +164,8 @@ def _asked_now(config: Config) -> Iterator[str]:
 
 
 async def _use(session: Session, choice: Config) -> None:
-    """Use the chosen settings. This runs in a thread, because only litellm may know the
-    provider, and its import takes seconds.
+    """Use the chosen settings. This runs in a thread: an unknown provider needs
+    litellm, whose import takes seconds.
     """
     await to_its_end(partial(session.use, choice), name="model")
 
@@ -201,14 +201,14 @@ def _with_model_set(
     path: Path, current: Config, chosen: Config, role: Role | None
 ) -> str:
     """Return the project's settings file with the chosen model. `api_base` is written
-    if there is one, or was one.
+    if it has, or had, a value.
     """
     settings: Config | ModelSettings = chosen
     if role is not None:
         settings = getattr(chosen.models, role)
     changes: dict[str, object] = {"model": settings.model or None}
     text = read_file(path) or ""
-    # also where it is left out: the user has chosen another
+    # Also if it is ignored, because the user has chosen another.
     in_file = "api_base" in read_mapping(text, str(path), "a config")
     if settings.api_base or current.api_base or in_file:
         changes["api_base"] = settings.api_base or None

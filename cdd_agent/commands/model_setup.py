@@ -1,5 +1,5 @@
-"""Setting up a model: where models come from, in words, and whether the configured one
-can be asked. The screen of the shell shows it; terminals get the commands to type.
+"""Setting up a model: the sources of models, and a check of the configured model. The
+shell shows a dialog; terminals get commands to type.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from cdd_agent.network.web_address import is_this_computer
 from cdd_agent.settings.config import Config
 
 NO_MODEL = "No model set up yet"
-"""The one wording, in the shell and in terminals."""
+"""The same words in the shell and in terminals."""
 CHOOSE_ONE = f"{NO_MODEL}. Choose one:"
 
 SUGGESTED: Mapping[str, str] = {
@@ -37,7 +37,7 @@ SUGGESTED: Mapping[str, str] = {
     "minimax": "MiniMax-M3",
     "dashscope": "qwen3.8-max",
 }
-"""By provider, a model that can do the work."""
+"""A model by provider that can do the work."""
 _TITLES = {
     "anthropic": "Anthropic",
     "openai": "OpenAI",
@@ -60,9 +60,9 @@ _TITLES = {
     "sambanova": "SambaNova",
 }
 _SHOWN_FIRST = 6
-"""Hosted providers without a key in the list; the others are one row."""
+"""Number of providers without a key in the list; the others share one row."""
 _MOMENT = 2.0
-"""Seconds that the check of the configured model waits for a server."""
+"""Seconds to wait for a server of the configured model."""
 _LOCAL = "Found on this computer"
 _KEYED = "Ready: the key is there"
 _HOSTED = "Hosted, with an API key"
@@ -72,7 +72,7 @@ COMPATIBLE = "openai"
 
 
 class LocalSource(Struct, frozen=True):
-    """A server that was found on this computer."""
+    """A server on this computer."""
 
     models: tuple[OfferedModel, ...]
 
@@ -95,15 +95,13 @@ class MoreSource(Struct, frozen=True):
 
 
 class DemoSource(Struct, frozen=True):
-    """The sample project with its scripted model."""
+    """The sample project with scripted replies."""
 
 
 Source = LocalSource | HostedSource | AddressSource | MoreSource | DemoSource
 
 
 class SourceRow(Struct, frozen=True):
-    """A source as a row of a list."""
-
     source: Source
     title: str
     detail: str
@@ -117,8 +115,8 @@ def title_of(provider: str) -> str:
 def find_sources(
     offers: Sequence[OfferedModel], environment: Mapping[str, str] = os.environ
 ) -> list[SourceRow]:
-    """Return where a model can come from: servers found on this computer, providers
-    with a key, other providers, a server by its address, the demo.
+    """Return the sources of models: local servers, providers with a key, other
+    providers, a server by address, the demo.
     """
     rows = [
         _local_row(name, offers) for name in dict.fromkeys(o.server for o in offers)
@@ -179,7 +177,6 @@ def more_rows(more: MoreSource) -> list[SourceRow]:
 
 
 def model_line(model: str, api_base: str | None = None) -> str:
-    """Return the line that sets the project's model."""
     words = [model] if api_base is None else [model, api_base]
     return f"/model {shlex.join(words)} --save"
 
@@ -191,7 +188,7 @@ def suggested_first(provider: str, models: Sequence[str]) -> list[str]:
 
 
 def describe_model(provider: str, model: str) -> str:
-    """Return known facts about a model, for its row."""
+    """Return known facts about a model."""
     facts = known_model(model).in_short
     if model != f"{provider}/{SUGGESTED.get(provider)}":
         return facts
@@ -220,13 +217,13 @@ def ask_for_server_key(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def keep_key_hint(provider: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return how to have the typed key next time."""
+    """Return how to store the typed key."""
     line = export_line(key_variable(provider), environment)
     return f"The key lasts until you quit. For next time: {line}"
 
 
 def how_to_set_up(*, in_shell: bool) -> str:
-    """Return the ways to a model as commands to type, for a face without a screen."""
+    """Return the ways to a model as commands to type, without a screen."""
     hosted = f"anthropic/{SUGGESTED['anthropic']}"
     export = export_line(key_variable("anthropic"))
     base = "http://127.0.0.1:8080/v1"
@@ -245,8 +242,8 @@ def how_to_set_up(*, in_shell: bool) -> str:
 
 
 async def find_model_problem(config: Config) -> str:
-    """Return why the configured model cannot be asked, as far as that is known within
-    a moment; empty if nothing is known against it.
+    """Return why the configured model cannot be called; empty if no problem is found
+    within a moment.
     """
     if config.model is None:
         return NO_MODEL

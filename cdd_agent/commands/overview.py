@@ -1,6 +1,4 @@
-"""A table of the tickets: state, cost of the run, time of the last change, next
-command.
-"""
+"""A table of the tickets: state, cost, last change, next command."""
 
 import json
 from collections.abc import Iterator
@@ -18,18 +16,18 @@ from cdd_agent.session.open_project import Project
 from cdd_agent.tickets.store import Ticket
 
 _LARGEST = 4_000_000
-"""Bytes of the largest report that is read for its cost."""
+"""Maximum bytes of a report that is read for its cost."""
 
 
 class TicketOverview(Struct, frozen=True):
-    """One row of the table. `next_line` is the command that continues the ticket."""
+    """A row of the table. `next_line` is the command that continues the ticket."""
 
     view: TicketView
     next_line: str
     touched: datetime | None = None
-    """The time of the last change of its spec, plan or run."""
+    """The last change of the spec, plan or run."""
     usd: float | None = None
-    """The cost of its run in the last report."""
+    """The cost of the run in the last report."""
 
 
 def overviews(project: Project) -> Iterator[TicketOverview]:

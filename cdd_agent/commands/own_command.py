@@ -1,7 +1,7 @@
-"""`!command`: a shell command of the user, run in the project's folder.
+"""`!command`: the user's shell command, run in the project's folder.
 
-The user typed it, so no allow list applies. The chat model sees the output, up to a
-limit.
+No allow list applies, because the user typed it. The chat model sees a part of the
+output.
 """
 
 import signal
@@ -22,9 +22,9 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import fenced, remove_escapes
 
 _LONGEST = 7 * 24 * 3600.0
-"""Seconds. The user stops a command that takes too long."""
+"""In seconds. The user stops a command that takes too long."""
 _TOLD = 20_000
-"""Characters of the output that the model sees: the beginning, and more of the end."""
+"""Characters of the output for the model: the beginning, and more of the end."""
 _PIECE = 1_000
 
 
@@ -69,7 +69,7 @@ async def run_own_command(session: Session, text: str) -> None:
 
 
 def _in_words(result: CommandResult) -> str:
-    """Return how a command ended; empty if it succeeded."""
+    """Return how a command ended; empty after success."""
     if not result.started:
         return result.stderr
     if result.return_code < 0:

@@ -1,6 +1,4 @@
-"""The slash commands, and what a line in the shell means. Commands work without a
-screen.
-"""
+"""The slash commands, and the meaning of lines. Commands work without a screen."""
 
 from __future__ import annotations
 
@@ -25,29 +23,28 @@ if TYPE_CHECKING:
     from cdd_agent.session.session import Session
 
 _OTHER_NAMES = {"quit": "exit", "q": "exit"}
-"""Aliases that work and are not offered."""
+"""Aliases that are not offered."""
 
 
 def commands() -> dict[str, Command]:
-    """Return all slash commands by name, in the order of the catalogue. Those of other
-    packages come last.
+    """Return all slash commands by name, in the catalogue's order, with those of other
+    packages last.
     """
     builtin = {name: each for name, each in CATALOGUE.items() if each.slash}
     return builtin | ADDED.loaded
 
 
 def find_command(name: str) -> Command | None:
-    """Return the slash command of this name, or None if there is none."""
     name = name.lower()
     return commands().get(_OTHER_NAMES.get(name, name))
 
 
 def read_line(session: Session, line: str) -> Meaning:
-    """Return what a line means now: a command, or a line for the active agent or for
-    chat. Nothing is done for it.
+    """Return the meaning of a line: a command, or a line for the active agent or
+    chat.
     """
     command = read_command(line, session)
-    # an agent answers `help` with the words that it understands
+    # An agent answers `help` with its own words.
     is_for_agent = session.agent is not None and _is_help_word(line)
     if command is None or is_for_agent:
         return session.meaning(line)
@@ -55,9 +52,9 @@ def read_line(session: Session, line: str) -> Meaning:
 
 
 def read_command(line: str, session: Session | None = None) -> Meaning | None:
-    """Return the meaning of a slash command, of a word that is one in every agent, or
-    of a shell command; None for other lines. With `session`, the hint names the ticket
-    that an argument means.
+    """Return the meaning of a slash command, a shell command, or a word that is a
+    command everywhere; None for other lines. With `session`, the hint names the ticket
+    of an argument.
     """
     text = line.strip()
     if text.startswith("!"):
@@ -80,10 +77,8 @@ def read_command(line: str, session: Session | None = None) -> Meaning | None:
 
 
 async def carry_out(session: Session, meaning: Meaning) -> None:
-    """Do what a line meant when it was sent. If its meaning has changed since, report
-    that and do nothing.
-
-    Raises `CddError`.
+    """Act on a line by the meaning that was sent. If the meaning has changed since,
+    only report that. Raises `CddError`.
     """
     current = meaning
     if not meaning.runs_beside:
@@ -98,7 +93,7 @@ async def carry_out(session: Session, meaning: Meaning) -> None:
 
 
 async def handle(session: Session, line: str) -> None:
-    """Do what a line means now. Raises `CddError`."""
+    """Act on a line by its current meaning. Raises `CddError`."""
     await carry_out(session, read_line(session, line))
 
 
@@ -182,7 +177,7 @@ async def _run_own_command(session: Session | None, command: str) -> None:
 
 
 def _parse_call(line: str) -> SlashCall:
-    """Raises `BadInput`."""
+    """Raise `BadInput` for an unknown command or wrong arguments."""
     name, words = split_line(line)
     command = find_command(name)
     if command is None:

@@ -1,4 +1,4 @@
-"""List earlier sessions, and reopen one with its transcript."""
+"""Lists earlier sessions, and reopens one with its transcript."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from cdd_agent.tickets.store import Ticket
 
 LIST = "list"
 _KEPT = {"executor": "events.jsonl", "planner": "planning.jsonl", "socrates": NOTEBOOK}
-"""The files in a ticket's record whose times show when an agent worked on it."""
+"""Files in a ticket's record whose times show when an agent worked."""
 _TAIL = 64_000
-"""Bytes at the end of a log in which the last line is sought."""
+"""Bytes at the end of a log that are read for its last line."""
 
 
 async def resume(session: Session, which: str = "") -> None:
-    """Reopen the last session or the named one; with `list`, list the sessions. Raises
+    """Reopen the last or the named session; with `list`, list the sessions. Raises
     `BadInput`.
     """
     if which == LIST:
@@ -72,7 +72,7 @@ async def _resume_last(session: Session) -> None:
     elif has_chat:
         session.turn_to_chat()
         if last is not None:
-            # Chat continues; the unfinished run is only named.
+            # Chat continues, and a notice names the unfinished run.
             ticket = None
     if ticket is not None:
         await _reopen(session, agent, ticket)
@@ -87,8 +87,8 @@ async def _resume_last(session: Session) -> None:
 def _find_last_ticket(
     session: Session, last: LastActive, unfinished: Ticket | None
 ) -> Ticket | None:
-    """Return the ticket of the agent that was active last. Instead of a finished run,
-    return the unfinished one.
+    """Return the ticket of the last agent. If its run is finished, return the
+    unfinished run's ticket.
     """
     ticket = None
     if session.can_engage(last.agent or ""):
@@ -101,11 +101,11 @@ def _find_last_ticket(
 
 
 def find_unfinished_run(project: Project) -> Ticket | None:
-    """Return the ticket whose unfinished run is the newest."""
+    """Return the ticket of the newest unfinished run."""
     runs: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
-        # Most tickets have no run; their plans need not be read. A damaged one has none
-        # that can be continued.
+        # Most tickets have no run, so their plans need not be read. A damaged run
+        # cannot continue.
         with suppress(OSError, CddError):
             runs.append((in_its_tree(ticket).state_path.stat().st_mtime, ticket))
     runs.sort(key=lambda run: run[0], reverse=True)
@@ -116,8 +116,8 @@ def find_unfinished_run(project: Project) -> Ticket | None:
 
 
 def earlier(session: Session) -> tuple[SessionView, ...]:
-    """Return the earlier sessions that can be reopened, the latest first. Reads files
-    of each: call it in a thread.
+    """Return the sessions that can be reopened, the latest first. Reads files of each:
+    call it in a thread.
     """
     views = [*session.chat.earlier(), *_of_tickets(session.project)]
     views.sort(key=lambda view: datetime.fromisoformat(view.touched), reverse=True)
@@ -131,7 +131,7 @@ def _of_tickets(project: Project) -> Iterator[SessionView]:
             continue
         agent = max(touched, key=lambda agent: touched[agent])
         last = ""
-        # One damaged ticket must not break the list.
+        # A damaged ticket must not break the list.
         with suppress(CddError):
             last = _last_line(_record(project, ticket, agent), agent)
         seen = view(ticket)
@@ -163,8 +163,8 @@ def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
 
 
 async def _reopen(session: Session, agent: str, ticket: Ticket) -> None:
-    # Opening Socrates or the Planner shows the conversation; the transcript of this
-    # session has the last ticket already.
+    # Opening Socrates or the Planner shows the conversation, and the transcript of this
+    # session contains the last ticket.
     if agent == "executor" and session.last_ticket != ticket.slug:
         # The agent reports damaged files.
         with suppress(CddError):

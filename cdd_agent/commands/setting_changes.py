@@ -1,6 +1,4 @@
-"""Saving a setting for the session, for the project or for the user, and resetting
-it.
-"""
+"""Saves a setting for the session, the project or the user, and resets it."""
 
 from __future__ import annotations
 
@@ -45,20 +43,16 @@ from cdd_agent.trust.store import TrustStore
 from cdd_agent.values.guarded_yaml import read_file
 
 _ONLY_IN_FILES = ("tickets_dir",)
-"""Settings that are read once, at the start."""
+"""Settings that are read only at the start."""
 
 
 class SettingPlace(StrEnum):
-    """The places where a setting can be saved."""
-
     SESSION = "this session"
     PROJECT = "project"
     USER = "user"
 
 
 class SavePlace(Struct, frozen=True):
-    """A place that a setting can be saved in."""
-
     place: SettingPlace
     path: str = ""
     note: str = ""
@@ -83,8 +77,8 @@ def save_places(setting: Setting) -> list[SavePlace]:
 
 
 def usual_place(setting: Setting) -> SettingPlace:
-    """Return the place that the value came from; of a built-in value, the user's file
-    for the looks of the shell, and the project's for everything else.
+    """Return the place of the current value. For built-in values: the user's file for
+    the shell's looks, the project's file for others.
     """
     match setting.origin:
         case SettingOrigin.USER:
@@ -106,8 +100,8 @@ async def save_setting(
 ) -> str:
     """Save a setting, and use it from now on. Return a remark for the user, or nothing.
 
-    Raises `BadInput`, and then changes nothing: for a value that is not allowed, a file
-    that cannot be changed, and a value other than the one that the user has `seen`.
+    Raises `BadInput`, and changes nothing then: for a value that is not allowed, a file
+    that cannot be changed, or a value other than the user has `seen`.
     """
     if seen is not None:
         _expect_unchanged(session, seen)
@@ -127,7 +121,7 @@ async def save_setting(
     text = changed_text(_read_writable(path), str(path), changes)
     await _use_and_write(session, name, config, path, text)
     if place is SettingPlace.PROJECT:
-        # of a section, the other keys in the file are not the user's choice
+        # Other keys of the same section are not the user's choice.
         names = {name, *(changes.keys() & {"api_base"})}
         session.project = trust_written(session.project, text, names)
     if name == "tickets_dir":
@@ -138,9 +132,8 @@ async def save_setting(
 
 
 async def reset_setting(session: Session, setting: Setting) -> str:
-    """Remove the value of a setting from the place that it came from, and use the
-    inherited one. Return the inherited value in words. Raises `BadInput`, and then
-    changes nothing.
+    """Remove a setting's value from its source, and use the inherited value. Return
+    that value as text. Raises `BadInput`, and changes nothing then.
     """
     _expect_unchanged(session, setting)
     inherited = find_inherited(session, setting)
@@ -162,8 +155,8 @@ async def reset_setting(session: Session, setting: Setting) -> str:
 
 
 def find_inherited(session: Session, setting: Setting) -> str:
-    """Return the value that applies after a reset, and its source, in words. Raises
-    `BadInput` if a setting cannot be reset.
+    """Return the value after a reset, and its source, as text. Raises `BadInput` if the
+    setting cannot be reset.
     """
     match setting.origin:
         case SettingOrigin.BUILT_IN:
@@ -196,7 +189,7 @@ def _inherited_value(session: Session, setting: Setting) -> Any:
 
 
 def _expect_unchanged(session: Session, seen: Setting) -> None:
-    """Raises `BadInput` if a setting is no longer as the user has seen it."""
+    """Raise `BadInput` if a setting has changed since the user saw it."""
     current = find_setting(session_project(session), seen.name)
     if current.value != seen.value or current.origin is not seen.origin:
         raise BadInput(
@@ -219,7 +212,7 @@ def _file_of(place: SettingPlace, project: Project) -> Path:
 
 
 def _read_writable(path: Path) -> str:
-    """Raises `BadInput` if the file is damaged or must not be written."""
+    """Raise `BadInput` if the file is damaged or read-only."""
     text = read_file(path)
     if text is None:
         return ""
@@ -234,9 +227,9 @@ def _read_writable(path: Path) -> str:
 
 
 async def _use(session: Session, name: str, config: Config) -> None:
-    """Raises `BadInput`, and then changes nothing."""
+    """Raise `BadInput`, and change nothing then."""
     if find_group(name) is SettingGroup.SHELL:
-        # no model depends on it, so none is made again
+        # No model depends on it.
         session.project = replace(session.project, config=config)
         return
     await to_its_end(lambda: session.use(config), name="settings")
@@ -247,7 +240,7 @@ async def _use(session: Session, name: str, config: Config) -> None:
 async def _use_and_write(
     session: Session, name: str, config: Config, path: Path, text: str
 ) -> None:
-    """Raises `BadInput`, and then changes nothing."""
+    """Raise `BadInput`, and change nothing then."""
     before, approval = session.project.config, session.approval.value
     await _use(session, name, config)
     try:

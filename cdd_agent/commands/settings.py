@@ -1,4 +1,4 @@
-"""The settings in words: the value of each, and where it comes from."""
+"""The settings as text: values and sources."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.values.value_schemas import describe_values
 
 _SECRET = ("request.headers", "request.body", "models", "fallbacks")
-"""Settings that may hold a key. Their values are not shown, and the user changes them
-in the file.
+"""Settings that may contain a key. Their values are not shown, and are changed only in
+the file.
 """
 _HIDDEN = "set, not shown"
 _EMPTY = ("", "[]", "{}")
 
 
 class SettingOrigin(StrEnum):
-    """The places where the value of a setting comes from."""
+    """The sources of values."""
 
     BUILT_IN = "built in"
     USER = "user file"
     PROJECT = "project file"
     UNTRUSTED = "not trusted"
-    """The project's file has a value that needs trust and is not used."""
+    """The project's file has a value that needs trust, and is not used."""
     ENVIRONMENT = "environment"
     COMMAND_LINE = "command line"
     SESSION = "this session"
 
 
 class SettingSource(Struct, frozen=True):
-    """The origin of a value, and the file, variable or flag that has it."""
+    """The origin of a value, and its file, variable or flag."""
 
     origin: SettingOrigin
     detail: str = ""
@@ -63,13 +63,13 @@ class SettingSource(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """One setting with its current value."""
+    """A setting with its current value."""
 
     name: str
-    """With its section: `budget.usd`."""
+    """Includes the section: `budget.usd`."""
     description: SettingDescription
     value: str
-    """The value as a user types it. A value that may be secret is not shown."""
+    """As a user types it; a possible secret is not shown."""
     source: SettingSource
     can_be_changed: bool = True
 
@@ -85,12 +85,12 @@ class Setting(Struct, frozen=True):
 
     @property
     def allowed(self) -> str:
-        """The kinds of values, such as "a number (at least 0, at most 2)"."""
+        """The allowed values, such as "a number (at least 0, at most 2)"."""
         return describe_values(schema_of_setting(self.name))
 
     @property
     def choices(self) -> Mapping[str, str]:
-        """A line about each value of a choice; empty for numbers and texts."""
+        """A description of each choice; empty for numbers and texts."""
         choices = dict(self.description.choices)
         if choices and self.description.unset:
             choices[NULL] = self.description.unset
@@ -98,9 +98,7 @@ class Setting(Struct, frozen=True):
 
 
 def read_settings(project: Project) -> list[Setting]:
-    """Return all settings, by their groups. Raises `BadInput` if a file cannot be
-    read.
-    """
+    """Return all settings by group. Raises `BadInput` if a file cannot be read."""
     sources = SettingSources.read(project)
     settings = []
     for declared in declared_settings():
@@ -112,7 +110,7 @@ def read_settings(project: Project) -> list[Setting]:
 
 
 def find_setting(project: Project, name: str) -> Setting:
-    """Raises `BadInput` if a file cannot be read."""
+    """Raise `BadInput` if a file cannot be read."""
     return next(one for one in read_settings(project) if one.name == name)
 
 
@@ -123,7 +121,6 @@ def session_project(session: Session) -> Project:
 
 
 def list_settings(settings: Sequence[Setting]) -> str:
-    """Return the settings in groups, one in a line."""
     lines = []
     for group, members in groupby(settings, key=lambda one: one.description.group):
         lines += ["", group.value]
@@ -134,12 +131,12 @@ def list_settings(settings: Sequence[Setting]) -> str:
 
 
 class SettingSources(Struct, frozen=True):
-    """The files, variables and flags that set the settings of a project."""
+    """The files, variables and flags that set a project's settings."""
 
     project: Project
     layers: SettingsLayers
     stored: Config
-    """The values of the files and variables, without the session's."""
+    """The values of files and variables, without the session's."""
 
     @classmethod
     def read(cls, project: Project) -> SettingSources:
@@ -157,7 +154,6 @@ class SettingSources(Struct, frozen=True):
         return Setting(name, description, shown, self.source(name), can_be_changed)
 
     def source(self, name: str) -> SettingSource:
-        """Return the source of the current value."""
         value = find_value(self.project.config, name)
         if value == find_value(self.stored, name):
             return self.stored_source(name)
@@ -169,7 +165,7 @@ class SettingSources(Struct, frozen=True):
         return SettingSource(SettingOrigin.SESSION)
 
     def stored_source(self, name: str) -> SettingSource:
-        """Return the source of the value without the session's."""
+        """Return the source of the value in files and variables."""
         variable = find_variable(name)
         if variable:
             return SettingSource(SettingOrigin.ENVIRONMENT, variable)

@@ -1,4 +1,4 @@
-"""The fronts in the shell of commands about the shell itself."""
+"""Commands about the shell itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A typed slash command: its arguments and flags, checked against the declaration."""
+"""A typed slash command, checked against its declaration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUOTE_HINT = "Put words that belong together in quotation marks."
 
 
 class WrongUsage(BadInput):
-    """A command got the wrong arguments. `usage` is its name with the right ones."""
+    """The arguments of a command are wrong. `usage` shows the right ones."""
 
     def __init__(self, usage: str, *, hint: str = "") -> None:
         super().__init__(f"Usage: /{usage}", hint=hint)
@@ -36,7 +36,7 @@ class WrongUsage(BadInput):
 
 
 class SlashCall(NamedTuple):
-    """A slash command with its arguments and flags. The flags are passed by name, as
+    """A slash command with its arguments and flags. Flags are passed by name, such as
     `save=True`.
     """
 
@@ -56,8 +56,8 @@ class SlashCall(NamedTuple):
         await emit_as_found(session, events)
 
     def find_ticket(self, tickets: TicketStore) -> Ticket | None:
-        """Return the ticket that the first argument means; None if it means none.
-        Raises `BadInput`.
+        """Return the ticket of the first argument, if it names one. Raises
+        `BadInput`.
         """
         kinds = [each.kind for each in self.command.arguments]
         if not self.arguments or kinds[0] is not ValueKind.TICKET:
@@ -71,17 +71,15 @@ class SlashCall(NamedTuple):
 
     @property
     def change(self) -> str:
-        """The change outside of tickets that the first argument names; empty if it
-        names none.
-        """
+        """The change outside of tickets that the first argument names, if any."""
         is_about_changes = self.command.group is Group.CHANGES
         first = self.arguments[0] if self.arguments else ""
         return first if is_about_changes and is_change_name(first) else ""
 
 
 async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
-    """Emit each event as soon as a thread yields it. If the user stops the command, no
-    one waits for the thread.
+    """Emit events as a thread yields them. If the user stops the command, the thread is
+    abandoned.
     """
     find_next = partial(next, events, None)
     while (event := await in_thread(find_next, name="command")) is not None:
@@ -89,9 +87,7 @@ async def emit_as_found(session: Session, events: Iterator[Event]) -> None:
 
 
 def split_line(line: str) -> tuple[str, list[str]]:
-    """Return the name of the command in a line, and the words behind it. Raises
-    `BadInput`.
-    """
+    """Return the command's name and the words after it. Raises `BadInput`."""
     try:
         name, *words = shlex.split(line.strip()[1:]) or [""]
     except ValueError as error:
@@ -102,7 +98,7 @@ def split_line(line: str) -> tuple[str, list[str]]:
 
 
 def read_call(command: Command, words: Sequence[str]) -> SlashCall:
-    """Return the call with the words behind a command's name. Raises `BadInput`."""
+    """Return the call for the words after a command's name. Raises `BadInput`."""
     arguments, flags = _split_flags(command, words)
     declared = command.arguments
     is_open_ended = bool(declared) and declared[-1].repeats
@@ -119,7 +115,7 @@ def read_call(command: Command, words: Sequence[str]) -> SlashCall:
 def _split_flags(
     command: Command, words: Sequence[str]
 ) -> tuple[list[str], dict[str, bool | str]]:
-    """Raises `BadInput`."""
+    """Raise `BadInput` for unknown or incomplete flags."""
     arguments: list[str] = []
     flags: dict[str, bool | str] = {}
     rest = iter(words)
@@ -137,7 +133,7 @@ def _split_flags(
 
 
 def _read_flag(command: Command, word: str) -> tuple[Parameter, bool | str | None]:
-    """Return the flag in a word, and its value; None if the value is the next word.
+    """Return the flag in a word, and its value; None if the next word is the value.
     Raises `BadInput`.
     """
     name, equals, value = word.partition("=")

@@ -1,4 +1,4 @@
-"""Commands that create, list and show tickets, with both fronts."""
+"""Commands that create, list and show tickets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def new(project: Project, kind: str, *words: str, slug: str = "") -> Iterator[Ev
 def create_ticket(
     project: Project, kind: str, words: Sequence[str], slug: str
 ) -> Ticket:
-    """Raises `BadInput`."""
+    """Raise `BadInput`."""
     if len(words) != 1:
         raise WrongUsage("new TYPE NAME [--slug SLUG]", hint=QUOTE_HINT)
     _refuse_no_place(project)
@@ -73,7 +73,7 @@ def create_ticket(
 
 
 def _refuse_no_place(project: Project) -> None:
-    """Raise `NoPlace` where `init` does, except in an existing project."""
+    """Raise `NoPlace` as `init` does, except in an existing project."""
     if not (project.root / ".cdd").is_dir():
         refuse_no_place(project.root)
 

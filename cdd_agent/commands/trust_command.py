@@ -1,5 +1,5 @@
-"""`/trust` and `cdd trust`: show the project's settings that need the user's trust,
-trust them, or revoke it.
+"""`/trust` and `cdd trust`: show the settings that need trust, trust them, or revoke
+trust.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,6 @@ _NEXT_START = "Restart an open shell to use them there."
 def trust_events(
     project: Project, *, give: bool = False, revoke: bool = False
 ) -> Iterator[Event]:
-    """Show the project's settings that need your trust, and whether they have it."""
     if give and revoke:
         raise WrongUsage("trust [--give] [--revoke]", hint="Choose one of the two.")
     if revoke:

@@ -1,4 +1,4 @@
-"""The words of the question about settings that need trust, for all faces."""
+"""The question about settings that need trust, as text."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -13,7 +13,7 @@ ANSWERS = {
     "s": SHOW,
     "c": TrustAnswer.DEFAULTS.value,
 }
-"""By the keys that choose them."""
+"""By key."""
 
 
 def in_lines(question: TrustQuestion) -> Iterator[str]:
@@ -42,18 +42,18 @@ def described(
 
 
 def left_out_in_words(trust: ProjectTrust) -> str:
-    """Return the names of the settings that do not take effect, as a clause."""
+    """Return the names of ignored settings, as a clause."""
     names = dict.fromkeys(setting.name for setting in trust.left_out)
     return f"not trusted and ignored: {', '.join(names)}"
 
 
 def leaves_out_model(trust: ProjectTrust) -> bool:
-    """True if the project sets a model that does not take effect."""
+    """True if the project sets a model that is ignored."""
     return any(setting.name == "model" for setting in trust.left_out)
 
 
 def notices_at_start(trust: ProjectTrust) -> Iterator[Notice]:
-    """Yield what the user of a shell must know about the project's settings."""
+    """Yield notices about the project's settings for the start of a shell."""
     if trust.not_stored:
         yield Notice(trust.not_stored, Tone.WARNING, kind=NoticeKind.TRUST)
     if trust.left_out:
@@ -65,7 +65,6 @@ def notices_at_start(trust: ProjectTrust) -> Iterator[Notice]:
 
 
 def numbered_file(question: TrustQuestion) -> str:
-    """Return the settings file with the numbers of its lines."""
     lines = [f"{PROJECT_FILE.as_posix()}:"]
     for number, line in enumerate(question.text.splitlines(), 1):
         lines.append(f"{number:>5}  {line}")

@@ -17,12 +17,12 @@ NULL = "null"
 
 
 def check_value(name: str, typed: str) -> None:
-    """Raises `BadInput` with the allowed values."""
+    """Raise `BadInput` with the allowed values."""
     with_setting(Config(), name, read_typed(name, typed))
 
 
 def read_typed(name: str, typed: str) -> object:
-    """Return a typed value as YAML has it. Raises `BadInput`."""
+    """Return a typed value as in YAML. Raises `BadInput`."""
     typed = typed.strip()
     schema = schema_of_setting(name)
     if typed in ("", NULL) and schema.get("nullable"):
@@ -44,7 +44,6 @@ def schema_of_setting(name: str) -> Schema:
 
 
 def as_typed(value: Any) -> str:
-    """Return a value as a user types it."""
     plain = to_builtins(value)
     if isinstance(plain, str):
         return plain

@@ -1,6 +1,4 @@
-"""The rows of the first screen: what the user most likely wants to do next, read from
-the project.
-"""
+"""Finds the rows of the first screen: the user's likely next actions in the project."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,15 +35,14 @@ class Unfinished(Struct, frozen=True):
     progress: str
     line: str
     is_interrupted: bool
-    """An agent was at work on it."""
+    """True if an agent was working on it."""
 
 
 def find_beginning(
     project: Project, left_open: LastActive | None, model_problem: str
 ) -> Beginning:
-    """Read the project's tickets, and return the rows that fit. `left_open` is the
-    agent that was active last. To be called in a thread: it reads the files of each
-    ticket.
+    """Return the rows for the project's tickets. `left_open` is the last active agent.
+    Reads the files of each ticket: call it in a thread.
     """
     unfinished, tickets = None, 0
     place = describe_place(project.root)
@@ -92,7 +89,7 @@ def _find_unfinished(
 
 
 def describe_run(ticket: Ticket) -> str:
-    """Return how far a ticket's run is, such as "step 2 of 4 failed"."""
+    """Return a run's progress, such as "step 2 of 4 failed"."""
     try:
         state = read_state(in_its_tree(ticket))
     except CddError:

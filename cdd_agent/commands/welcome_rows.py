@@ -1,5 +1,5 @@
-"""The rows of the first screen, as values: `welcome.py` finds them, the screen shows
-them. This module is imported with the first screen, so it imports little.
+"""The rows of the first screen as values. This module is imported with the first
+screen, so it imports little.
 """
 
 from enum import Enum, auto
@@ -10,8 +10,6 @@ WHAT_CDD_IS = "Turns tickets into specs, plans and tested code."
 
 
 class RowAction(Enum):
-    """The effect of a row of the first screen."""
-
     CONTINUE = auto()
     SET_UP_MODEL = auto()
     NEW_TICKET = auto()
@@ -21,14 +19,14 @@ class RowAction(Enum):
 
 
 class WelcomeRow(Struct, frozen=True):
-    """A row, and for `CONTINUE` the line that continues the ticket."""
+    """A row. `line` continues the ticket (for `CONTINUE`)."""
 
     action: RowAction
     title: str
     detail: str = ""
     line: str = ""
     is_sent: bool = False
-    """The line is sent at once; otherwise it is put into the prompt."""
+    """True if the line is sent at once; otherwise it goes into the prompt."""
 
 
 class Beginning(Struct, frozen=True):
@@ -36,6 +34,6 @@ class Beginning(Struct, frozen=True):
 
     rows: tuple[WelcomeRow, ...] = ()
     first: int = 0
-    """The row that is highlighted first."""
+    """The row to highlight first."""
     place: str = ""
     """A remark on the folder."""

@@ -1,4 +1,4 @@
-"""The fronts in the shell of commands that work on tickets."""
+"""Commands in the shell that work on tickets."""
 
 from __future__ import annotations
 

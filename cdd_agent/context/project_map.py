@@ -1,6 +1,5 @@
 """The map of a project: its index, its history, and the ranking of its files."""
 
-import re
 import sqlite3
 import threading
 from collections.abc import Callable, Collection
@@ -18,6 +17,7 @@ from cdd_agent.context.ranking import Ranking, Searched, Text
 from cdd_agent.context.source import read_as_source
 from cdd_agent.context.words import Vocabulary
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.pattern import Pattern
 from cdd_agent.threads import stop_if_left, waited_for
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _MOST_KEPT = 8_000_000
 """Bytes of texts to keep between two queries."""
 _WIDTH = 160
 """Characters of a line in an outline."""
-_COMMENT = re.compile(
+_COMMENT = Pattern(
     rb"^\s*[rbuRBU]?(?:\"\"\"|'''|///?|//!|\*|/\*\*?|#)\s*(.*?)\s*(?:\"\"\"|'''"
     rb"|\*/)?\s*$"
 )

@@ -40,6 +40,7 @@ from cdd_agent.context.words import (
     words_of,
 )
 from cdd_agent.files.named import named_files, names_in
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.subjects import is_test_file, tested_name
 
 _FUSED = 5
@@ -95,7 +96,7 @@ _TELLING = (
     "words",
 )
 """The signs with reasons, most telling first."""
-_ASIDE = re.compile(
+_ASIDE = Pattern(
     r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|documentation"
     r"|bench(?:mark)?s?|fixtures?|testdata|testing"
     r"|playground|website|e2e|unit|unittests?|t|\.\w+)/|^(?:CHANGE|CHANGES|CHANGELOG"

@@ -1,5 +1,5 @@
-"""The sample project of `cdd demo`: a copy in a temporary folder, and an environment
-without the user's settings.
+"""The sample project of `cdd demo`: a copy in a temporary folder, without the user's
+settings.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _CONFIG = (
 _NO_GIT_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 _HIDDEN = (
     *VARIABLES,
-    # addresses of models; keys are hidden because of their names
+    # addresses of models; keys are hidden by their names
     *("*_API_BASE", "*_BASE_URL", "OPENAI_*"),
     # settings of the demo's tests
     *("PYTEST_*", "PYTHONOPTIMIZE", "PYTHONWARNINGS"),
@@ -39,9 +39,7 @@ _HIDDEN = (
 
 @contextmanager
 def own_environment() -> Iterator[None]:
-    """Hide the settings and keys of the user, and put the pytest of cdd first on the
-    `PATH`.
-    """
+    """Hide the user's settings and keys, and put cdd's pytest first on the `PATH`."""
     before = dict(os.environ)
     hidden = (*_HIDDEN, *misspelt_variables(before))
     for name in before:
@@ -61,8 +59,8 @@ def own_environment() -> Iterator[None]:
 
 
 def copy_sample() -> Path:
-    """Copy the sample into a new temporary folder and put it under git. Raises
-    `BadInput` when the disk refuses.
+    """Copy the sample into a new temporary folder with a git repository. Raises
+    `BadInput` if the disk refuses.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix="cdd-demo-"))
@@ -80,15 +78,15 @@ def copy_sample() -> Path:
             refusal=Refusal.DISK,
         ) from error
     asyncio.run(_put_under_git(folder))
-    # cdd wrote its settings; without a home, opening it again asks
+    # cdd wrote the settings; without a home, trust cannot be stored
     with suppress(BadInput):
         trust_project(open_project(folder, {}))
     return folder
 
 
 async def _put_under_git(folder: Path) -> None:
-    """A first commit, so that `git diff` shows afterwards what the run did. Without git
-    there is none.
+    """Make a first commit, so that `git diff` shows the run's changes. Without git, do
+    nothing.
     """
     git = Git(folder, _NO_GIT_SETTINGS, _CONFIG, seconds=30.0)
     await git.run("init", "--quiet")

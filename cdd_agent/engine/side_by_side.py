@@ -1,33 +1,28 @@
-"""Steps that run at the same time: their dependencies are completed, they declare
-different files, and their texts name no file that another one declares.
+"""Runs steps at the same time whose dependencies are completed, and that neither
+declare the same files nor name each other's.
 
-How it works, and why the rest of the engine does not need to know:
-
-1. Each of these steps is attempted in a side tree (`side_tree.py`), made from the run's
-   checkpoint. The same `StepRunner` asks, applies, checks, and asks again after a
-   failure. Requests, replies, dialogues, failures and the user's answers are saved in
-   the attempt's folder at once. The ledger and the checkpoints of the side tree are
-   saved next to it, and removed with it.
-2. `Engine.run_step` brings the results into the user's tree, one step after the other,
-   in the plan's order. For the engine it is an interrupted step that continues from its
-   saved reply. So it is a normal transaction, with its checkpoints, its ledger and its
-   check, on top of the other steps.
-3. A reply is used again only if every file that the model has seen or written is
-   unchanged. If another step or the user has changed one, the step is made again from
-   the current files: once more in a side tree, the next time in the user's tree. A
-   check that fails in the user's tree is followed by the next attempt there. So the
-   result is the same as if the steps had run one after the other, in the order in which
-   they were completed.
+1. Each step is attempted in a side tree (`side_tree.py`), made from the run's
+   checkpoint, by the same `StepRunner`. Requests, replies, dialogues, failures and
+   answers are saved in the attempt's folder at once. The side tree's ledger and
+   checkpoints are removed with it.
+2. `Engine.run_step` brings results into the user's tree, one at a time in plan order.
+   To the engine each is an interrupted step that continues from its saved reply: a
+   normal transaction, with its own checkpoints, ledger and check.
+3. A reply is reused only if every file that the model saw or wrote is unchanged.
+   Otherwise the step is made again from the current files: once more in a side tree,
+   then in the user's tree. If a check fails in the user's tree, the next attempt is
+   there, too. So the result is the same as if the steps had run in the order of their
+   completion.
 4. Running steps are `in_progress` in the state. After a kill they are interrupted steps
-   that have not changed the user's files, and they continue from their saved replies.
+   without changes in the user's files.
 
-A step that names no files could change any file: it runs alone, at its place in the
-plan, in the user's tree. So does a step that nothing else can run next to.
+A step that names no files could change any, so it runs alone in the user's tree, at its
+place in the plan. So does a step that nothing else can accompany.
 
-A step whose attempts all failed does not stop the others. When they are done, its last
-attempt is brought into the user's tree, checked once more, and left there for the user.
-If other steps were completed since, it has all its attempts again. With several such
-steps, this happens to the first; the others fail and leave nothing in the tree.
+A step whose attempts all failed does not stop the others. Afterwards its last attempt
+is brought into the user's tree, checked once more, and left there. If other steps were
+completed since, it has all its attempts again. Of several such steps, this happens to
+the first; the others fail and leave nothing.
 """
 
 from __future__ import annotations
@@ -67,54 +62,49 @@ if TYPE_CHECKING:
 
 
 class Failed(Struct, frozen=True):
-    """The last attempt at a step that failed."""
+    """The last failed attempt at a step."""
 
     reason: str
     failure: AttemptFailure
     evidence: Evidence | None
     base: Checkpoint | None = None
-    """The checkpoint from which its side tree was made; None without a side tree."""
     refusal: str = ""
     """The id of the kind of failure."""
 
 
 class SideBySide(Struct):
-    """Carries out the remaining steps of a plan, several at once."""
+    """Runs the remaining steps, several at once."""
 
     engine: Engine
     jobs: int
     attempts: int
     trees: SideTrees
     base: Checkpoint | None = None
-    """The checkpoint from which trees are made, after the last completed step. None at
-    the beginning.
-    """
+    """The checkpoint for new trees, after the last completed step. None at first."""
     _beside: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """Steps that run in side trees."""
+    """Steps in side trees."""
     _joining: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """The step that runs in the user's tree, if there is one."""
+    """The step in the user's tree, if any."""
     _waiting: set[int] = field(default_factory=set)
-    """Steps that wait for the user's tree."""
+    """Steps waiting for the user's tree."""
     _failed: dict[int, Failed] = field(default_factory=dict)
-    """Steps whose attempts all failed, and that are checked once more in the user's
-    tree.
-    """
+    """Steps whose attempts all failed, to be checked once more in the user's tree."""
     _overlapped: set[int] = field(default_factory=set)
-    """Steps that were made again because another change overlapped with theirs."""
+    """Steps repeated because another change overlapped."""
     _remaining: dict[int, int] = field(default_factory=dict)
-    """The remaining attempts of each step."""
+    """Remaining attempts of each step."""
     _sweeping: set[asyncio.Task[None]] = field(default_factory=set)
     _is_stopping: bool = False
     """True if no further step begins."""
     _stopped_by: CddError | None = None
     _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _quiet: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by a task that works in the user's tree or asks the user."""
+    """Held while working in the user's tree or asking the user."""
 
     @classmethod
     async def of(cls, engine: Engine, jobs: int, attempts: int) -> SideBySide | None:
-        """Prepare to run steps at once; None if they can only run one after the other.
-        Raises `GitUnusable` or `BadInput`.
+        """None if steps can only run in sequence. Raises `GitUnusable` or
+        `BadInput`.
         """
         run = engine.run
         try:
@@ -126,9 +116,7 @@ class SideBySide(Struct):
         return cls(engine, jobs, attempts, trees)
 
     async def carry_out(self) -> None:
-        """Run to the end, or until nothing can continue after a failed step or an
-        error.
-        """
+        """Run until the end, or until nothing can continue."""
         try:
             while True:
                 self._begin()
@@ -154,7 +142,7 @@ class SideBySide(Struct):
         if not self._is_stopping:
             if is_idle and not self._failed:
                 self.engine.reread()
-            # steps of an edited plan begin when the running ones are done
+            # steps of an edited plan begin after the running ones
             if self.engine.is_plan_unchanged:
                 self._begin_steps()
         if not (self._beside or self._joining) and self._failed:
@@ -202,8 +190,8 @@ class SideBySide(Struct):
     # in a side tree
 
     async def _make_beside(self, step: PlanStep) -> None:
-        """Attempt a step in a side tree until an attempt passes its check or none
-        remains. Then the step waits for the user's tree.
+        """Attempt a step in a side tree until a check passes or no attempt remains.
+        Then it waits for the user's tree.
         """
         run, tree = self.engine.run, None
         try:
@@ -225,9 +213,7 @@ class SideBySide(Struct):
             await self.trees.remove(tree)
 
     async def _known_base(self) -> Checkpoint:
-        """Return the checkpoint for trees. It is taken before anything changes in the
-        user's tree.
-        """
+        """Return the checkpoint for trees, taken before the user's tree changes."""
         async with self._taking:
             if self.base is None:
                 written: set[str] = set()
@@ -373,8 +359,8 @@ class SideBySide(Struct):
             self._take_result(step, is_last_word=is_last_word)
 
     def _take_result(self, step: PlanStep, *, is_last_word: bool) -> None:
-        """Decide what follows a step in the user's tree. `is_last_word`: its attempts
-        had all failed in a side tree.
+        """Decide what follows a step in the user's tree. `is_last_word`: all its
+        attempts failed in a side tree.
         """
         run, engine, number = self.engine.run, self.engine, step.number
         status = run.state.step(number).status
@@ -398,7 +384,7 @@ class SideBySide(Struct):
         self._failed.clear()
 
     async def _make_again(self, step: PlanStep, files: Sequence[str]) -> None:
-        """Make a step pending, because these files have changed since its attempt."""
+        """Make a step pending, because files changed since its attempt."""
         run, number = self.engine.run, step.number
         self._overlapped.add(number)
         text = (
@@ -435,8 +421,8 @@ class SideBySide(Struct):
         self._stopped_by = self._stopped_by or error
 
     async def _end(self) -> None:
-        """Stop what is running, and make the steps pending. None of them has changed
-        the user's tree.
+        """Stop running steps and make them pending. None has changed the user's
+        tree.
         """
         run, was_cancelled = self.engine.run, False
         for task in (*self._beside, *self._joining):
@@ -449,14 +435,14 @@ class SideBySide(Struct):
             try:
                 await asyncio.wait(running)
             except asyncio.CancelledError:
-                # raised again after all steps are restored
+                # raised again after restoring all steps
                 was_cancelled = True
         for number, step in run.state.step_executions.items():
             if step.status is StepStatus.IN_PROGRESS:
                 run.interrupt(number)
         try:
             await remove_all(run.ledger)
-        except CddError as error:  # the next start tries it again
+        except CddError as error:  # the next start retries
             run.emit(Notice(f"{error.message} (no longer needed)", Tone.WARNING))
         if was_cancelled:
             raise asyncio.CancelledError

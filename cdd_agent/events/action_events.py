@@ -1,4 +1,4 @@
-"""Events of an action plan, which `cdd run` carries out."""
+"""Events of an action plan: the actions of `cdd run`."""
 
 from cdd_agent.events.base_event import BaseEvent
 
@@ -19,14 +19,14 @@ class ActionOutput(BaseEvent, frozen=True):
 
 
 class ActionFinished(BaseEvent, frozen=True):
-    """An action is over. `status` is SUCCESS, FAILURE or COMPLETED."""
+    """An action is over."""
 
     number: int
     total: int
     title: str
     status: str
     error: str
-    """The reason of a failure, else empty."""
+    """The reason of a failure; otherwise empty."""
 
 
 class ActionsFinished(BaseEvent, frozen=True):
@@ -35,9 +35,9 @@ class ActionsFinished(BaseEvent, frozen=True):
     succeeded: int
     failed: int
     not_run: int
-    """Not approved, or after a "quit"."""
+    """Actions that were not approved, or that came after a "quit"."""
     seconds: float
-    """Including the time in which the user was asked."""
+    """Includes the time of questions to the user."""
     cwd: str
 
 

@@ -1,4 +1,4 @@
-"""The base of all events: its name in JSON, and the labels of steps."""
+"""The base of all events: names in JSON, labels of steps."""
 
 import re
 
@@ -9,21 +9,21 @@ from cdd_agent.tickets.status import fill_label
 
 
 def event_name(class_name: str) -> str:
-    """Return the name of an event class as scripts know it, in snake case."""
+    """Return the name of an event class in JSON, such as `run_finished`."""
     return re.sub(r"(?<=.)([A-Z])", r"_\1", class_name).lower()
 
 
 class BaseEvent(Struct, frozen=True, tag_field="event", tag=event_name):
-    """Something that happened. In JSON its name is under `event`."""
+    """In JSON, the name of an event is under `event`."""
 
 
 class NamesStep(BaseEvent, frozen=True, kw_only=True):
-    """An event about one step that faces show with the step's label. `step` is the
-    number by which the state and the record know the step.
+    """An event about a step. `step` is the step's number in the state and the
+    record.
     """
 
     label: str = ""
-    """The number as the plan writes it, such as `1b`. Users see and type this."""
+    """The number in the plan, such as `1b`, which users see and type."""
 
     def __post_init__(self) -> None:
         step = getattr(self, "step", None)
@@ -32,7 +32,7 @@ class NamesStep(BaseEvent, frozen=True, kw_only=True):
 
 
 class NamesSteps(BaseEvent, frozen=True, kw_only=True):
-    """An event about several `steps` that faces show with their labels."""
+    """An event about several steps, with their labels."""
 
     labels: tuple[str, ...] = ()
 

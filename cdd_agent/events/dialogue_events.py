@@ -1,5 +1,5 @@
-"""Events of a dialogue with a model: prompts, replies, thoughts, tools. In all of them
-`step` is None outside of a run.
+"""Events of a dialogue with a model: prompts, replies, thoughts, tools. Outside of a
+run, `step` is None.
 """
 
 from cdd_agent.changes.file_diff import FileDiff
@@ -8,25 +8,25 @@ from cdd_agent.llm.port import PromptShare, Usage
 
 
 class PromptMade(NamesStep, frozen=True):
-    """A prompt was built; the model is about to be asked."""
+    """A prompt is ready; the call of the model follows."""
 
     step: int | None
     parts: tuple[PromptShare, ...]
     left_out: tuple[str, ...] = ()
     """The parts for which there was no room, the most important first."""
     window: int | None = None
-    """The model's context window in tokens; None if it is not known."""
+    """The model's context window in tokens; None if unknown."""
 
 
 class ReplyStarted(BaseEvent, frozen=True):
-    """The model is asked; with `saved`, an earlier reply is used again."""
+    """A call of the model starts; with `saved`, an earlier reply is used instead."""
 
     step: int | None
     model: str
     saved: bool = False
     prompt_tokens: int = 0
-    """An estimate of the request: all that is known of a call if the process is
-    killed.
+    """The estimated tokens of the request. If the process is killed, nothing else is
+    known of the call.
     """
 
 
@@ -43,23 +43,23 @@ class ThinkingDelta(BaseEvent, frozen=True):
     step: int | None
     text: str
     seconds: float = 0.0
-    """The time that the model has thought in this reply so far."""
+    """The duration of the thoughts in this reply so far."""
     tokens: int = 0
-    """An estimate of the tokens of these thoughts so far."""
+    """The estimated number of these tokens so far."""
 
 
 class ThinkingFinished(BaseEvent, frozen=True):
-    """The thoughts are over, or were dropped."""
+    """The thoughts are over, or were discarded."""
 
     step: int | None
     seconds: float | None
-    """None if the provider only counted the thoughts and did not show them."""
+    """None if the provider counts thoughts without showing them."""
     tokens: int
     estimated: bool
 
 
 class ReplyDelayed(BaseEvent, frozen=True):
-    """The model is asked again after these seconds. The event is repeated as they
+    """The call is repeated after these seconds. The event comes again while they
     pass.
     """
 
@@ -69,12 +69,12 @@ class ReplyDelayed(BaseEvent, frozen=True):
 
 
 class ReplyRestarted(BaseEvent, frozen=True):
-    """Earlier pieces of the reply do not count."""
+    """The pieces of the reply so far are invalid."""
 
     step: int | None
     was_thought: bool = False
-    """True if the model was not asked again: the earlier pieces were thoughts, and the
-    reply begins now.
+    """True if there is no new call: the pieces so far were thoughts, and the reply
+    starts now.
     """
 
 
@@ -88,13 +88,11 @@ class ModelReplaced(BaseEvent, frozen=True):
 
 
 class ReplyLost(BaseEvent, frozen=True):
-    """A call cost tokens and gave no complete reply. Only the run's log gets this
-    event.
-    """
+    """A call cost tokens, but gave no complete reply. Only in the run's log."""
 
     usage: Usage
     step: int | None = None
-    """None in older logs: the step that was asked for last."""
+    """None in older logs: the last called step."""
 
 
 class ReplyFinished(BaseEvent, frozen=True):
@@ -109,14 +107,14 @@ class ToolStarted(BaseEvent, frozen=True):
 
     step: int | None
     call: str
-    """The call's name and arguments, in a line."""
+    """The tool's name and the arguments, in a line."""
     tool: str = ""
-    """The tool's name; empty if there is no such tool."""
+    """Empty for an unknown tool."""
     target: str = ""
     """The object of the call: a path, a command, a pattern, a question."""
     first_line: int | None = None
     last_line: int | None = None
-    """The lines of the target that the model wants, if it wants only some."""
+    """The lines of the target that the model wants, if not all."""
 
 
 class ToolFinished(BaseEvent, frozen=True):
@@ -125,32 +123,34 @@ class ToolFinished(BaseEvent, frozen=True):
     step: int | None
     call: str
     problem: str = ""
-    """Why it failed; empty if it succeeded."""
+    """The reason of a failure; empty after success."""
     tool: str = ""
     target: str = ""
     first_line: int | None = None
     last_line: int | None = None
     seconds: float = 0.0
-    """Without the time in which the user was asked."""
+    """Without the time of questions to the user."""
     exit_code: int | None = None
     output: str = ""
     """The end of a command's output, or the beginning of another result."""
     files: tuple[FileDiff, ...] = ()
-    """The changes to the project's files. Empty for a command."""
+    """The changes to the project's files; empty for a command."""
 
 
 class ConversationShortened(BaseEvent, frozen=True):
-    """A summary replaced the older part of the chat."""
+    """A summary replaces the older part of the chat."""
 
     messages: int
-    """Messages that were replaced. The saved conversation keeps them."""
+    """The number of replaced messages. The saved conversation keeps them."""
     lines: int
-    """Different lines of the user in them that are kept word for word."""
+    """The number of the user's lines in them that are kept word for word."""
     has_all_lines: bool
     summary: str
     """The summary of the replaced messages; empty if there is none."""
     problem: str
-    """Why there is no new summary, as a clause about it; empty if there is one."""
+    """The reason for having no new summary, as a clause about it; empty if there is
+    one.
+    """
 
 
 DialogueEvent = (

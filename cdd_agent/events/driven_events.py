@@ -1,4 +1,4 @@
-"""Events of a run that another program drives, with `cdd exec --driven`."""
+"""Events of a run that another program controls: `cdd exec --driven`."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from cdd_agent.events.base_event import BaseEvent
 
 
 class QuestionKind(StrEnum):
-    """The kinds of questions that a driven run asks."""
+    """The kind of a question in a driven run."""
 
     CHANGES = "changes"
     """May these changes be written?"""
@@ -15,11 +15,11 @@ class QuestionKind(StrEnum):
     TEST_LOSS = "test_loss"
     """May the step remove or weaken these tests?"""
     TEXT = "text"
-    """Wants words, and has no choices."""
+    """A free text, without choices."""
     TRUST = "trust"
-    """May these settings of the project take effect? All, none or some."""
+    """May these settings of the project take effect: all, none or some?"""
     CALL = "call"
-    """May the next model call be made? Asked where there is a budget."""
+    """May the next model call be made? Asked if there is a budget."""
 
 
 class AnswerNeeded(BaseEvent, frozen=True):
@@ -28,18 +28,18 @@ class AnswerNeeded(BaseEvent, frozen=True):
     id: int
     kind: QuestionKind
     text: str
-    """The question in full, for a user."""
+    """The question for a user, in full."""
     choices: tuple[str, ...] = ()
-    """The answers that are accepted; none for a `text`."""
+    """The accepted answers; empty for a `text`."""
     tokens: int | None = None
-    """The most tokens that the `call` could take."""
+    """The maximum tokens of the `call`."""
     usd: float | None = None
     settings: tuple[str, ...] = ()
-    """The digests of the settings that need `trust`."""
+    """The digests of the settings, for `trust`."""
 
 
 class AnswerTaken(BaseEvent, frozen=True):
-    """The answer arrived, and the run continues."""
+    """The answer was accepted, and the run continues."""
 
     id: int
     choice: str
@@ -52,22 +52,22 @@ class CallEnded(BaseEvent, frozen=True):
 
 
 class BudgetSpent(BaseEvent, frozen=True):
-    """The cost of a model call, and what remains of the budget."""
+    """The cost of a model call, and the rest of the budget."""
 
     tokens: int
     usd: float | None
     estimated: bool
     tokens_left: int | None = None
-    """None without a budget in tokens."""
+    """None: no budget in tokens."""
     usd_left: float | None = None
 
 
 class Alive(BaseEvent, frozen=True):
-    """The process is alive. Printed at regular intervals."""
+    """The process is alive. This comes at regular intervals."""
 
 
 class InputRefused(BaseEvent, frozen=True):
-    """A line on standard input made no sense and was ignored."""
+    """A line on standard input was not understood, and is ignored."""
 
     reason: str
 

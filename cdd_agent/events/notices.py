@@ -1,4 +1,4 @@
-"""Sentences of the program itself: notices, each with a kind, and answers."""
+"""Sentences of cdd: notices with a kind, and answers."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from cdd_agent.events.base_event import BaseEvent
 
 
 class Tone(StrEnum):
-    """The meaning of a sentence, by which a face colours it."""
+    """The meaning of a sentence. It decides the colour."""
 
     PLAIN = "plain"
     QUIET = "quiet"
@@ -16,17 +16,17 @@ class Tone(StrEnum):
     ERROR = "error"
 
 
-# Some kinds also have an effect: see `engine/retelling.py` and `fleet/local_runs.py`.
+# Some kinds have an effect: see `engine/retelling.py` and `fleet/local_runs.py`.
 class NoticeKind(StrEnum):
     """The subject of a notice, for scripts."""
 
     # the shell and its agents
     WHAT_NEXT = "what_next"
-    """The lines or commands that make sense now."""
+    """Lines or commands that make sense now."""
     RESUMED = "resumed"
     """Earlier work was found and continues, or can be continued."""
     NOT_DONE = "not_done"
-    """The line was not understood, or nothing could be done for it."""
+    """A line was not understood, or had no effect."""
     AGENT_LEFT = "agent_left"
     """The user left an agent."""
     COST = "cost"
@@ -36,65 +36,67 @@ class NoticeKind(StrEnum):
     TRUST = "trust"
     """Settings of the project need the user's trust."""
     STARTED_OVER = "started_over"
-    """The run or the conversation starts from scratch; the earlier one is kept."""
+    """The run or the conversation starts from the beginning; the earlier one is
+    kept.
+    """
 
     # prompts, replies and conversations
     SENT = "sent"
-    """Files or pictures that the model gets with the prompt, or the contents of a push
-    that is only tried.
+    """Files or pictures in the prompt for the model, or the contents of a push that is
+    only tried.
     """
     NOT_SENT = "not_sent"
-    """Files, pictures or parts of a prompt that the model or another copy of the
-    project does not get, or not in full.
+    """Files, pictures or parts of a prompt that are not sent, or not in full, to the
+    model or to another copy of the project.
     """
     SEARCHING = "searching"
-    """The program or the model searches the project for code."""
+    """A search for code in the project, by cdd or by the model."""
     NO_TOOLS = "no_tools"
-    """The model is asked without tools."""
+    """The model is called without tools."""
     REPLY_UNUSABLE = "reply_unusable"
     """The model's reply is incomplete or wrong."""
     NOT_SAVED = "not_saved"
     """The conversation could not be saved."""
     DAMAGED = "damaged"
-    """A saved conversation was damaged; the text names what was dropped or renamed."""
+    """A saved conversation was damaged; the text says what was discarded or renamed."""
     UNANSWERED = "unanswered"
-    """The user's last words have no answer yet. They are kept."""
+    """The user's last message has no answer yet. It is kept."""
 
     # specs and plans
     SPEC_COMPLETE = "spec_complete"
     """The spec is complete."""
     SPEC_INCOMPLETE = "spec_incomplete"
-    """The spec lacks something; the text names it."""
+    """The spec lacks something; the text says what."""
     SPEC_WRITTEN = "spec_written"
     """spec.yaml was written."""
     WORDS_LOST = "words_lost"
-    """Words of the spec are removed or reworded."""
+    """Text of the spec is removed or reworded."""
     SPEC_CHANGED = "spec_changed"
     """spec.yaml or its draft has changed since it was last shown or used."""
     SPEC_FINDING = "spec_finding"
-    """A line of spec.yaml may be read in another way than you meant."""
+    """A line of spec.yaml may have another meaning than intended."""
     PLAN_WRITTEN = "plan_written"
     """plan.md was written."""
     PLAN_KEPT = "plan_kept"
     """plan.md was not written; the existing plan or the proposal is kept."""
     PLAN_FINDING = "plan_finding"
-    """A line of plan.md may be read in another way than you meant."""
+    """A line of plan.md may have another meaning than intended."""
     PLAN_EDITED = "plan_edited"
     """plan.md was edited; the run continues with the new version."""
     STEP_CHANGED = "step_changed"
-    """A step that is over was edited in plan.md or removed from it."""
+    """A finished step was changed in plan.md, or removed from it."""
     RENUMBERED = "renumbered"
-    """The steps in plan.md have other numbers than before."""
+    """The steps in plan.md have new numbers."""
 
     # a run
     ALL_DONE = "all_done"
     """No step remains."""
     STEP_FAILED = "step_failed"
-    """The step that is next has failed before; the text has the reason."""
+    """The next step has failed before; the text contains the reason."""
     SIDE_BY_SIDE = "side_by_side"
-    """Why steps do not run side by side, or why one of them is made again."""
+    """The reason why steps do not run side by side, or why one of them is repeated."""
     STATE_RECOVERED = "state_recovered"
-    """The state file was rebuilt, is older than the record, or is of an older
+    """The state file was rebuilt, is older than the record, or comes from an older
     version.
     """
     STATE_COPIED = "state_copied"
@@ -104,69 +106,71 @@ class NoticeKind(StrEnum):
     OTHER_RUN = "other_run"
     """Another run works in the same project."""
     CUT_OFF = "cut_off"
-    """Work outside of tickets whose process was killed."""
+    """Work outside of tickets was interrupted, because its process was killed."""
     LEFT_AS_IS = "left_as_is"
-    """Files that commands of a step may have made and that were not removed."""
+    """Files that were perhaps made by a step's commands, and are not removed."""
     CHANGED_BESIDE = "changed_beside"
-    """Files that changed while a step ran, or since, perhaps by the user. They are
-    kept.
-    """
+    """Files that changed during or after a step, perhaps by the user. They are kept."""
     NOT_APPROVED = "not_approved"
     """The run stopped because it needs the user's approval."""
     NO_BUDGET = "no_budget"
     """The run stopped because its budget is spent."""
     COME_BACK_LATER = "come_back_later"
-    """The run stopped because the provider asks to come back later."""
+    """The run stopped because the provider asks for a pause."""
     CHECK_UNUSABLE = "check_unusable"
-    """The run stopped because a check of a step cannot run at all."""
+    """The run stopped because a step's check cannot run."""
     MODEL_FAILED = "model_failed"
-    """The run stopped because the model could not be asked or gave no usable reply."""
+    """The run stopped because a call of the model failed, or the reply was unusable."""
     SAVED_WORK = "saved_work"
-    """An interrupted step continues with a reply that was paid for before."""
+    """An interrupted step continues with the reply that it has already paid for."""
     FAILURE_REINSTATED = "failure_reinstated"
-    """A step keeps its earlier failure, because its next attempt got no reply."""
+    """A step's earlier failure is valid again, because the next attempt got no
+    reply.
+    """
     COMMAND_ENDED = "command_ended"
-    """A command of a killed run was still running and was ended."""
+    """A command of a killed run was still running, and was stopped."""
     DEPENDENTS = "dependents"
-    """Steps that depend on one that was skipped or undone."""
+    """Steps that depend on a skipped or undone step."""
     FILE_NOTE = "file_note"
     """A remark about a file or a block of a reply."""
     NOT_IN_CHECKPOINT = "not_in_checkpoint"
-    """Files that could not be read and that undo therefore does not cover."""
+    """Files that could not be read, so that undo does not restore them."""
     NOT_COMMITTED = "not_committed"
-    """A step's files were not committed; the text has the reason."""
+    """A step's files were not committed; the text contains the reason."""
 
     LEFT_OUT_OF_COMMIT = "left_out_of_commit"
     """Files that a step's commit leaves out."""
 
     # runs in other places
     RUN_MOVED = "run_moved"
-    """The run was pushed or pulled, or is carried out elsewhere."""
+    """The run was pushed or pulled, or continues on another machine."""
     OWN_TREE = "own_tree"
     """The run has a separate working tree."""
     EDITABLE_INSTALL = "editable_install"
-    """A package is installed from another tree than the run's; PYTHONPATH fixes it."""
+    """A package is installed from another tree than the run's; PYTHONPATH corrects
+    this.
+    """
     LANDED = "landed"
     """The run's work was merged into the user's branch."""
     NO_WORKER = "no_worker"
     """No worker of the cluster takes the run."""
     LEASE = "lease"
-    """The run is held here, and the lease matters to other copies of the project."""
+    """This machine has the run, and the lease affects other copies of the project."""
 
 
 class Notice(BaseEvent, frozen=True):
-    """A sentence of the program."""
+    """A sentence of cdd."""
 
     text: str
     tone: Tone = Tone.PLAIN
     kind: NoticeKind | None = None
-    """None if no script or test needs to recognise it."""
+    """None if neither scripts nor tests need it."""
     step: int | None = None
-    """The step that it is about if several are under way."""
+    """The step, if several run at the same time."""
 
 
 class Answer(BaseEvent, frozen=True):
-    """The answer of a command, as Markdown."""
+    """The answer of a command, in Markdown."""
 
     text: str
 

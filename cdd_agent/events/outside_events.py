@@ -1,4 +1,4 @@
-"""Events of undo, redo and diff of changes outside of tickets."""
+"""Events of changes outside of tickets: undo, redo and diff."""
 
 from msgspec import Struct
 
@@ -11,18 +11,18 @@ class OutsideUndone(BaseEvent, frozen=True):
     what: str
     """The command that made the change, such as `cdd apply reply.md`."""
     at: str
-    """Its local date and time."""
+    """The local date and time of the change."""
     restored: tuple[str, ...]
     kept: tuple[str, ...]
-    """Files that were edited since, and left alone."""
+    """Files that were edited since, and are unchanged."""
     merged: tuple[str, ...] = ()
-    """Files that were edited since: the change is gone, the edit is there."""
+    """Files that were edited since. The change is removed, the edit is kept."""
     others: tuple[str, ...] = ()
-    """Files that its commands changed, too. They are left unchanged."""
+    """Files that the change's commands changed. They are not restored."""
 
 
 class OutsideRedone(BaseEvent, frozen=True):
-    """The undo was reversed. The fields are those of `OutsideUndone`."""
+    """The undo was reversed. The fields have the same meaning as in `OutsideUndone`."""
 
     what: str
     at: str
@@ -50,11 +50,11 @@ class OutsideView(Struct, frozen=True):
     is_undone: bool = False
     is_under_way: bool = False
     name: str = ""
-    """The name to type after `undo`, such as `change-7` or `feature-a 2`."""
+    """The name after `undo`, such as `change-7` or `feature-a 2`."""
 
 
 class OutsideListed(BaseEvent, frozen=True):
-    """The last changes, also of steps, the newest first."""
+    """The last changes, with those of steps, the newest first."""
 
     changes: tuple[OutsideView, ...]
 

@@ -1,4 +1,4 @@
-"""Events about questions to the user, and about the answers."""
+"""Events of questions to the user, and of the answers."""
 
 from enum import StrEnum
 from typing import ClassVar
@@ -16,13 +16,13 @@ class Choice(StrEnum):
     YES = "yes"
     NO = "no"
     ALWAYS = "always"
-    """Yes, and yes to everything like it in this session."""
+    """Yes, also for similar proposals in this session."""
     QUIT = "quit"
-    """No, and no to all that would follow."""
+    """No, also for all that follow."""
 
 
 class ChangesProposed(BaseEvent, frozen=True):
-    """Changes to files wait for approval. The question is a `Review`."""
+    """Changes to files need approval. The question is a `Review`."""
 
     step: int
     created: tuple[str, ...]
@@ -31,19 +31,19 @@ class ChangesProposed(BaseEvent, frozen=True):
 
 
 class ChangesReviewed(BaseEvent, frozen=True):
-    """The user reviewed the changes. `step` is None in chat."""
+    """The user has decided about changes. In chat, `step` is None."""
 
     step: int | None
     choice: Choice
     reason: str = ""
-    """Why the user takes none of them. The model gets this text."""
+    """The reason why the user accepts none of them. The model gets this text."""
     left_out: tuple[LeftOut, ...] = ()
     edited: tuple[str, ...] = ()
-    """Files whose proposed content the user edited."""
+    """Files of which the user edited the proposed content."""
 
 
 class AcceptingAll(BaseEvent, frozen=True):
-    """The user accepts all further changes of this run, or no longer."""
+    """The user accepts all further changes of this run, or stops accepting them."""
 
     is_on: bool
 
@@ -61,7 +61,7 @@ class CommandProposed(BaseEvent, frozen=True):
 
     command: str
     reason: str
-    """Why the user is asked, as a sentence: "`rm` is not on the list of allowed
+    """The reason for the question, as a sentence: "`rm` is not on the list of allowed
     commands".
     """
 
@@ -87,8 +87,8 @@ class LostTest(Struct, frozen=True):
 
 
 class TestLossProposed(BaseEvent, frozen=True):
-    """A step removes or weakens tests that its plan does not name. Everything else
-    about the step is fine.
+    """A step removes or weakens tests that its plan does not name. It has no other
+    fault.
     """
 
     choices: ClassVar = (Choice.YES, Choice.NO)
@@ -97,12 +97,12 @@ class TestLossProposed(BaseEvent, frozen=True):
 
     step: int
     label: str
-    """The step's number, as the plan writes it."""
+    """The step's number in the plan."""
     tests: tuple[LostTest, ...]
 
 
 class UndoProposed(BaseEvent, frozen=True):
-    """The newest change is about to be undone."""
+    """The newest change will be undone."""
 
     choices: ClassVar = (Choice.YES, Choice.NO)
 
@@ -110,20 +110,18 @@ class UndoProposed(BaseEvent, frozen=True):
     """The change, such as `step 2 of feature-a, Add them up`."""
     restored: tuple[str, ...]
     kept: tuple[str, ...] = ()
-    """Files that were edited since and will be left unchanged."""
+    """Files that were edited since, and will not be restored."""
     merged: tuple[str, ...] = ()
-    """Files that were edited since: the edit stays, the change will be removed."""
+    """Files that were edited since. The change will be removed, the edit stays."""
     others: tuple[str, ...] = ()
-    """Files that commands changed. They will be left unchanged."""
+    """Files that commands changed. They will not be restored."""
     commits: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     """Commands that ran. Their other effects cannot be undone."""
 
 
 Proposal = CommandProposed | ActionProposed | TestLossProposed | UndoProposed
-"""The questions of a face, other than reviews of changes. `choices` are the possible
-answers.
-"""
+"""Questions other than reviews of changes. `choices` are the possible answers."""
 
 
 class PersonAnswered(BaseEvent, frozen=True):
@@ -131,7 +129,7 @@ class PersonAnswered(BaseEvent, frozen=True):
 
     question: str
     answer: str
-    """Empty if the question was withdrawn before the user answered."""
+    """Empty if the question was withdrawn."""
 
 
 QuestionEvent = (

@@ -19,51 +19,51 @@ from cdd_agent.tickets.step_tally import NO_STEPS, StepTally
 
 
 class BaselineStarted(BaseEvent, frozen=True):
-    """A check runs before anything is changed."""
+    """A check starts, before anything is changed."""
 
     step: int
-    """The step that comes after it."""
+    """The step after it."""
     command: str
 
 
 class BaselineTaken(NamesStep, frozen=True):
-    """The result of that check: numbers of tests, or else the exit code."""
+    """The result of the baseline's check: numbers of tests, or an exit code."""
 
     step: int
     command: str
     return_code: int | None
-    """None if the command did not end by itself."""
+    """None if the command was stopped."""
     passed: int | None
     failed: int | None
     skipped: int | None
     seconds: float
     problem: str
-    """Why its result is of no use, or of limited use, as a clause. Failures then count
-    as new.
+    """The reason why the result cannot be used, or only partly, as a clause. Failures
+    then count as new.
     """
     is_own: bool = False
-    """True if a step names the check: it need not pass before the step."""
+    """True if a step names the check, so that it need not pass before the step."""
     reason: str = ""
-    """The output's reason for an exit code other than 0, as a clause."""
+    """The reason in the output for an exit code other than 0, as a clause."""
     is_unusable: bool = False
-    """True if the check cannot run at all: each step that it checks will stop."""
+    """True if the check cannot run: each step with this check will stop."""
 
 
 class QuestionAsked(BaseEvent, frozen=True):
-    """The user asks something about a run. No step runs for it."""
+    """The user asks a question about a run. No step runs."""
 
     step: int
     question: str
 
 
 class QuestionAnswered(BaseEvent, frozen=True):
-    """The model answered the question, or could not be asked."""
+    """The model answered the question, or the call failed."""
 
     step: int
 
 
 class RunFinished(BaseEvent, frozen=True):
-    """The run stops: all steps are over, or one failed."""
+    """The run ends: no step remains, or a step failed."""
 
     ticket_slug: str
     status: RunStatus
@@ -72,28 +72,28 @@ class RunFinished(BaseEvent, frozen=True):
     unverified: int
     total: int
     seconds: float | None
-    """The time of all steps together, without waiting for the user."""
+    """The time of all steps, without waiting for the user."""
     files: tuple[str, ...]
     with_old_failures: int = 0
     """The number of completed steps with the verification `baseline`."""
     unproven: tuple[Unproven, ...] = ()
-    """The steps that are over, or failed, without passed tests."""
+    """The finished or failed steps without passed tests."""
     require: Require | None = None
-    """The rule of the run, if it has one. It fails the run if it does not accept one of
+    """The rule of the run. The run fails if the rule does not accept a step of
     `unproven`.
     """
     commits: tuple[str, ...] = ()
-    """The commits of its steps, if its last step has just ended."""
+    """The commits of the run's steps, if its last step has just ended."""
     to_commit: tuple[int, ...] = ()
-    """Steps with uncommitted changes, if its last step has just ended."""
+    """Steps with uncommitted changes, if the last step has just ended."""
     labels_to_commit: tuple[str, ...] = ()
     edited_criteria: tuple[EditedCriterion, ...] = ()
-    """Criteria that are new or were changed since, if all steps are over."""
+    """Criteria that were added or changed since, if no step remains."""
     missing: tuple[MissingWork, ...] = ()
-    """Work that the project's tree does not have, if all steps are over."""
+    """Work that is missing in the project's tree, if no step remains."""
     tally: StepTally = NO_STEPS
-    """All steps of the plan by their outcomes. `completed`, `skipped`, `unverified`,
-    `total` and `with_old_failures` are for readers of older lines.
+    """All steps of the plan by outcome. `completed`, `skipped`, `unverified`, `total`
+    and `with_old_failures` remain for readers of older lines.
     """
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ class RunFinished(BaseEvent, frozen=True):
             force_setattr(self, "labels_to_commit", tuple(map(str, self.to_commit)))
 
     def _older_tally(self) -> StepTally:
-        """Return the tally of an older log, which has only some of the numbers."""
+        """Return the tally of an older log, which contains only some numbers."""
         proved = self.completed - self.unverified - self.with_old_failures
         return StepTally(
             passed=proved,
@@ -122,7 +122,7 @@ class RunFinished(BaseEvent, frozen=True):
         require: Require | None = None,
         missing: tuple[MissingWork, ...] = (),
     ) -> "RunFinished":
-        """`criteria` are those of the current spec."""
+        """`criteria` belong to the current spec."""
         outcome = judge_run(plan, state, criteria, require, missing)
         steps = [
             StepSummary.from_state(state.step(step.number), plan) for step in plan.steps

@@ -1,4 +1,4 @@
-"""Events of the shell: what the user wants, sessions, models, own commands."""
+"""Events of the shell: the user's wishes, sessions, models, own commands."""
 
 from msgspec import Struct
 
@@ -22,22 +22,22 @@ class ScreenAsked(BaseEvent, frozen=True):
     screen: str
     instead: str
     choice: str = ""
-    """For `theme`, the theme to use; for `help`, the agent that it is about."""
+    """For `theme`, the theme; for `help`, the agent."""
 
 
 class PersonSaid(BaseEvent, frozen=True):
-    """The user typed a line for an agent. Only logs get this event."""
+    """The user sent a line to an agent. Only in logs."""
 
     text: str
 
 
 class SessionView(Struct, frozen=True):
-    """A session that can be resumed: a conversation in chat, or work on a ticket."""
+    """A session that can be reopened: a chat, or work on a ticket."""
 
     key: str
-    """The name that `/resume` takes: a ticket's slug, or `chat-` and the start time."""
+    """The name for `/resume`: a ticket's slug, or `chat-` and the start time."""
     agent: str
-    """`chat`, or the agent that worked on the ticket last."""
+    """`chat`, or the last agent of the ticket."""
     touched: str
     """The time of the last entry, in ISO 8601."""
     progress: str = ""
@@ -46,39 +46,39 @@ class SessionView(Struct, frozen=True):
 
 
 class SessionsListed(BaseEvent, frozen=True):
-    """Earlier sessions that can be resumed, the latest first."""
+    """The sessions that can be reopened, the latest first."""
 
     sessions: tuple[SessionView, ...]
 
 
 class AgentChanged(BaseEvent, frozen=True):
-    """Plain text goes to this agent from now on. None: to chat."""
+    """Lines without a command now go to this agent. None: to chat."""
 
     agent: str | None
     ticket_slug: str | None = None
 
 
 class ModelsFound(BaseEvent, frozen=True):
-    """Models that servers on this computer offer. The user chooses one by its number,
-    from 1.
+    """Models of servers on this computer. The user chooses one by its number, from
+    1.
     """
 
     models: tuple[OfferedModel, ...]
     without_models: tuple[str, ...] = ()
-    """Servers that run and offer no model."""
+    """Running servers without models."""
     more: int = 0
-    """The number of further models that are not in `models`."""
+    """The number of models that are not in `models`."""
 
 
 class ModelChosen(BaseEvent, frozen=True):
-    """Another model is asked from now on."""
+    """Another model is used from now on."""
 
     model: str
     api_base: str | None
     saved_in: str | None = None
-    """The file in which the model was set, for later sessions."""
+    """The file with the choice, if it is saved for later sessions."""
     role: str | None = None
-    """The role that uses it. None: all roles without a separate model."""
+    """The role that uses the model. None: all roles without an own model."""
 
 
 class OwnCommandStarted(BaseEvent, frozen=True):
@@ -92,7 +92,7 @@ class OwnCommandFinished(BaseEvent, frozen=True):
 
     command: str
     result: str
-    """The result in a few words; empty if it succeeded."""
+    """The result in short; empty after success."""
 
 
 ShellEvent = (

@@ -21,31 +21,31 @@ class StepStarted(NamesStep, frozen=True):
     title: str
     attempt: int
     side_tree: bool = False
-    """True if it runs next to other steps in a separate tree. Later it starts again
-    in the user's tree.
+    """True if it runs side by side with other steps, in a separate tree. Later it
+    starts again in the user's tree.
     """
 
 
 class GuidanceTaken(NamesStep, frozen=True):
-    """The model got words that the user typed during the step."""
+    """The model got a message that the user sent during the step."""
 
     step: int
     text: str
 
 
 class ChangesApplied(BaseEvent, frozen=True):
-    """Files were written. `step` is None in chat."""
+    """Files were written. In chat, `step` is None."""
 
     step: int | None
     created: tuple[str, ...]
     modified: tuple[str, ...]
     undeclared: tuple[str, ...]
-    """Files among them that the plan does not name for this step."""
+    """Files among them that the plan's step does not name."""
     deleted: tuple[str, ...] = ()
     files: tuple[FileDiff, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
-    """The old and the new name of each file that only moved. They are among `deleted`
-    and `created`, too.
+    """The old and new names of files that were moved without a change. These files are
+    also in `deleted` and `created`.
     """
 
 
@@ -55,15 +55,15 @@ class ChangesPutBack(BaseEvent, frozen=True):
     step: int
     restored: tuple[str, ...]
     kept: tuple[str, ...]
-    """Files that were edited since and therefore not restored."""
+    """Files that were edited since, and are not restored."""
     merged: tuple[str, ...] = ()
-    """Files that were edited since: the attempt's changes were removed, and the edit is
+    """Files that were edited since. The attempt's changes were removed, the edit is
     kept.
     """
 
 
 class TestsStarted(BaseEvent, frozen=True):
-    """A check of a step starts. A step can have several, which run in order."""
+    """A check of a step starts. Several checks of a step run in order."""
 
     step: int
     command: str
@@ -73,7 +73,7 @@ class TestsStarted(BaseEvent, frozen=True):
 
 
 class CommandOutput(BaseEvent, frozen=True):
-    """A piece of a command's output. `step` is None for the user's own command."""
+    """A piece of a command's output. For the user's own command, `step` is None."""
 
     step: int | None
     text: str
@@ -83,23 +83,21 @@ class FailedTest(Struct, frozen=True):
     """A test that failed in a check."""
 
     test: str
-    """Its id: file and name."""
+    """The test's id: file and name."""
     message: str
-    """The failed assertion or another reason, in a line; empty if the report has
-    none.
-    """
+    """The failed assertion or another reason, in a line; empty if unknown."""
     place: str
-    """The line in which it failed, as `path:line`; empty if that is not known."""
+    """The failed line, as `path:line`; empty if unknown."""
     text: str
     is_old: bool
-    """True if it failed before, too, and does not count."""
+    """True if it failed before the step, too, and does not count."""
 
     # pytest would collect a class of this name
     __test__ = False
 
 
 class TestsFinished(BaseEvent, frozen=True):
-    """A check of a step is over. The last check of a step also reports a failure of the
+    """A check of a step is over. The step's last check also reports failures of the
     step as a whole.
     """
 
@@ -109,8 +107,8 @@ class TestsFinished(BaseEvent, frozen=True):
     reason: str
     seconds: float
     notes: tuple[str, ...] = ()
-    """Points for the user to check even if the step passed: old failures, removed
-    tests, changes to how tests are run. With the last check of the step.
+    """With the step's last check: points for the user to look at, even if the step
+    passed. They are old failures, removed tests, and changes to how tests are run.
     """
     command: str = ""
     passed: int | None = None
@@ -118,9 +116,9 @@ class TestsFinished(BaseEvent, frozen=True):
     skipped: int | None = None
     """Numbers of tests; None if the check does not report single tests."""
     failures: tuple[FailedTest, ...] = ()
-    """The first failed tests; those that count before the others."""
+    """The first failed tests; those that count come first."""
     evidence: Evidence | None = None
-    """The evidence of all checks of the step, with the last check. None in older
+    """With the step's last check: the evidence of all its checks. None in older
     logs.
     """
     not_run: tuple[str, ...] = ()
@@ -140,7 +138,7 @@ class AttemptFailed(NamesStep, frozen=True):
     last_attempt: int = 0
     """The number of the last attempt that the run will make; 0 in older logs."""
     refusal: str = ""
-    """The id of the kind of failure, as `cdd help` explains it. Empty in older logs."""
+    """The id of the kind of failure, for `cdd help`. Empty in older logs."""
 
 
 class StepCommitted(BaseEvent, frozen=True):
@@ -152,49 +150,45 @@ class StepCommitted(BaseEvent, frozen=True):
 
 
 class UndoPreview(NamesSteps, frozen=True):
-    """The effect that an undo would have now."""
+    """The effect of an undo."""
 
     steps: tuple[int, ...]
-    """The steps that would be pending again, in the order in which they ended."""
+    """The steps that would be pending again, in the order of their ends."""
     restored: tuple[str, ...]
     """Files that would be restored."""
     kept: tuple[str, ...]
-    """Files of these steps that were edited since and would be kept."""
+    """Files of these steps that were edited since, and would be kept."""
     edited: tuple[str, ...] = ()
-    """Files that were edited between the steps: the edits would be kept."""
+    """Files that were edited between the steps. The edits would be kept."""
     merged: tuple[str, ...] = ()
-    """Files that were edited since: the steps' changes would be removed, and the edit
+    """Files that were edited since. The steps' changes would be removed, the edit
     kept.
     """
     others: tuple[str, ...] = ()
-    """Files that commands and checks changed outside the steps' files. They would be
-    kept.
-    """
+    """Other files that commands and checks changed. They would be kept."""
     commits: tuple[str, ...] = ()
-    """The commits of these steps. They would stay."""
+    """The commits of these steps. They would be kept."""
     commands: tuple[str, ...] = ()
     """Commands of the model that ran. Their other effects cannot be undone."""
 
 
 class StepsUndone(NamesSteps, frozen=True):
-    """The steps are pending again. Edits of the user are kept."""
+    """The steps are pending again. The user's edits are kept."""
 
     steps: tuple[int, ...]
     restored: tuple[str, ...]
     kept: tuple[str, ...]
-    """Files that were edited since and are kept."""
+    """Files that were edited since, and are kept."""
     commits: tuple[str, ...] = ()
-    """The commits of these steps. They stay."""
+    """The commits of these steps. They are kept."""
     edited: tuple[str, ...] = ()
-    """Files that were edited between the steps or attempts: the edits are kept."""
+    """Files that were edited between the steps or attempts. The edits are kept."""
     merged: tuple[str, ...] = ()
-    """Files that were edited since: the steps' changes were removed, and the edit is
+    """Files that were edited since. The steps' changes were removed, the edit is
     kept.
     """
     others: tuple[str, ...] = ()
-    """Files that commands and checks of the steps changed outside the steps' files.
-    They are kept.
-    """
+    """Other files that commands and checks of the steps changed. They are kept."""
     ticket_slug: str = ""
     """Empty in older logs."""
 
@@ -206,7 +200,7 @@ class StepsRedone(NamesSteps, frozen=True):
     restored: tuple[str, ...]
     kept: tuple[str, ...]
     merged: tuple[str, ...] = ()
-    """Files that were edited since the undo: they have the changes and the edit."""
+    """Files that were edited since the undo. They contain the changes and the edit."""
 
 
 class StepDiff(NamesStep, frozen=True):

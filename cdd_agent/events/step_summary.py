@@ -1,4 +1,4 @@
-"""The summary of a step: for events, reports and faces."""
+"""The summary of a step, for events, reports and faces."""
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -18,7 +18,7 @@ from cdd_agent.tickets.step_tally import NO_STEPS, StepTally
 
 
 class StepSummary(Struct, frozen=True):
-    """One step: its status, its evidence, its files, its cost."""
+    """A step: status, evidence, files, cost."""
 
     number: int
     title: str
@@ -26,7 +26,7 @@ class StepSummary(Struct, frozen=True):
     verification: Verification | None = None
     error: str | None = None
     reason: str | None = None
-    """Why it was skipped."""
+    """The reason for skipping it."""
     files_created: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
     files_deleted: tuple[str, ...] = ()
@@ -34,20 +34,20 @@ class StepSummary(Struct, frozen=True):
     seconds: float | None = None
     """The time from its start to its end."""
     completed_at: str | None = None
-    """The time at which it ended or failed, in ISO 8601."""
+    """The time of its end or failure, in ISO 8601."""
     evidence: Evidence | None = None
     cost: Cost = NO_COST
     """The cost of all its attempts so far."""
     changed: bool = False
-    """True if it is over and was edited in the plan since."""
+    """True if it is over, and the plan was changed since."""
     folder: int = 0
     """The number of its folder in the run's record; 0 in older logs: its own number."""
     depends_on: tuple[int, ...] = ()
     label: str = ""
-    """The number as the plan writes it, such as `1b`. Users see and type this."""
+    """The number in the plan, such as `1b`, which users see and type."""
     refusal: str = ""
-    """The id of the kind of failure, as `cdd help` explains it. Empty if there is none
-    or in older logs.
+    """The id of the kind of failure, for `cdd help`. Empty if there is none, and in
+    older logs.
     """
 
     def __post_init__(self) -> None:
@@ -64,8 +64,8 @@ class StepSummary(Struct, frozen=True):
 
     @classmethod
     def from_state(cls, now: StepExecution, plan: ImplementationPlan) -> "StepSummary":
-        """Summarize a step of the state. Its title is the plan's, if the plan still has
-        the step.
+        """Return the summary of a step. The title comes from the plan, if the step is
+        still there.
         """
         step = plan.step(now.step_number)
         title = step.title if step else now.title
@@ -98,22 +98,23 @@ class StepFinished(StepSummary, BaseEvent, frozen=True):
 
     number: int = field(name="step")
     done: int = 0
-    """The number of steps of the plan that are over."""
+    """The number of finished steps in the plan."""
     total: int = 0
-    """The number of steps of the plan."""
+    """The number of steps in the plan."""
     tally: StepTally = NO_STEPS
-    """All steps of the plan by their outcomes. Older logs do not have it."""
+    """All steps of the plan by outcome. Not in older logs."""
     is_earlier_failure: bool = False
-    """True if the failure is that of an earlier attempt: the last one got no reply."""
+    """True if an earlier attempt caused the failure, because the last one got no
+    reply.
+    """
 
     @property
     def step(self) -> int:
-        """Return its number, under the name that all events have for it."""
+        """The step's number, with the same name as in other events."""
         return self.number
 
     @property
     def summary(self) -> StepSummary:
-        """Return the summary without the progress of the run."""
         fields = {name: getattr(self, name) for name in StepSummary.__struct_fields__}
         return StepSummary(**fields)
 

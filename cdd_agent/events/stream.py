@@ -1,6 +1,5 @@
-"""The stream of events: all kinds of them, who gets them, and their form in JSON.
-
-The shell, the headless printer and the `--json` printer read the same stream.
+"""The stream of events: all kinds, the subscribers, and the form in JSON. The shell,
+the headless printer and the `--json` printer read the same stream.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ class SessionRestored(BaseEvent, frozen=True):
     key: str
     events: "tuple[Event, ...]"
     left_out: bool = False
-    """True if there were more events before these."""
+    """True if there were earlier events."""
 
 
 Event = (
@@ -51,12 +50,10 @@ Event = (
 )
 
 Emit = Callable[[Event], None]
-"""Sends an event to every subscriber. It returns at once and never fails: work does not
-wait for a face.
-"""
+"""Sends an event to all subscribers. It returns at once, and raises nothing."""
 
 JSON_VERSION = 1
-"""The version of the JSON lines. It grows when a field is removed or changes its
+"""The version of the JSON lines. It grows if a field is removed or changes its
 meaning.
 """
 
@@ -65,8 +62,8 @@ _is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
 
 @contextmanager
 def beside_the_turn() -> Iterator[None]:
-    """Mark events of a line that is carried out while a turn runs: they end nothing of
-    what the turn shows.
+    """Mark the events of a line that is carried out during a turn: they do not end
+    parts of the turn's display.
     """
     token = _is_beside.set(True)
     try:
@@ -81,11 +78,11 @@ def is_beside_the_turn() -> bool:
 
 
 def ignore_event(event: Event) -> None:
-    """Receive events of work without subscribers."""
+    """Ignore an event, for work without subscribers."""
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """Return an event as one JSON object: the version under `v`, its name under
-    `event`, then its fields.
+    """Return an event as a JSON object: the version as `v`, the name as `event`, and
+    the fields.
     """
     return {"v": JSON_VERSION, **to_builtins(event)}

@@ -19,7 +19,7 @@ class UnnoticedFault(Struct, frozen=True):
 
 
 class Strength(Struct, frozen=True):
-    """The number of faults that the checks noticed, of those with a result."""
+    """The number of noticed faults, among those with a result."""
 
     noticed: int
     faults: int
@@ -28,7 +28,9 @@ class Strength(Struct, frozen=True):
 
     @property
     def percent(self) -> int:
-        """The noticed share, rounded down: 100 only if all were noticed."""
+        """The share of noticed faults, rounded down: only if all were noticed, it is
+        100.
+        """
         return 100 * self.noticed // self.faults
 
 
@@ -41,23 +43,29 @@ class StepStrength(Struct, frozen=True):
     """None if no fault has a result."""
     unnoticed: tuple[UnnoticedFault, ...] = ()
     no_result: int = 0
-    """Faults with which the code does not compile or the check cannot run."""
+    """The number of faults with which the code does not compile, or the check cannot
+    run.
+    """
     untried: int = 0
-    """Faults that were not tried, because the time was over or the user stopped."""
+    """The number of faults that were not tried, for lack of time or because the user
+    stopped.
+    """
     problem: str = ""
-    """Why faults of this step cannot be tried, as a sentence without its end."""
+    """The reason why faults of this step cannot be tried, as a sentence without its
+    full stop.
+    """
     label: str = ""
-    """The step's number, as the plan writes it."""
+    """The step's number in the plan."""
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)
 
 
 class CriterionStrength(Struct, frozen=True):
-    """The strength of the checks of all steps that serve an acceptance criterion."""
+    """The strength of the checks of all steps for an acceptance criterion."""
 
     number: int
-    """Its position in the spec, from 1."""
+    """The position in the spec, from 1."""
     text: str
     steps: tuple[str, ...]
     strength: Strength | None = None
@@ -65,17 +73,17 @@ class CriterionStrength(Struct, frozen=True):
 
 
 class StrengthStarted(BaseEvent, frozen=True):
-    """Faults are tried in a copy of the files."""
+    """Faults will be tried in a copy of the files."""
 
     ticket_slug: str
     faults: int
-    """All faults of the completed steps."""
+    """The number of faults in all completed steps."""
     saved: int = 0
-    """Faults that have a result from an earlier run."""
+    """The number of faults with a result from an earlier run."""
 
 
 class FaultTried(NamesStep, frozen=True):
-    """The checks of a step ran with one fault."""
+    """The checks of a step ran with a fault."""
 
     step: int
     path: str
@@ -84,21 +92,21 @@ class FaultTried(NamesStep, frozen=True):
     result: str
     """`noticed`, `not_noticed` or `no_result`."""
     tried: int
-    """Faults of the step with a result so far, with saved ones."""
+    """The number of the step's faults with a result so far, with earlier runs."""
     faults: int
     noticed: int
 
 
 class StrengthFinished(BaseEvent, frozen=True):
-    """All faults were tried, or as many as time allowed."""
+    """All faults were tried, or as many as possible in time."""
 
     ticket_slug: str
     steps: tuple[StepStrength, ...]
-    """All completed steps, in the order of the plan."""
+    """All completed steps, in the plan's order."""
     criteria: tuple[CriterionStrength, ...] = ()
-    """The criteria that completed steps serve."""
+    """The criteria with completed steps."""
     threshold: int | None = None
-    """The setting `strength`, a percentage."""
+    """The setting `strength`, in percent."""
     was_stopped: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Events about tickets: lists, specs, plans, acceptance criteria."""
+"""Events of tickets: lists, specs, plans, acceptance criteria."""
 
 from collections.abc import Collection, Sequence
 
@@ -40,7 +40,7 @@ TICKET_STATES = (
 
 
 class TicketView(Struct, frozen=True):
-    """One ticket in a list. `state` is one of `TICKET_STATES`."""
+    """A ticket in a list. `state` is one of `TICKET_STATES`."""
 
     slug: str
     state: str
@@ -48,19 +48,19 @@ class TicketView(Struct, frozen=True):
     total: int = 0
     error: str = ""
     type: str = ""
-    """Empty if neither the slug nor the spec has it."""
+    """Empty if neither the slug nor the spec contains it."""
     where: str = ""
-    """The place of its run, in a few words, unless that is the project itself."""
+    """The place of the run, in short; empty for the project itself."""
     tally: StepTally = NO_STEPS
-    """The steps of its plan by their outcomes."""
+    """The steps of the plan by outcome."""
     changed: int = 0
-    """The number of files of its steps that are gone or have another content since,
-    if all steps are over.
+    """If no step remains: the number of the steps' files that were changed or removed
+    since.
     """
 
     @property
     def is_over(self) -> bool:
-        """True if no step remains and the spec was not changed since."""
+        """True if no step remains, and the spec has not changed since."""
         return self.state in ("done", "completed")
 
 
@@ -82,27 +82,27 @@ class SpecOpened(BaseEvent, frozen=True):
     missing: tuple[str, ...]
     """The fields that are not written."""
     open_points: tuple[str, ...] = ()
-    """Questions, and criteria without a check, that the conversation with Socrates has
-    left open.
+    """Open questions, and criteria without a check, from the conversation with
+    Socrates.
     """
 
 
 class CriterionView(Struct, frozen=True):
-    """An acceptance criterion and its check, which is empty if it is not known."""
+    """An acceptance criterion and its check; the check is empty if unknown."""
 
     text: str
     check: str = ""
 
 
 class QuestionView(Struct, frozen=True):
-    """An open question, and the number with which the user can drop it."""
+    """An open question. With its number, the user can drop it."""
 
     number: int
     text: str
 
 
 class SpecWords(Struct, frozen=True):
-    """A sentence or an item of a spec, with the field that it is in."""
+    """A sentence or an item of a spec, with its field."""
 
     field: str
     text: str
@@ -120,31 +120,31 @@ class SpecShown(BaseEvent, frozen=True):
     scope: tuple[tuple[str, tuple[str, ...]], ...]
     technical_notes: str
     missing: tuple[str, ...]
-    """The reasons why it is not complete, a line each."""
+    """The reasons why it is not complete, one per line."""
     open_questions: tuple[QuestionView, ...]
     not_written: tuple[str, ...]
     """The fields that differ in spec.yaml."""
     lost: tuple[SpecWords, ...] = ()
-    """Sentences and items of spec.yaml that approving the draft would remove or
-    reword.
+    """Sentences and items of spec.yaml that are removed or reworded if the draft is
+    approved.
     """
     in_full: bool = False
     """True if the user asked to see all of it."""
 
 
 class PlanOpened(BaseEvent, frozen=True):
-    """A plan was read. `steps` are in the order in which they run."""
+    """A plan was read. `steps` are in the order of the run."""
 
     ticket_slug: str
     title: str
     steps: tuple[StepSummary, ...]
     resumed: bool
-    """True if an earlier run left a state."""
+    """True if there was an earlier run."""
     former_cost: Cost = NO_COST
     """The cost of steps that are no longer in the plan."""
     edited_criteria: tuple[EditedCriterion, ...] = ()
-    """Criteria of the spec that are new, or were changed since the run began, and that
-    no step serves.
+    """Criteria of the spec that were added or changed since the run began, and have no
+    step.
     """
     missing: tuple[MissingWork, ...] = ()
     """Files of steps that are missing in the project's tree, if that was checked."""
@@ -170,7 +170,7 @@ class PlanOpened(BaseEvent, frozen=True):
         state: ExecutionState,
         criteria: Sequence[str],
     ) -> "PlanOpened":
-        """`title` and `criteria` are those of the current spec."""
+        """`title` and `criteria` belong to the current spec."""
         steps = (
             StepSummary.from_state(state.step(step.number), plan)
             for step in plan.order()
@@ -197,13 +197,13 @@ class ProposedStep(Struct, frozen=True):
     depends_on: tuple[str, ...] = ()
     is_completed: bool = False
     kind: StepChangeKind | None = None
-    """How it differs from the present plan; None if it does not, or if the whole plan
+    """The difference from the present plan; None if there is none, or if the whole plan
     is new.
     """
 
 
 class PlanProposed(BaseEvent, frozen=True):
-    """A plan, or changes of a plan, that wait for approval."""
+    """A plan, or changes of a plan, that need approval."""
 
     ticket_slug: str
     title: str
@@ -254,33 +254,33 @@ class PlanProposed(BaseEvent, frozen=True):
 
 
 class CriterionProof(Struct, frozen=True):
-    """An acceptance criterion, and what was done and seen for it."""
+    """An acceptance criterion with its work and evidence."""
 
     number: int
-    """Its position in the spec, from 1."""
+    """The position in the spec, from 1."""
     text: str
     steps: tuple[StepSummary, ...] = ()
-    """The steps that served its words, or are to serve them."""
+    """The steps that served its words, or will serve them."""
     tests: tuple[str, ...] = ()
-    """The tests that these steps made pass: new ones, and ones that failed before."""
+    """The tests that pass since these steps: new ones, and ones that failed before."""
     files: tuple[str, ...] = ()
     """The files that these steps changed."""
     edit: CriterionEdit | None = None
-    """Why nothing that the run did counts for it. None if the run knows its words, or a
-    step is to serve them.
+    """The reason why no work of the run counts for it. None if the run knows its words,
+    or a step will serve them.
     """
 
     missing: tuple[str, ...] = ()
     """Files of these steps that are not in the project's tree as the run left them."""
     strength: Strength | None = None
     """The share of small faults in these steps' lines that the checks notice. None
-    unless it was measured with the current files.
+    unless measured with the current files.
     """
 
     @property
     def is_seen(self) -> bool:
-        """True if every step that serves it is completed and verified by tests, and the
-        files are there.
+        """True if all its steps are completed and verified by tests, and the files are
+        there.
         """
         is_verified = bool(self.steps) and all(
             step.outcome is StepOutcome.PASSED for step in self.steps
@@ -297,11 +297,11 @@ class CriteriaShown(BaseEvent, frozen=True):
 
 
 class PlanChecked(BaseEvent, frozen=True):
-    """The findings about a plan. It can run if none of them is an error."""
+    """The findings about a plan. The plan can run if none is an error."""
 
     ticket_slug: str
     source: str
-    """The name of the plan for users: a file, or a plan that is not written yet."""
+    """A file, or a plan that is not written yet."""
     problems: tuple[Problem, ...]
 
 

@@ -1,5 +1,5 @@
-"""Events of verifying a ticket again: the checks of its completed steps are run on the
-current files.
+"""Events of verifying a ticket again: its completed steps are checked with the current
+files.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class StepResult(StrEnum):
     """No test ran when it was completed, so there is nothing that could still hold."""
     SKIPPED = "skipped"
     OPEN = "open"
-    """It is not completed."""
+    """The step is not completed."""
 
 
 class VerifiedCheck(Struct, frozen=True):
@@ -36,7 +36,7 @@ class VerifiedCheck(Struct, frozen=True):
 
 
 class VerifiedStep(Struct, frozen=True):
-    """A step of the plan, and what of its work no longer holds."""
+    """A step of the plan, and the parts of its work that no longer hold."""
 
     step: int
     title: str
@@ -44,24 +44,24 @@ class VerifiedStep(Struct, frozen=True):
     checks: tuple[str, ...] = ()
     """Its checks that fail for a reason other than single tests."""
     failed: tuple[str, ...] = ()
-    """Tests that passed in its checks and now fail."""
+    """Tests that passed in its checks, and now fail."""
     lost: tuple[str, ...] = ()
-    """Tests that passed in its checks, and now are gone or skipped."""
+    """Tests that passed in its checks, and now are missing or skipped."""
     missing: MissingWork | None = None
     """Its files that are not there as the run left them."""
     has_lost_check: bool = False
-    """It was verified by a check, and now there is none that could run. Or tests
-    passed in its check, and now no check of it runs tests.
+    """True if a check verified it, but now none can run; or if tests passed in its
+    check, but now no check runs tests.
     """
     label: str = ""
-    """The step's number, as the plan writes it."""
+    """The step's number in the plan."""
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)
 
 
 class VerifyStarted(BaseEvent, frozen=True):
-    """The checks run in a copy of the files."""
+    """The checks start, in a copy of the files."""
 
     ticket_slug: str
     checks: tuple[str, ...]
@@ -75,11 +75,11 @@ class VerifyFinished(BaseEvent, frozen=True):
     """All steps of the plan, in its order."""
     checks: tuple[VerifiedCheck, ...]
     other_failures: tuple[str, ...] = ()
-    """Tests that fail now, and that passed in no check of a completed step."""
+    """Tests that fail now, and did not pass in a check of a completed step."""
     edited_criteria: tuple[EditedCriterion, ...] = ()
-    """Criteria that are new or were changed since the run."""
+    """Criteria that were added or changed since the run."""
     missing: tuple[str, ...] = ()
-    """Ignored files and folders that the copy did not have, if a check failed."""
+    """If a check failed: ignored files and folders that the copy did not contain."""
 
     @property
     def broken(self) -> Sequence[VerifiedStep]:

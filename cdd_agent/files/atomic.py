@@ -4,7 +4,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -14,12 +13,13 @@ from typing import BinaryIO
 import psutil
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _IGNORE = (
     "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
 )
-_LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
+_LEFTOVER = Pattern(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
 """The temporary files of this process."""
 

@@ -16,17 +16,18 @@ from cdd_agent.llm.direct.characters import Characters
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
+from cdd_agent.pattern import Pattern
 
 _BLANKS = r"[ \t]{0,40}"
 _ITEM = rf"(?:[-*+]|[0-9]{{1,3}}[.)])[ \t]{_BLANKS}"
-_FENCE = re.compile(
+_FENCE = Pattern(
     rf"(?P<indent>{_BLANKS}(?:{_ITEM})?)(?P<mark>`{{3,}}|~{{3,}})[ \t]*(?P<info>[\w-]*)"
     r"(?P<rest>.*)"
 )
-_PARTIAL_FENCE = re.compile(
+_PARTIAL_FENCE = Pattern(
     rf"{_BLANKS}(?:[-*+]|[0-9]{{1,3}}[.)]?|{_ITEM})?(?:`{{0,2}}|~{{0,2}})"
 )
-_HIDDEN_INDENT = re.compile(" {0,3}")
+_HIDDEN_INDENT = Pattern(" {0,3}")
 """Blanks before a hidden block. A block that is indented deeper, or in a list, is
 shown.
 """

@@ -1,5 +1,5 @@
-"""The kinds of refusals and failures that a message refers to, each with its reason and
-its remedy. `cdd help ID` and docs/how-to/refused.md show these texts.
+"""The kinds of refusals and failures in messages, each with a reason and a remedy. `cdd
+help ID` and docs/how-to/refused.md show them.
 """
 
 from enum import Enum, StrEnum
@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 
 class RefusalGroup(StrEnum):
-    """The sections in which the kinds are listed."""
-
     REPLIES = "Replies of the model"
     CHECKS = "Checks of a step"
     TICKETS = "Specs, plans and settings"
@@ -20,11 +18,11 @@ class RefusalGroup(StrEnum):
 
 
 class RefusalText(NamedTuple):
-    """The texts about one kind of refusal, as Markdown."""
+    """The texts about a kind of refusal, in Markdown."""
 
     group: RefusalGroup
     message: str
-    """The message, or its part that does not vary."""
+    """The fixed part of the message."""
     reason: str
     """What the message does not say; empty if it says all."""
     remedy: str
@@ -604,15 +602,14 @@ class Refusal(Enum):
 
     @property
     def reference(self) -> str:
-        """The command that explains it, for the end of a message."""
+        """A sentence that names the command for its explanation."""
         return f"See `cdd help {self.id}`."
 
     @classmethod
     def find(cls, refusal_id: str) -> "Refusal | None":
-        """Return the kind with this id."""
         return cls.__members__.get(refusal_id.upper().replace("-", "_"))
 
 
 def id_of(refusal: Refusal | None) -> str:
-    """Return the id, or nothing."""
+    """Return the id; empty for None."""
     return refusal.id if refusal else ""

@@ -1,4 +1,4 @@
-"""The explanations of refusals, as Markdown: one for the help, all for the docs."""
+"""The explanations of refusals, in Markdown."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,6 @@ _REPLY = "The model's reply "
 
 
 def explain(refusal: Refusal) -> str:
-    """Return the message, its reason and what to do."""
     text = refusal.text
     parts = (f"*{text.message}*", text.reason, f"**What to do:** {text.remedy}")
     return "\n\n".join(filter(None, parts))

@@ -1,13 +1,14 @@
 """Completions of a typed text, and the names that it may mean."""
 
-import re
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from cdd_agent.pattern import Pattern
+
 _SHORTEST_TYPO = 3
 """The fewest letters of a text that may have a wrong letter."""
-_WORD = re.compile(r"[^\W_]+")
+_WORD = Pattern(r"[^\W_]+")
 
 
 class CompletionKind(Enum):

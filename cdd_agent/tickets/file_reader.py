@@ -1,4 +1,4 @@
-"""Read the files that a list item, a table row or a line names, with their notes.
+"""Reads the files, with notes, of a list item, table row or line.
 
 A name is a code span, a Markdown link or a plain path.
 """
@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.markdown import code_spans, without_checkbox
 from cdd_agent.tickets.plan import AffectedFile
 from cdd_agent.tickets.text_pieces import table_cells
@@ -20,7 +21,7 @@ gnumakefile jenkinsfile justfile license makefile podfile procfile rakefile read
 vagrantfile
 """
 _BARE_NAMES = frozenset(_BARE_NAMES_TEXT.split())
-_EXTENSION = re.compile(r"\.[A-Za-z0-9_+~-]{1,12}")
+_EXTENSION = Pattern(r"\.[A-Za-z0-9_+~-]{1,12}")
 _SOURCE_EXTENSIONS_TEXT = """
 bash bat c cc cfg clj cmd conf cpp cs css csv dart env erl ex exs fs go gradle
 graphql h hpp hs htm html ini ipynb java js json jsonl jsx kt kts less lock lua md
@@ -28,48 +29,46 @@ mdx mjs ml php pl po proto ps1 py pyi r rb rs rst sass scala scss sh sql svelte 
 swift tf toml ts tsx txt vue xml yaml yml zig
 """
 _SOURCE_EXTENSIONS = frozenset(_SOURCE_EXTENSIONS_TEXT.split())
-_NO_FILES = re.compile(
+_NO_FILES = Pattern(
     r"(?:none|nothing|nil|n/a|tbd|no files?|not"
     r" (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
     re.IGNORECASE | re.DOTALL,
 )
-_QUOTED = re.compile(r"([\"'])(\S[^\"']*)\1(?=\s|$)")
-_STRUCK = re.compile(r"~~(.+)~~")
-_LINK = re.compile(
+_QUOTED = Pattern(r"([\"'])(\S[^\"']*)\1(?=\s|$)")
+_STRUCK = Pattern(r"~~(.+)~~")
+_LINK = Pattern(
     r"\[(?P<text>[^\[\]]*)\]"
     r"\((?P<target><[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:[ \t]+\"[^\"]*\")?\)"
 )
-_WEB = re.compile(r"(?:https?|mailto|ftp):", re.IGNORECASE)
-_ANCHOR = re.compile(r"#(?!L[0-9]).*")
-_SEPARATOR = re.compile(r"(?:[,;、，]\s*(?:and\s)?|\s(?:and|&|\+)\s)\s*")
-_ARROW = re.compile(r"\s*(?:→|->|=>|⇒|(?:is |to be )?(?:renamed|moved) to)\s*")
-_LINES_BEHIND = re.compile(
+_WEB = Pattern(r"(?:https?|mailto|ftp):", re.IGNORECASE)
+_ANCHOR = Pattern(r"#(?!L[0-9]).*")
+_SEPARATOR = Pattern(r"(?:[,;、，]\s*(?:and\s)?|\s(?:and|&|\+)\s)\s*")
+_ARROW = Pattern(r"\s*(?:→|->|=>|⇒|(?:is |to be )?(?:renamed|moved) to)\s*")
+_LINES_BEHIND = Pattern(
     r"\s*(?:[:(,]?\s*(?:lines?|L)\s*|:)(?P<first>[0-9]{1,9})"
     r"(?:\s*[-–]\s*L?(?P<last>[0-9]{1,9}))?\b",
     re.IGNORECASE,
 )
-_VERB_BEFORE = re.compile(
+_VERB_BEFORE = Pattern(
     r"(?P<verb>\[?(?:create|add|new(?: file)?|modify|modified|update|edit|change|delete"
     r"|remove|test|rename|move)s?d?\]?\s*:?)\s+(?P<path>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_PATH_AND_NOTE = re.compile(
+_PATH_AND_NOTE = Pattern(
     r"(?P<path>.*?)(?P<note>[ \t]+\(.*\)|[ \t]+[-–—:][ \t].*|:[ \t]+.*)?", re.DOTALL
 )
 
 
 class ListedFiles(Struct, frozen=True):
-    """The files in a piece of text. It is empty for a text that names none."""
-
     files: tuple[AffectedFile, ...] = ()
     is_none: bool = False
-    """True if the text says that there are none."""
+    """True if the text says that there are no files."""
     group: str = ""
-    """The words of an item such as "Create:", which belong to the items below it."""
+    """The words of an item such as "Create:", for the items below."""
 
 
 def read_files(text: str) -> ListedFiles:
-    """Read a list item, or the text behind a label."""
+    """Read a list item, or the text after a label."""
     text = without_checkbox(text)
     if _NO_FILES.fullmatch(text):
         return ListedFiles(is_none=True)
@@ -85,9 +84,7 @@ def read_files(text: str) -> ListedFiles:
 
 
 def read_file_row(row: str) -> ListedFiles:
-    """Read a table row. The first cell with files names them, the other cells are their
-    note.
-    """
+    """The first cell with files names them; the others are their note."""
     cells = [cell for cell in table_cells(row) if cell]
     for position, cell in enumerate(cells):
         files = read_files(cell).files
@@ -112,9 +109,7 @@ def is_path(text: str) -> bool:
 
 
 def is_file_of_project(text: str) -> bool:
-    """True if a code span is the path of a source file, not a URL or a name with
-    dots.
-    """
+    """True if a code span is the path of a source file, not a URL or dotted name."""
     if re.search(r"\s", text) or text.startswith("/") or _WEB.match(text):
         return False
     path = re.sub(r"(?::|#L)[0-9-L]+$", "", text)
@@ -175,8 +170,8 @@ def _split_list(text: str, names: Sequence[_Name]) -> list[str]:
 def _read_list(
     parts: Sequence[str], names: Sequence[_Name]
 ) -> tuple[AffectedFile, ...]:
-    """Return the files of a list; none if only one of its parts names a file. A part
-    that names none belongs to the note of the file before it.
+    """Return a list's files; none if only one part names a file. Other parts are notes
+    of the file before.
     """
     if not names and len(parts) > 1 and all(len(part.split()) == 1 for part in parts):
         return tuple(file for part in parts for file in _read_one(part))
@@ -208,7 +203,7 @@ def _is_path_with_blanks(text: str) -> bool:
 
 
 def _read_one(text: str) -> tuple[AffectedFile, ...]:
-    """Return the first file of a text. The other words are its note. A rename has two
+    """Return the text's first file, with the other words as its note. A rename has two
     files.
     """
     names = _find_names(text)

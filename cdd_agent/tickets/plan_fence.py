@@ -1,20 +1,20 @@
-"""A plan.md inside one code block, as pasted from a chat: find the lines of the
-plan.
-"""
+"""Finds a plan.md inside one code block, as pasted from a chat."""
 
 import re
 from collections.abc import Sequence
 
-_FENCE = re.compile(
+from cdd_agent.pattern import Pattern
+
+_FENCE = Pattern(
     r"\ufeff? {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*?)[ \t]*[\r\n]*"
 )
-_HEADING = re.compile(r"\ufeff? {0,3}#{1,6}[ \t]")
-_STEP = re.compile(r" {0,3}#{1,6}[ \t]\W*(?:step|task)\s+#?[0-9]", re.IGNORECASE)
+_HEADING = Pattern(r"\ufeff? {0,3}#{1,6}[ \t]")
+_STEP = Pattern(r" {0,3}#{1,6}[ \t]\W*(?:step|task)\s+#?[0-9]", re.IGNORECASE)
 _TEXT_FORMATS = {"", "markdown", "md", "text", "txt", "plaintext"}
 
 
 def plan_lines(lines: Sequence[str]) -> range:
-    """Return the lines inside the code block; all lines if there is none."""
+    """Return the lines inside the code block; all if there is none."""
     start, marks = _find_opening(lines)
     last_step = max(
         (number for number, line in enumerate(lines) if _STEP.match(line)), default=-1
@@ -24,13 +24,12 @@ def plan_lines(lines: Sequence[str]) -> range:
     ends = _possible_ends(lines, start, marks)
     if not ends:
         return range(start + 1, len(lines))
-    # A bare fence may also open a block of the plan, so only the last one can be the
-    # end.
+    # A bare fence may also open a block of the plan, so only the last can be the end.
     return range(start + 1, ends[-1]) if ends[-1] > last_step else range(len(lines))
 
 
 def _find_opening(lines: Sequence[str]) -> tuple[int | None, str]:
-    """Return the line and the marks of a text block that begins before any heading."""
+    """Return the line and marks of a text block before any heading."""
     for number, line in enumerate(lines):
         fence = _FENCE.fullmatch(line)
         if fence:
@@ -42,7 +41,7 @@ def _find_opening(lines: Sequence[str]) -> tuple[int | None, str]:
 
 
 def _possible_ends(lines: Sequence[str], start: int, marks: str) -> list[int]:
-    """Return the bare fences that are not the end of a block with a language."""
+    """Return bare fences that do not end a block with a language."""
     ends = []
     inner_marks = ""
     for number in range(start + 1, len(lines)):

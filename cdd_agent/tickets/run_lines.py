@@ -1,10 +1,11 @@
-"""Find the commands that the text of a step says to run, such as "Run: `pytest`"."""
+"""Finds commands that a step says to run, such as "Run: `pytest`"."""
 
 import re
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.check_reader import (
     expects_failure,
     is_check_command,
@@ -17,23 +18,21 @@ from cdd_agent.tickets.check_reader import (
 from cdd_agent.tickets.markdown import code_spans
 from cdd_agent.tickets.text_pieces import Piece, PieceKind
 
-_RUN_LINE = re.compile(
+_RUN_LINE = Pattern(
     r"(?:\[[ xX]\]\s*)?(?:(?:\*\*|__)[^*_`]*\b(?:run|verify|test|check)\b[^*_`]*"
     r"(?:\*\*|__)\s*[:—–-]?\s*(?:run\s+)?|(?:run|verify|test)\b\s*:?\s*)(?=`)",
     re.IGNORECASE,
 )
-_CHECK_WORDS = re.compile(
+_CHECK_WORDS = Pattern(
     r"\b(?:verif(?:y|ies|ied)|ensure|make sure|confirm|pass(?:es)?|succeeds?|green"
     r"|run)\b"
     r"|:\s*`[^`]*`\W*$",
     re.IGNORECASE,
 )
-_RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
+_RUN_ALONE = Pattern(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
 
 
 class CommandsToRun(Struct, frozen=True):
-    """Commands that a text says to run."""
-
     commands: tuple[str, ...]
     lines: tuple[int, ...]
 
@@ -44,13 +43,13 @@ class CommandsToRun(Struct, frozen=True):
 
     @property
     def is_lost(self) -> bool:
-        """True if the commands may be a check, but only a shell could run them."""
+        """True if the commands may be a check that needs a shell."""
         return any(map(needs_shell, self.commands))
 
 
 def find_runs(pieces: Sequence[Piece]) -> list[CommandsToRun]:
-    """Return the commands behind or below "Run:", and those in code blocks above their
-    expected output. Commands that should fail are left out.
+    """Return commands after or below "Run:", and in code blocks above their expected
+    output, except those meant to fail.
     """
     runs = []
     is_open = False
@@ -65,7 +64,7 @@ def find_runs(pieces: Sequence[Piece]) -> list[CommandsToRun]:
 
 
 def find_mentioned_checks(pieces: Sequence[Piece]) -> list[CommandsToRun]:
-    """Return the commands of sentences such as "Make sure that `make lint` passes"."""
+    """Return commands in sentences such as "Make sure that `make lint` passes"."""
     mentions = []
     for position, piece in enumerate(pieces):
         below = pieces[position + 1].text if position + 1 < len(pieces) else ""
@@ -83,7 +82,7 @@ def find_mentioned_checks(pieces: Sequence[Piece]) -> list[CommandsToRun]:
 
 
 def _read_commands(piece: Piece, below: str, *, is_open: bool) -> list[str]:
-    """Return the commands of a piece. `is_open`: it is below a "Run:"."""
+    """`is_open`: the piece is below a "Run:"."""
     check = None
     match = _RUN_LINE.match(piece.text)
     if piece.kind is PieceKind.FENCE:

@@ -1,9 +1,8 @@
-"""Settings of a project's file that need the user's trust before they take effect.
+"""Which settings of a project's file need the user's trust before they take effect.
 
-A clone of a repository includes its `.cdd/config.yaml`. A setting needs trust if it
-changes where keys or code go, what runs, which questions are asked, or where cdd
-writes, and if the
-user's own settings, variables and flags do not have the same effect.
+A cloned repository contains its `.cdd/config.yaml`. A setting needs trust if it changes
+where keys or code are sent, what runs, which questions are asked, or where cdd writes,
+unless the user's own settings, variables or flags have the same effect.
 """
 
 import json
@@ -18,6 +17,7 @@ from msgspec import Struct, to_builtins
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import ALWAYS_ALLOWED
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, ModelSettings, Role
 from cdd_agent.settings.model_names import provider_of
@@ -32,18 +32,16 @@ CHECK = "check"
 """The name of a plan's check among the settings."""
 _SCRIPTED = ("script:", "replay:")
 _HIDDEN = "…"
-_USER_IN_ADDRESS = re.compile(
-    r"(?<=https://|.http://)[^/?#\\@\s\"]+(?=@)", re.IGNORECASE
-)
+_USER_IN_ADDRESS = Pattern(r"(?<=https://|.http://)[^/?#\\@\s\"]+(?=@)", re.IGNORECASE)
 
 
 class ProjectSetting(Struct, frozen=True):
-    """A setting that needs trust, or a plan's check that does."""
+    """A setting, or a plan's check, that needs trust."""
 
     name: str
-    """With its section, such as `commands.mode`."""
+    """Includes the section: `commands.mode`."""
     shown: str
-    """As a settings file has it, without secrets."""
+    """As in a settings file, without secrets."""
     why: str
     """Its effect."""
     file: str
@@ -66,10 +64,12 @@ class Case(Struct, frozen=True, dict=True):
     root: Path
 
     def is_chosen(self, config: Config) -> bool:
-        """True if the user chose the address at which these settings ask a model."""
+        """True if the user chose the address to which these settings send a model's
+        calls.
+        """
         model = config.model
         if model is None:
-            # a model that is set later would be asked at this address
+            # a model set later would use this address
             return config.api_base in self._own_addresses
         if _destination(config) in self._own_destinations:
             return True
@@ -77,13 +77,13 @@ class Case(Struct, frozen=True, dict=True):
             return False
         if config.api_base is not None:
             return config.api_base in self._own_addresses
-        # without a key of the user's, a known provider is not asked
+        # a known provider is not used without the user's key
         return provider_of(model) in PROVIDERS
 
     @property
     def leads_elsewhere(self) -> bool:
-        """True if the model of all, or a model that the user set and that depends on
-        it, is asked where the user's own settings do not lead.
+        """True if the calls of the main model, or of a user's model that depends on it,
+        are sent to an address that the user did not choose.
         """
         asked = [self.full]
         for role in ROLES:
@@ -114,8 +114,8 @@ def _destination(config: Config) -> tuple[str, str | None]:
 
 
 class NeedsTrust(Struct, frozen=True):
-    """A setting that needs trust where it `loosens` what the user's own settings say.
-    It is asked only about a value that takes effect and differs from the user's own.
+    """A setting needs trust if it `loosens` the user's own settings. Only a value that
+    takes effect, and differs from the user's own, counts.
     """
 
     why: str
@@ -215,7 +215,7 @@ SETTINGS: Mapping[str, NeedsTrust | str] = {
         lambda case: case.full.record is not None,
     ),
 }
-"""Every setting, with its rule or with the reason why it needs no trust."""
+"""The rule of every setting, or the reason why it needs no trust."""
 
 
 def _is_later(order: tuple[str, ...], value: str, own_value: str) -> bool:
@@ -232,16 +232,16 @@ def _is_usual(case: Case, command: str | None) -> bool:
 
 
 def settings_in_need(layers: SettingsLayers, root: Path) -> list[ProjectSetting]:
-    """Return the settings of the project's file that need trust: those that take
-    effect, differ from the user's own, and have a rule in `SETTINGS`.
+    """Return the settings of the project's file that need trust: those with a rule that
+    take effect and differ from the user's own.
     """
     case = Case(layers.own_config, layers.config, root)
     return [s for s in settings_with_rule(layers, root) if _needs_trust(case, s.keys)]
 
 
 def settings_with_rule(layers: SettingsLayers, root: Path) -> list[ProjectSetting]:
-    """Return the settings of the project's file that have a rule in `SETTINGS`, in the
-    order of their lines. Under other settings of the user they may need trust.
+    """Return the settings of the project's file with a rule, in the order of their
+    lines. With other settings of the user, they may need trust.
     """
     values = layers.project.values
     case = Case(layers.own_config, layers.config, root)
@@ -268,7 +268,7 @@ def settings_with_rule(layers: SettingsLayers, root: Path) -> list[ProjectSettin
 
 def checks_in_need(config: Config, tickets: TicketStore) -> list[ProjectSetting]:
     """Return the checks of plans that need trust. In the other modes of commands, the
-    policy refuses or asks about a program that is not allowed.
+    policy refuses programs that are not allowed, or asks the user.
     """
     if config.commands.mode != "unsafe":
         return []
@@ -278,7 +278,7 @@ def checks_in_need(config: Config, tickets: TicketStore) -> list[ProjectSetting]
         try:
             plan = ticket.read_plan()
         except BadInput:
-            # without a plan there is no check; commands that need it report the error
+            # Commands that need the plan report the error.
             continue
         for step in plan.steps:
             for check in step.checks or ():
@@ -310,10 +310,8 @@ def leave_out_untrusted(
     layers: SettingsLayers, root: Path, trusted: Collection[str]
 ) -> tuple[SettingsLayers, list[ProjectSetting]]:
     """Return the layers without the settings that need trust and whose digests are not
-    among the `trusted`, and those settings.
-
-    A setting may need trust only once another is left out, so this repeats until none
-    is found.
+    in `trusted`, and those settings. This repeats until no more is found, because a
+    setting may need trust only after another is left out.
     """
     left_out: list[ProjectSetting] = []
     while untrusted := [
@@ -321,7 +319,7 @@ def leave_out_untrusted(
         for setting in settings_in_need(layers, root)
         if setting.digest not in trusted
     ]:
-        # without the address beside it, a model may be one that is trusted
+        # without its address, a model may be a trusted one
         first = [
             setting for setting in untrusted if setting.keys[-1] != "model"
         ] or untrusted
@@ -339,8 +337,8 @@ def _models_without_address(
     left_out: Iterable[ProjectSetting],
     trusted: Collection[str],
 ) -> list[ProjectSetting]:
-    """Return the models whose addresses were left out, and that are not trusted without
-    them: they would be asked where neither the project nor the user meant them.
+    """Return the untrusted models whose addresses were left out. Their calls would be
+    sent to an address that neither the project nor the user chose.
     """
     case = Case(layers.own_config, layers.config, root)
     left_out_keys = {setting.keys for setting in left_out}
@@ -382,19 +380,17 @@ def _needs_trust(case: Case, keys: tuple[str, ...]) -> bool:
         return False
     *_, last = keys
     if keys[0] == "models" and last in ("model", "api_base"):
-        # a role's settings replace the user's as a whole, so equal values may lead
-        # elsewhere
+        # A role's settings replace the user's as a whole, so equal values may have
+        # another effect.
         return not case.is_chosen(of_role(case.full, _role(keys)))
     if _value(case.full, keys) == _value(case.own, keys):
-        # also where a variable or a flag goes before the file
+        # also if a variable or a flag replaces the file's value
         return False
     return keys[0] == "models" or rule.loosens(case)
 
 
 def _identity(case: Case, keys: tuple[str, ...], value: Any) -> object:
-    """Return what was trusted with a setting. A model is trusted together with its
-    address: without it, the model would be asked elsewhere.
-    """
+    """Return the trusted value of a setting. For a model, it includes the address."""
     if keys == ("model",):
         return [value, case.full.api_base]
     if keys == ("fallbacks",):

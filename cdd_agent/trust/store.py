@@ -1,4 +1,4 @@
-"""The user's answers about the settings of projects, in the user's own folder."""
+"""The user's answers about projects' settings, in the user's own folder."""
 
 import json
 from collections.abc import Iterable
@@ -18,21 +18,21 @@ _NAME = "trust.json"
 
 
 class Trusted(Struct, frozen=True):
-    """A value of a setting that the user trusts in one project."""
+    """A value of a setting that the user trusts in a project."""
 
     digest: str
     shown: str
 
 
 Answers = dict[str, list[Trusted]]
-"""By the names of settings. The last value is the one that was trusted last."""
+"""By setting. The last value was trusted last."""
 
 
 class TrustStore(Struct, frozen=True):
     """The answers by the real paths of projects. Several processes may use it."""
 
     file: Path | None
-    """None if the user has no home."""
+    """None: the user has no home."""
 
     @classmethod
     def open(cls) -> "TrustStore":
@@ -74,7 +74,7 @@ class TrustStore(Struct, frozen=True):
                 answers[setting.name] = [*others, trusted]
 
     def revoke(self, root: Path) -> bool:
-        """Forget all answers for a project. False if there were none. Raises
+        """Forget all answers for a project. Return False if there were none. Raises
         `BadInput`.
         """
         if self.file is None or not self.file.exists() or not self.read(root):

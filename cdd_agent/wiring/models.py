@@ -1,5 +1,4 @@
-"""From settings to a model: the adapter, its fallbacks, budget and retries.
-
+"""Makes a model from the settings: the adapter with its fallbacks, budget and retries.
 Adapters are imported when they are first needed.
 """
 
@@ -44,8 +43,6 @@ _SCRIPT, _REPLAY = "script:", "replay:"
 
 
 class NoModel(BadInput):
-    """No model is configured."""
-
     refusal = Refusal.NO_MODEL
 
     def __init__(self) -> None:
@@ -70,7 +67,7 @@ def equip_model(
 ) -> Model:
     """Return an adapter with fallbacks, budget and retries. An empty reply is an error.
     Each call is counted at the price of its model. Retries are outermost, so the budget
-    checks each of their calls. Raises `BadInput` for an unknown price.
+    checks each of them. Raises `BadInput` for an unknown price.
     """
     limit = Limit(config.budget.tokens, config.budget.usd)
     account: Account = Tally(spent or Cost())
@@ -113,10 +110,9 @@ def _limit_window(model: Model, config: Config) -> Model:
 
 
 def make_model(config: Config, root: Path, *, watched: bool) -> Model:
-    """Return the configured model. `watched`: the user watches the output, so a script
-    keeps its natural pace and optional thoughts are requested. Raises `BadInput`.
-
-    A record has every call of the adapter, also failed calls and retries.
+    """Return the configured model. `watched`: a script keeps its natural pace, and
+    optional thoughts are requested. A recording contains all calls of the adapter, with
+    failed calls and retries. Raises `BadInput`.
     """
     model = _adapter(config, root, watched=watched)
     if config.record is None:
@@ -126,10 +122,10 @@ def make_model(config: Config, root: Path, *, watched: bool) -> Model:
 
 
 def add_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) -> Model:
-    """Return the model of these settings, with its fallbacks. Raises `BadInput`."""
+    """Return the model with its fallbacks. Raises `BadInput`."""
     if not config.fallbacks:
         return model
-    # its record has the replies of the others
+    # The recording contains the replies of the fallbacks.
     if config.model and config.model.startswith(_REPLAY):
         return WithFallbacks(model, [model for _ in fallbacks_of(config)])
     others = []

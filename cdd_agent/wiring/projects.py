@@ -1,5 +1,5 @@
-"""From a project and its settings to the adapters that all work in it shares: commands,
-actions, the desk of plans, and the tools of chat.
+"""Makes the adapters that all work in a project shares: commands, actions, the desk of
+plans, the tools of chat.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ def make_redactor(config: Config) -> Redactor:
 
 
 def list_own_paths(project: Project, config: Config) -> list[str]:
-    """Return the files and folders outside of `.cdd` that cdd writes, relative to the
-    root.
-    """
+    """Return the paths outside of `.cdd` that cdd writes, relative to the root."""
     root = project.root
     paths = list(project.tickets.folders)
     if config.record:
@@ -59,9 +57,6 @@ def list_own_paths(project: Project, config: Config) -> list[str]:
 def open_commands(
     project: Project, frontend: Frontend, on_output: OnOutput = ignore_output
 ) -> CommandRunner:
-    """Return a runner of commands in a project, under its settings. `on_output`
-    receives the output of commands as it comes.
-    """
     return CommandRunner(
         project.root,
         project.config.commands,
@@ -98,9 +93,7 @@ def open_runner(
 
 
 def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> PlanDesk:
-    """Open the desk that reads, compiles and writes a ticket's plan. Opening it writes
-    nothing.
-    """
+    """Open a ticket's plan. This writes nothing."""
     config = project.config
     return PlanDesk(
         root=project.root,
@@ -115,7 +108,6 @@ def open_desk(project: Project, ticket: Ticket, commands: CommandRunner) -> Plan
 def open_outside_work(
     project: Project, emit: Emit, open_checkpoints: OpenCheckpoints | None = None
 ) -> OutsideWork:
-    """Return the recorder of changes outside of tickets."""
     config = project.config
     return OutsideWork(
         OutsideChanges.open(project.root, make_redactor(config)),
@@ -133,7 +125,7 @@ def open_chat_tools(
     code: CodeFinder,
     work: OutsideWork,
 ) -> ChatTools:
-    """Return the tools of chat: all except asking the user, and web search only if the
+    """Return the tools of chat: all except `chat_with_user`, and `research` only if the
     package `ddgs` is installed.
     """
     written: list[ChangeSet] = []
@@ -171,5 +163,5 @@ def open_chat_tools(
         (*read_only_tools(project.root, code), *acting),
         key=lambda tool: tool.category == "Git",
     )
-    # a small window shortens the history, not the tools
+    # A small window shortens the history, not the tools.
     return ChatTools(tools, written, commands.clock, work)

@@ -1,7 +1,6 @@
-"""The composition root: from a folder and its settings to real adapters and a session.
-
-The engine and the models' adapters are imported when they are first needed, so a shell
-that runs no plan stays small.
+"""The composition root: makes the adapters and a session from a folder and its
+settings. The engine and the models' adapters are imported when they are first needed,
+so that a shell without a run stays small.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ if TYPE_CHECKING:
     from cdd_agent.llm.local_servers import LocalServer
 
 _LONGEST_QUESTION = 100_000
-"""Characters of a question that the run's log keeps."""
+"""Characters of a question in the run's log."""
 
 
 async def _local_servers() -> Sequence[LocalServer]:
@@ -95,24 +94,24 @@ class Wiring(Struct, frozen=True, dict=True):
     """
 
     project: Project
-    """The project as it was opened; `session.project` has the current settings."""
+    """The project at the start; `session.project` has the current settings."""
     frontend: Frontend
     emit: Emit
     find_servers: FindServers = _local_servers
     asked: Callable[[], Model] | None = None
     clock: Clock | None = None
     watched: bool = True
-    """True if the user watches the output; see `make_model`."""
+    """See `make_model`."""
     run_program: RunProgram | None = None
-    """Runs commands and checks; None for real processes."""
+    """None: real processes."""
     open_checkpoints: OpenCheckpoints | None = None
-    """Opens the checkpoints of runs; None for git."""
+    """Opens the checkpoints of runs; None: git."""
     shared: SharedCalls | None = None
-    """The budget and limits that a run's model calls share with other runs."""
+    """The budget and limits that several runs share."""
     tally: Tally = field(default_factory=Tally)
     models: dict[Role, SwappableModel] = field(default_factory=dict)
     environments: dict[Path, Mapping[str, str]] = field(default_factory=dict)
-    """The variables that commands need in the separate trees of runs, by root."""
+    """By root: the variables for commands in the separate trees of runs."""
 
     @cached_property
     def session(self) -> Session:
@@ -142,7 +141,6 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def approval(self) -> ApprovalMode:
-        """The approval mode of the session. Every question reads it."""
         return ApprovalMode(self.project.config.approval)
 
     def emit_of_agent(self, event: Event) -> None:
@@ -153,17 +151,14 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def slash(self) -> Collection[str]:
-        """The names of the shell's commands."""
         return tuple(commands())
 
     @cached_property
     def commands(self) -> CommandRunner:
-        """The runner of commands for the whole session, so that `always` stays in
-        effect.
-        """
+        """Shared by the whole session, so that `always` stays in effect."""
         commands = open_commands(self.project, self.frontend)
         if self.watched:
-            # `cdd exec --yes` accepts changes, and asks about commands
+            # `cdd exec --yes` accepts changes, but asks about commands
             commands = replace(
                 commands, asks=lambda: self.approval.asks_before_commands
             )
@@ -173,7 +168,7 @@ class Wiring(Struct, frozen=True, dict=True):
 
     @cached_property
     def code(self) -> CodeFinder:
-        """The map of the project's code, made once, when it is first needed."""
+        """The map of the project's code."""
         return CodeFinder(self.project.root, self.project.tickets.folders)
 
     def open_executor(
@@ -249,7 +244,6 @@ class Wiring(Struct, frozen=True, dict=True):
         return PlannerAgent(self.planning(ticket), self.slash)
 
     def open_chat(self) -> ChatAgent:
-        """Open chat. Its model and tools are made when they are first needed."""
         project = self.session.project
         config = of_role(project.config, "chat")
         model = cache(lambda: self.equipped("chat", config))
@@ -274,9 +268,9 @@ class Wiring(Struct, frozen=True, dict=True):
         )
 
     def planning(self, ticket: Ticket, *, may_ask: bool = True) -> Planning:
-        """Open the planning of a ticket, which holds the ticket until it is closed. Its
-        model is made at the first call and has a separate budget. Raises `BadInput` if
-        the spec is incomplete or another process works on the ticket.
+        """Open the planning of a ticket. It holds the ticket until it is closed, and
+        has a separate budget. Raises `BadInput` if the spec is incomplete or another
+        process works on the ticket.
         """
         project = self.session.project
         config = of_role(project.config, "planner")
@@ -310,11 +304,8 @@ class Wiring(Struct, frozen=True, dict=True):
         lock: TicketLock | None = None,
         is_look: bool = False,
     ) -> Engine:
-        """Open a ticket's run, with its `lock` if the caller holds it. The model is
-        made when a reply is needed. A ticket in a separate tree belongs to another
-        project with the same settings.
-
-        Without `runs_steps` the plan may have checks that are not allowed. `is_look`:
+        """Open a ticket's run. `lock` is the ticket's lock if the caller holds it.
+        Without `runs_steps`, the plan may have checks that are not allowed. `is_look`:
         the run of a renamed ticket keeps its former name. Raises `BadInput`.
         """
         # late: the engine; a shell that runs no plan stays small
@@ -349,13 +340,13 @@ class Wiring(Struct, frozen=True, dict=True):
 
         @cache
         def model() -> Model:
-            # Otherwise the log belongs to another run, whose state is gone.
+            # Otherwise the log belongs to another run, whose state is lost.
             has_begun = engine.run.state.started_at is not None
             spent = LoggedRun.read(record.log).effort.cost if has_begun else Cost()
             return self.equipped("executor", config, spent=spent, lost=engine.run.lost)
 
         user = ReportedAnswers(self.frontend, log_answer)
-        # `cdd exec --yes` asks nothing.
+        # `cdd exec --yes` asks no questions.
         asks_user = self.watched or self.approval.value != "auto"
         runner = StepRunner(
             root=root,
@@ -417,9 +408,7 @@ class Wiring(Struct, frozen=True, dict=True):
         )
 
     def model(self, role: Role) -> Model:
-        """Return the model of a role in the current settings, with its fallbacks.
-        Raises `BadInput`.
-        """
+        """Return the current model of a role, with its fallbacks. Raises `BadInput`."""
         config = of_role(self.session.project.config, role)
         model = self.asked() if self.asked else self.swappable(role)
         return add_fallbacks(model, config, self.project.root, watched=self.watched)
@@ -434,7 +423,7 @@ class Wiring(Struct, frozen=True, dict=True):
 
     def use(self, config: Config) -> None:
         """Use these settings, and replace the models that they change. Raises
-        `BadInput`; then nothing was changed.
+        `BadInput`, and changes nothing then.
         """
         current = self.session.project.config
         exchanged = dict[Role, Model]()

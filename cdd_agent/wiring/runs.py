@@ -1,4 +1,4 @@
-"""From a ticket to what travels, lands and verifies its run."""
+"""Makes the adapters that move, land and verify a ticket's run."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 
 def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
-    """Open what pushes a run to another copy of the project and pulls it from there.
-    Raises `BadInput` for a renamed ticket whose run has travelled.
-    """
+    """Raises `BadInput` for a renamed ticket whose run was on another machine."""
     config = of_role(project.config, "executor")
     redactor = make_redactor(config)
     for notice in follow_rename(ticket, redactor, Checkpoints.open):
@@ -67,8 +65,8 @@ def open_travel(project: Project, ticket: Ticket, emit: Emit) -> Travel:
 
 async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> OwnTree:
     """Open the separate tree of a run, which may not exist yet. `name` selects another
-    run of the ticket. Work that came back from another machine is put into the tree.
-    Raises `BadInput`.
+    run of the ticket. Work from another machine is put into the tree. Raises
+    `BadInput`.
     """
     config = of_role(project.config, "executor")
     redactor = make_redactor(config)
@@ -89,7 +87,6 @@ async def open_own_tree(project: Project, ticket: Ticket, name: str = "") -> Own
 
 
 def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[None]:
-    """Keep the lease during work on a run: see `lease_kept`."""
     if load_whereabouts(record.folder) is None:  # the run never travelled
         return nullcontext()
     return lease_kept(record, emit)
@@ -98,7 +95,6 @@ def keeping_lease(record: RunRecord, emit: Emit) -> AbstractAsyncContextManager[
 def open_landing(
     project: Project, own_tree: OwnTree, frontend: Frontend, emit: Emit
 ) -> Landing:
-    """Open what merges the work of a run's separate tree into the user's tree."""
     config = of_role(project.config, "executor")
     record = RunRecord.of(own_tree.root, own_tree.ticket.slug, own_tree.record.redactor)
     folder = own_tree.ticket.shown(own_tree.ticket.folder)
@@ -131,9 +127,7 @@ async def verify_ticket(
     commands: CommandRunner,
     emit: Emit,
 ) -> VerifyFinished:
-    """Run the checks of a ticket's completed steps again. `commands` runs commands in
-    the project. Raises `CddError`.
-    """
+    """Run the checks of a ticket's completed steps again. Raises `CddError`."""
     # late: the engine; a shell that runs no plan stays small
     from cdd_agent.engine.verify import Verifier  # noqa: PLC0415
 
@@ -155,8 +149,8 @@ async def measure_ticket(
     commands: CommandRunner,
     emit: Emit,
 ) -> None:
-    """Measure how many small faults the checks of a ticket's completed steps notice.
-    `commands` runs commands in the project. Raises `CddError`.
+    """Count the small faults that the checks of a ticket's completed steps notice.
+    Raises `CddError`.
     """
     # late: the engine; a shell that runs no plan stays small
     from cdd_agent.engine.strength import StrengthMeter  # noqa: PLC0415

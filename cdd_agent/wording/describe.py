@@ -1,4 +1,4 @@
-"""The words of events for users. Faces differ only in how they name commands."""
+"""Events as text for users. Faces differ only in the names of commands."""
 
 from cdd_agent.events.notices import Answer
 from cdd_agent.events.shell_events import PersonSaid
@@ -24,12 +24,12 @@ from cdd_agent.wording.faces import Face
 from cdd_agent.wording.registry import Lines, words_of
 
 _QUOTATIONS = (Answer, PersonSaid, PlanProposed)
-"""Events whose words are those of the user or of a model."""
+"""These events contain the user's or a model's words, which are not changed."""
 
 
 def describe(event: Event, face: Face = Face.TERMINAL) -> Lines:
-    """Return an event in words for users, as lines with a tone; nothing for events that
-    only drive a display.
+    """Return an event as lines of text; nothing for events that only drive a
+    display.
     """
     lines = words_of(event)
     if isinstance(event, _QUOTATIONS):

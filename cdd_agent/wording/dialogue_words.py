@@ -35,11 +35,11 @@ _VERBS = {
     "chat_with_user": "ask:",
     "research": "look up",
 }
-"""The verbs of tools. The tool's object follows."""
+"""By tool. The object follows."""
 
 
 def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
-    """Return for how long and how much a model thought. Without `seconds`, its thoughts
+    """Return how long and how much a model thought. If `seconds` is None, its thoughts
     were not shown.
     """
     about = "~" if estimated else ""
@@ -50,7 +50,6 @@ def thought(seconds: float | None, tokens: int, *, estimated: bool) -> str:
 
 
 def tool_use(event: ToolStarted | ToolFinished) -> str:
-    """Return a model's use of a tool, in a line."""
     verb = _VERBS.get(event.tool)
     if verb is None:
         return " ".join(filter(None, (event.tool, event.target))) or event.call
@@ -62,7 +61,7 @@ def tool_use(event: ToolStarted | ToolFinished) -> str:
 
 
 def lines_changed(files: Sequence[FileDiff]) -> str:
-    """Return the numbers of added and removed lines, as `+12 −3`."""
+    """Return the numbers of added and removed lines, such as `+12 −3`."""
     added = sum(file.added for file in files)
     removed = sum(file.removed for file in files)
     parts = []

@@ -1,9 +1,8 @@
-"""The names of commands in messages, for the face that shows them.
+"""The names of commands in messages.
 
-A message names a command in a code span, such as `cdd exec SLUG` or `/exec SLUG`; which
-of the two does not matter. The shell shows `/exec SLUG`, a terminal `cdd exec SLUG`.
-The words "in the shell" and "in a terminal" behind it keep the name in the other face:
-in the shell the Planner asks questions, which `cdd plan` does not.
+A message names a command in a code span, such as `cdd exec SLUG` or `/exec SLUG`. The
+shell shows `/exec SLUG`, a terminal shows `cdd exec SLUG`. The words "in the shell" and
+"in a terminal" after the name keep the name of the other face.
 """
 
 import re
@@ -11,12 +10,13 @@ from enum import Enum
 
 from cdd_agent.commands.catalogue import CATALOGUE, terminal_commands
 from cdd_agent.commands.declaration import Command, ValueKind
+from cdd_agent.pattern import Pattern
 
 _IN_SHELL = " in the shell"
 _IN_TERMINAL = " in a terminal"
 _HELP = "help"
 """Both faces have it, although it is no command of the terminal."""
-_SPAN = re.compile(
+_SPAN = Pattern(
     r"`(?P<mark>cdd |/)(?P<name>[a-z]+)(?P<rest>(?: [^`\n]*)?)`"
     rf"(?P<where>{_IN_SHELL}|{_IN_TERMINAL})?"
 )
@@ -72,7 +72,7 @@ def _in_terminal(span: re.Match[str]) -> str:
 
 
 def _takes_step(command: Command) -> bool:
-    """True if the slash command takes the number of a step, which is `--step` in a
+    """True if the slash command takes a step's number, which is `--step` in a
     terminal.
     """
     return any(each.kind is ValueKind.STEP for each in command.arguments)

@@ -1,4 +1,4 @@
-"""Words of a proposed plan: the plan, or its changes step by step."""
+"""Words of a proposed plan: the whole plan, or its changes by step."""
 
 from collections.abc import Sequence
 
@@ -27,15 +27,15 @@ _COUNTS = {
     StepChangeKind.REMOVED: "removed",
 }
 _PROSE = ("title", "description", "overview", "notes", "risks")
-"""Fields that are shortened. Commands and files are shown in full, because the user
+"""These fields are shortened. Commands and files are shown in full, because the user
 approves them.
 """
 _MOST_EDITS = 4
-"""Edits of a prose field that are shown."""
+"""Maximum edits of a field."""
 _LONGEST_EDIT = 80
-"""Characters of each side of such an edit that are shown."""
+"""Maximum characters of each side of an edit."""
 _LONGEST_TEXT = 400
-"""Characters of the description of a new step that are shown."""
+"""Maximum characters of a new step's description."""
 
 
 @words_of.register
@@ -51,7 +51,6 @@ def describe_proposal(event: PlanProposed) -> Lines:
 
 
 def proposal_heading(event: PlanProposed) -> str:
-    """Return what is proposed, with the number of steps."""
     if event.changes is None:
         steps = "1 step" if len(event.steps) == 1 else f"{len(event.steps)} steps"
         return f"Proposed plan, not approved yet: {steps}"
@@ -61,7 +60,7 @@ def proposal_heading(event: PlanProposed) -> str:
 
 
 def count_steps(changes: PlanComparison) -> str:
-    """Return how many steps are new, changed, moved, removed and unchanged."""
+    """Return the numbers of new, changed, moved, removed and unchanged steps."""
     counts = []
     for kind, word in _COUNTS.items():
         count = sum(step.kind is kind for step in changes.steps)
@@ -75,8 +74,8 @@ def count_steps(changes: PlanComparison) -> str:
 
 
 def change_lines(event: PlanProposed) -> list[str]:
-    """Return the summary of a change, its steps with their fields, and what it changes
-    outside of the steps.
+    """Return the summary of a change, its steps with their fields, and other changes of
+    the plan.
     """
     lines = [event.summary] if event.summary else []
     if event.changes is None:
@@ -92,7 +91,7 @@ def change_lines(event: PlanProposed) -> list[str]:
 
 
 def reopened_lines(changes: PlanComparison) -> list[str]:
-    """Return a warning for each completed step that a change does not leave alone."""
+    """Return a warning for each completed step that the change affects."""
     lines = []
     for step in changes.reopened:
         verb = "removes" if step.kind is StepChangeKind.REMOVED else "reopens"

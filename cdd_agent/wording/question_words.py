@@ -30,16 +30,14 @@ if TYPE_CHECKING:
 
 _SHOWN_TESTS = 20
 _SHOWN_DIFF = 300
-"""Lines of a difference in a question."""
+"""Maximum lines of a difference."""
 _ORDER = ("delete", "rename", "create", "change")
-"""The order of files in a question: deleted files come first, so that none of them is
-cut off.
-"""
+"""Deleted files come first, so that none of them is cut off."""
 
 
 def question(proposal: "Proposal | Review", *, diff: bool = True) -> str:
-    """Return the question for the user, in full; with `diff=False`, a question about
-    changes has no difference.
+    """Return the question for the user. `diff`: a question about changes contains the
+    difference.
     """
     match proposal:
         case CommandProposed(command=command, reason=reason):
@@ -135,7 +133,9 @@ def _review_question(review: "Review") -> str:
 
 
 def _cut(lines: list[str], more: str) -> list[str]:
-    """Return at most `SHOWN_NAMES` lines; the last one says how many more there are."""
+    """Return at most `SHOWN_NAMES` lines, and a last line with the number of further
+    ones.
+    """
     if len(lines) <= SHOWN_NAMES:
         return lines
     shown = lines[: SHOWN_NAMES - 1]
@@ -169,7 +169,7 @@ def part_in_words(file: "FileReview", hunks: Sequence[int]) -> str:
 
 
 def answers(proposal: Proposal) -> dict[str, Choice]:
-    """Return the possible answers in words. The first letter of each is its key."""
+    """Return the possible answers as words. The first letter of each is its key."""
     always = "all" if isinstance(proposal, ActionProposed) else "always"
     words = {
         Choice.YES: "yes",

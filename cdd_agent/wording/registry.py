@@ -10,7 +10,7 @@ Lines = list[tuple[str, Tone]]
 
 @singledispatch
 def words_of(event: Event) -> Lines:
-    """Return the words of an event. Modules of this package register a function for
-    each type of event; `describe.py` imports them all.
+    """Return the words of an event. The modules of this package register a function for
+    each type of event; `describe.py` imports them.
     """
     raise TypeError(f"{type(event).__name__} has no words")

@@ -152,8 +152,8 @@ def _require_result(event: RunFinished) -> Lines:
 
 
 def _reasons_against(event: RunFinished) -> list[str]:
-    """Return why a run is not done although its steps are over, in the order in which
-    they are shown. Without a reason, `require` has held.
+    """Return why a run is not done although no step remains. Without a reason,
+    `require` is satisfied.
     """
     reasons = []
     if event.missing:

@@ -22,7 +22,7 @@ from cdd_agent.wording.registry import Lines, words_of
 
 
 def session_in_short(session: SessionView) -> str:
-    """Return the time, the name, the agent and the progress of a session."""
+    """Return the time, name, agent and progress of a session."""
     when = datetime.fromisoformat(session.touched).astimezone()
     parts = (f"{when:%Y-%m-%d %H:%M}", session.key, session.agent, session.progress)
     return "  ".join(filter(None, parts))

@@ -53,7 +53,7 @@ def describe_spec_opened(event: SpecOpened) -> Lines:
 
 
 def spec_in_short(spec: SpecShown) -> str:
-    """Return how far a spec is, in a line."""
+    """Return the state of a spec, in a line."""
     parts = []
     count = len(spec.criteria)
     if count:
@@ -75,12 +75,12 @@ def spec_in_short(spec: SpecShown) -> str:
 
 
 def named_fields(names: Iterable[str]) -> str:
-    """Return the fields of a spec under the names that users know."""
+    """Return the fields with the names that users know."""
     return ", ".join(_FIELD_NAMES.get(name, name) for name in names)
 
 
 def spec_in_full(spec: SpecShown) -> str:
-    """Return a whole spec and its open points, as Markdown."""
+    """Return a spec and its open points, as Markdown."""
     title = spec.title or "(no title yet)"
     criteria = "\n".join(map(_criterion, spec.criteria)) or "*(none yet)*"
     parts = [

@@ -8,18 +8,17 @@ from cdd_agent.tickets.status import StepStatus
 
 IN_PROGRESS_SIGN = "◐"
 SHOWN_NAMES = 6
-"""The number of files, tests or parts that a list of names shows."""
+"""The number of names in a shortened list."""
 
 
 def step_glyph(step: StepSummary) -> str:
-    """Return the sign of a step's outcome."""
     if step.status is StepStatus.IN_PROGRESS:
         return IN_PROGRESS_SIGN
     return OUTCOME_WORDS[step.outcome].sign
 
 
 def step_remark(step: StepSummary) -> str:
-    """Return the remark on a completed step; empty if its tests have passed."""
+    """Return a remark on a completed step; empty if its tests passed."""
     if step.status is not StepStatus.COMPLETED:
         return ""
     return remark_on(step.outcome, step.evidence)

@@ -137,7 +137,7 @@ def describe_step_diff(event: StepDiff) -> Lines:
 def describe_tests_finished(event: TestsFinished) -> Lines:
     lines = []
     timed = f"{event.reason} ({event.seconds:.1f} s)"
-    # of a failure, the attempt's or the step's own event says the reason
+    # the event of the attempt or the step contains the reason
     if event.verification is Verification.PASSED:
         lines.append((timed, Tone.GOOD))
     elif event.verification in (Verification.BASELINE, Verification.EXIT_CODE):
@@ -149,7 +149,7 @@ def describe_tests_finished(event: TestsFinished) -> Lines:
 
 @words_of.register
 def describe_attempt_failed(event: AttemptFailed) -> Lines:
-    # of the last attempt, the step's own event says the reason
+    # the event of the step contains the reason
     if not event.will_retry:
         return []
     which = ""
@@ -191,7 +191,7 @@ def _explanation(refusal_id: str) -> Lines:
 def _completed(event: StepFinished, where: str) -> tuple[str, Tone]:
     remark = step_remark(event)
     if event.outcome is StepOutcome.MAY_FAIL:
-        # the evidence behind it has the number of tests
+        # the evidence contains the number of tests
         remark = OUTCOME_WORDS[event.outcome].remark
     text = f"Step {event.label} completed"
     if remark:

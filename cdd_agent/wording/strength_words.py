@@ -19,7 +19,7 @@ _RESULTS = {
 
 
 def rate_in_words(strength: Strength) -> str:
-    """Return the share of noticed faults, with the numbers behind it."""
+    """Return the share of noticed faults, with the numbers."""
     weak = ", weak" if strength.is_weak else ""
     faults = _faults(strength.faults)
     return f"{strength.percent} % ({strength.noticed} of {faults} noticed){weak}"
@@ -74,7 +74,7 @@ def _step(step: StepStrength) -> Lines:
 
 
 def _headline(step: StepStrength) -> tuple[str, Tone]:
-    """Return a step with its score, or why it has none."""
+    """Return a step with its score, or the reason for having none."""
     name = f"step {step.label}. {step.title}"
     if step.strength is not None:
         tone = Tone.GOOD

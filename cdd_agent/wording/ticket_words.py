@@ -29,12 +29,12 @@ from cdd_agent.wording.step_signs import (
 from cdd_agent.wording.strength_words import rate_in_words
 
 _SHOWN_MISSING = 3
-"""The number of missing files or tests that the line of a step names."""
+"""Maximum missing files or tests in the line of a step."""
 
 
 def progress(ticket: TicketView) -> str:
-    """Return how far a ticket is, in a few words: its state, and the steps that are
-    over without passed tests.
+    """Return a ticket's progress in short: its state, and the finished steps without
+    passed tests.
     """
     state = ticket.state
     if state in ("in progress", "failed"):
@@ -117,7 +117,7 @@ def _changed_since(event: PlanOpened) -> Lines:
 
 
 def missing_work(missing: Sequence[MissingWork]) -> list[str]:
-    """Return a line for each of the first steps whose work is not in the tree."""
+    """Return a line for each of the first steps with missing work."""
     lines = [_missing(work) for work in missing[:SHOWN_NAMES]]
     if len(missing) > SHOWN_NAMES:
         lines.append(f"and {len(missing) - SHOWN_NAMES} more steps")
@@ -129,7 +129,7 @@ def _missing(work: MissingWork) -> str:
 
 
 def missing_files(work: MissingWork) -> str:
-    """Return the files and tests of a step that are not in the tree."""
+    """Return the missing files and tests of a step."""
     parts = [
         f"{what} {first_names(names, _SHOWN_MISSING)}"
         for what, names in (
@@ -144,7 +144,7 @@ def missing_files(work: MissingWork) -> str:
 
 
 def edited_criteria_lines(edited: Sequence[EditedCriterion]) -> Lines:
-    """Return the criteria that no step serves in their current words."""
+    """Return the criteria without a step for their current words."""
     lines = [
         f"  criterion {criterion.place} is {criterion.edit}: {quote(criterion.text)}"
         for criterion in edited[:SHOWN_NAMES]
@@ -184,7 +184,7 @@ def _criterion(criterion: CriterionProof) -> Lines:
 
 
 def not_in_this_tree(criterion: CriterionProof) -> str:
-    """Return which files of a criterion are gone, or without the change of its step."""
+    """Return the files of a criterion that are gone, or lack their step's change."""
     return (
         "changed or missing in this tree since the run:"
         f" {first_names(criterion.missing)}"
@@ -192,14 +192,14 @@ def not_in_this_tree(criterion: CriterionProof) -> str:
 
 
 def unserved(criterion: CriterionProof) -> str:
-    """Return the reason why a criterion that no step serves has no evidence."""
+    """Return why a criterion without a step has no evidence."""
     if criterion.edit:
         return f"{criterion.edit}; no step of the plan covers its current text"
     return "no step of the plan covers it"
 
 
 def criterion_sign(criterion: CriterionProof) -> str:
-    """Return the sign of a criterion: seen to be met, partly done, or open."""
+    """Return the sign of a criterion: met, partly done, or open."""
     if not any(step.status.is_over for step in criterion.steps):
         return OUTCOME_WORDS[StepOutcome.OPEN].sign
     if criterion.is_seen:

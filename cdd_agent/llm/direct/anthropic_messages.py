@@ -24,6 +24,7 @@ from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import in_base64, parts_with_pictures
 from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -46,10 +47,10 @@ _OPTIONAL = {
     "temperature": r"\btemperature\b",
     "cache_control": "cache_control",
 }
-_REFUSES_THOUGHTS = re.compile(
+_REFUSES_THOUGHTS = Pattern(
     r"signature|thinking`? blocks?|redacted_thinking", re.IGNORECASE
 )
-_SHORTER = re.compile(r"max_tokens: \d+ > (?P<most>\d+)")
+_SHORTER = Pattern(r"max_tokens: \d+ > (?P<most>\d+)")
 _BLANK = "…"
 """Replaces an empty text, which Anthropic refuses."""
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import PurePath
 
+from cdd_agent.pattern import Pattern
+
 WRAPPERS = ("env", "nice", "timeout", "xvfb-run")
 """Programs that start the rest of their words."""
 PYTHON_LAUNCHERS = (
@@ -13,9 +15,9 @@ PYTHON_LAUNCHERS = (
     *("uv", "uvx"),
     *WRAPPERS,
 )
-_PYTHON = re.compile(r"python[\d.]*")
+_PYTHON = Pattern(r"python[\d.]*")
 NEAR = 8
-"""How many leading words of a command can name a runner."""
+"""Number of leading words of a command that can name a runner."""
 
 
 def program_name(word: str) -> str:
