@@ -43,7 +43,7 @@ class KnownTests:
     def so_far(
         self, state: ExecutionState, *, before: StepExecution | None = None
     ) -> Before:
-        """Return what is known now, or was known before a finished step."""
+        """Return the present knowledge, or that before a finished step."""
         baseline = self._record.baseline
         steps = [(step.folder, step.attempts) for step in accepted(state)]
         if before is not None:

@@ -28,7 +28,6 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 _SECONDS = len("20261127T143000")
 LISTED = 20
-"""Most changes in a list."""
 
 
 class PastStep(Struct, frozen=True):

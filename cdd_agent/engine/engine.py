@@ -347,7 +347,7 @@ class Engine(Struct):
             await self._complete_baseline(step)
             await self._make_attempts(step, first, attempts, guidance, also_show)
         except asyncio.CancelledError:
-            # whoever stops a run wants to see the next changes
+            # a user who stops a run wants to see the next changes
             self.ask_again()
             raise
         self._report_step(step)
@@ -632,7 +632,6 @@ class Engine(Struct):
         return side
 
     def known_before(self, step: PlanStep) -> Before:
-        """Return what is known of tests before this step."""
         before = self.run.known_tests.so_far(self.run.state)
         agenda = self.run.agenda(step)
         if before.baseline is None:

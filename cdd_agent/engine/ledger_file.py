@@ -8,7 +8,6 @@ docs/reference/records.md describes it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from io import FileIO
@@ -22,12 +21,13 @@ from cdd_agent.files.json_file import Damaged, as_short_json, stamp
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.checkpoint import Checkpoint, name_in_json, path_of_name
 from cdd_agent.git.diff import Change
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 VERSION = 1
 _CHUNK = 1 << 16
 _HEADER = b'{"ledger":%d}\n' % VERSION
-_TIME = re.compile(rb'"at":"([0-9]{8}T[0-9]{12})"')
+_TIME = Pattern(rb'"at":"([0-9]{8}T[0-9]{12})"')
 _DATE = len("20261126T")
 
 
@@ -132,7 +132,7 @@ class LedgerFile(Struct, frozen=True):
 
     def _next_time(self, entry: LedgerEntry) -> str:
         """Beginnings and restorings follow everything in the run's ledgers, even if the
-        clock was set back.
+        clock was changed.
         """
         now = stamp()
         if entry.kind in _WITHIN:
@@ -178,7 +178,7 @@ class LedgerFile(Struct, frozen=True):
                 entry = _decode(line)
             except (ValueError, RecursionError) as error:
                 raise Damaged(self.path, f"line {number}: {error}") from error
-            # order survives a clock that was set back
+            # entries stay in order if the clock was changed
             last = max(last, entry.at)
             yield msgspec.structs.replace(entry, at=last)
 

@@ -19,7 +19,7 @@ from cdd_agent.events.ticket_events import PlanOpened
 
 
 class LoggedAttempt(Struct):
-    """What the log says about an attempt. Dictionaries serve as ordered sets."""
+    """Log content about an attempt. Dictionaries serve as ordered sets."""
 
     notes: tuple[str, ...] = ()
     """Remarks of its last check for the user."""
@@ -30,7 +30,7 @@ class LoggedAttempt(Struct):
 
 
 class LoggedStep(Struct):
-    """What the log says about a step."""
+    """Log content about a step."""
 
     attempts: dict[int, LoggedAttempt] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class NetChange(Struct, frozen=True):
 
     path: str
     before: TreeEntry | None
-    """What an undo restores."""
+    """The content that an undo restores."""
     after: TreeEntry | None
     last: EntryKind
     is_edited: bool = False

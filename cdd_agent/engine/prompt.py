@@ -256,8 +256,8 @@ def _describe_plan_notes(plan: ImplementationPlan) -> str:
 
 
 def _open_room(inputs: PromptInputs, parts: Iterable[_Part]) -> TokenBudget:
-    """Return the room besides required parts. Raises `ContextTooLong` if these do not
-    fit.
+    """Return the room next to the required parts. Raises `ContextTooLong` if these do
+    not fit.
     """
     needed = sum(estimate_tokens(part.text) for part in parts)
     room = TokenBudget(inputs.window, _MARGIN + inputs.reserved + needed)

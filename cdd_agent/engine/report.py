@@ -49,7 +49,7 @@ class StepReport(StepSummary, frozen=True):
     """A step's summary, and what all its attempts took."""
 
     tests: Counts | None = None
-    """Of its last check; None without single tests."""
+    """The tests of its last check; None without single tests."""
     effort: RunEffort = NO_EFFORT
     notes: tuple[str, ...] = ()
     """Remarks of its last check for the user."""

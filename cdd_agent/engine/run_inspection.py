@@ -56,7 +56,7 @@ class RunInspection(Struct, frozen=True):
     criteria: tuple[CriterionProof, ...] = ()
     strength: StrengthReading = StrengthReading()
     plan_problem: InspectionProblem | None = None
-    """Of plan or state, which all but the timeline need."""
+    """About the plan or state, which all but the timeline need."""
     criteria_problem: InspectionProblem | None = None
     strength_problem: InspectionProblem | None = None
 

@@ -1,4 +1,4 @@
-"""Which events of concurrent steps a user interface shows."""
+"""Selects the events of concurrent steps that a user interface shows."""
 
 from cdd_agent.events.dialogue_events import ModelReplaced
 from cdd_agent.events.notices import Notice

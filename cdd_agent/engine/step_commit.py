@@ -49,7 +49,6 @@ def _wrapped(text: str) -> str:
 
 
 def trailer_prefix(ticket_slug: str, folder: int) -> str:
-    """Return the beginning of a step's trailers."""
     return f"Cdd-Step: {ticket_slug}/{folder}/"
 
 

@@ -57,7 +57,7 @@ class StepDetails(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """Of the last attempt with changes."""
+        """The diff of the last attempt with changes."""
         for attempt in reversed(self.attempts):
             if attempt.diff:
                 return attempt.diff

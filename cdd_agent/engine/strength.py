@@ -62,7 +62,6 @@ class StrengthMeter(Struct, frozen=True):
     """Seconds for a check without a fault."""
     emit: Emit
     most_faults: int
-    """Most faults for a step."""
     most_seconds: float
     """For a step's faults. The one under way is the last."""
 

@@ -27,16 +27,16 @@ from cdd_agent.verification.strength.score import Score, TriedFault
 
 
 class StrengthSettings(Struct, frozen=True):
-    """What saved results depend on, and limits."""
+    """Settings that saved results depend on, and limits."""
 
     test_command: str | None = None
     tickets_dir: str = "tickets"
     threshold: int | None = None
     """Scores below this percentage are weak."""
     most_faults: int = 0
-    """Most faults for a step."""
+    """For a step."""
     most_seconds: float = 0.0
-    """Most seconds for a step."""
+    """For a step."""
 
     @classmethod
     def from_config(cls, config: Config) -> Self:

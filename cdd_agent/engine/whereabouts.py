@@ -1,4 +1,4 @@
-"""Where a travelling run is, as this copy of the project knows.
+"""The place of a travelling run, as this copy of the project knows it.
 
 A private file in the run's record. A run that never travelled has none, and is here.
 """
@@ -50,7 +50,7 @@ class Phase(StrEnum):
 
 
 class Whereabouts(JsonFile, frozen=True):
-    """What this copy knows of a travelling run."""
+    """This copy's knowledge of a travelling run."""
 
     phase: Phase
     remote: str

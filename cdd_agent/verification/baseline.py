@@ -126,7 +126,7 @@ class _OldBaseline(JsonFile, frozen=True):
 def is_of_use(
     steps: Sequence[PlanStep], test_command: str | None, commands: CommandRunner
 ) -> bool:
-    """True if a step needs the baseline: it has no check of its own, or its checks and
+    """True if a step needs the baseline: it names no check, or its checks and
     the project's report single tests.
     """
     try:
