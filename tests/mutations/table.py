@@ -1748,7 +1748,7 @@ MUTATIONS = [
             (
                 "a file that was edited since has changed",
                 "engine/missing_work.py",
-                "            if not is_left and not _lost_touches(_since_deletion(touches), now):\n",
+                "            if not is_left and not _lost_touches(_since_deletion(touches), version):\n",
                 "            if False:\n",
                 "engine/test_changed_since.py",
             ),
@@ -3953,8 +3953,8 @@ MUTATIONS = [
     Mutation(
         "the rules of a project are in a prompt once",
         "engine/shown_files.py",
-        "if path in self.unshown or path in self._met:",
-        "if path in self._met:",
+        "if path in self.unshown or path in self._added_names:",
+        "if path in self._added_names:",
         "tests/agents/test_rules_once.py",
     ),
     Mutation(
@@ -4339,7 +4339,7 @@ MUTATIONS = [
             (
                 "a file that a step's own check removed is not missed",
                 "engine/missing_work.py",
-                "            if change is None or not loss.found.matches(change.after):\n",
+                "            if change is None or not loss.version.matches(change.after):\n",
                 "            if True:\n",
             ),
             (
@@ -4539,8 +4539,8 @@ MUTATIONS = [
             (
                 "a line that changed again is left out",
                 "lines.py",
-                "    for place, number in _find_equal_lines(new, now):",
-                "    for place, number in zip(range(1, len(now)), range(1, len(now))):",
+                "    for place, number in _find_equal_lines(new, current_lines):",
+                "    for place, number in zip(range(1, len(new)), range(1, len(new))):",
                 "tests/verification/strength/test_lines.py",
             ),
             (
