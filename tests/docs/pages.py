@@ -9,7 +9,7 @@ from msgspec import Struct
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+TOP = ("README.md", "PACKAGE.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages outside of `docs/`. CHANGELOG.md tells of pages that are gone."""
 _TESTED_ELSEWHERE = {"docs/tutorial.md": "tests/cli/test_tutorial.py types it"}
 """Pages whose examples another test executes."""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import PurePath
 
+from cdd_agent.pattern import Pattern
+
 WRAPPERS = ("env", "nice", "timeout", "xvfb-run")
 """Programs that start the rest of their words."""
 PYTHON_LAUNCHERS = (
@@ -13,7 +15,7 @@ PYTHON_LAUNCHERS = (
     *("uv", "uvx"),
     *WRAPPERS,
 )
-_PYTHON = re.compile(r"python[\d.]*")
+_PYTHON = Pattern(r"python[\d.]*")
 NEAR = 8
 """Number of leading words of a command that can name a runner."""
 
