@@ -1,10 +1,10 @@
-"""How long a checkpoint takes, beside `git add --all && git commit` of the same:
-`python -m benchmarks.checkpoints`.
+"""Measure a checkpoint against `git add --all && git commit` of the same files: `python
+-m benchmarks.checkpoints`.
 
-Between two checkpoints nothing or ten files are changed, in a tree of 2,000 files and
-in one of 40,000. All are committed and packed at the beginning, as in a clone. The
-first checkpoint reads every file; the others look at each one's times. Arguments are
-other numbers of files.
+Between two checkpoints, no file or ten files change, in a tree of 2,000 files and in
+one of 40,000. All are committed and packed at the beginning, as in a clone. The first
+checkpoint reads every file; the others only check times. Arguments are other numbers of
+files.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ def git(root: Path, *arguments: str) -> None:
 
 
 def make_tree(root: Path, files: int) -> None:
-    """The files are written first into git's own form for imports: much faster than
-    `git add` of new files.
+    """Create a repository through `git fast-import`, which is much faster than `git
+    add`.
     """
     git(root.parent, "init", "--quiet", str(root))
     stream = [
@@ -65,7 +65,7 @@ def change(root: Path, files: int, text: str) -> None:
 
 
 async def measure(root: Path, files: int) -> float:
-    """Print what was seen for a tree; the seconds of a checkpoint."""
+    """Print the figures of a tree, and return the seconds of a checkpoint."""
     start = time.perf_counter()
     checkpoints = await Checkpoints.open(
         root, root / ".cdd" / "runs" / "bench", "bench", (".cdd",)

@@ -1,9 +1,9 @@
-"""Many tickets on a local cluster: `python -m benchmarks.cluster [--tickets 200]`.
+"""Run many tickets on a local cluster: `python -m benchmarks.cluster [--tickets 200]`.
 
-Prints two ratios of one run: the time of all tickets to the time of a single one times
+Prints two ratios of one run: the time of all tickets to that of a single one times
 their number, divided by the workers; and the client's memory at the end to that after
 50 tickets (a quarter of them, if there are fewer than 100). A model on loopback answers
-after a while. By default it is a small run, for a machine that is busy.
+after a delay. The default is a small run, for a busy machine.
 """
 
 import argparse
@@ -36,7 +36,7 @@ priority: high
 
 
 class _Model(BaseHTTPRequestHandler):
-    """Gives the file that a step is about, after a while."""
+    """Answers with the step's file, after a delay."""
 
     protocol_version = "HTTP/1.1"
     seconds = 0.0
@@ -59,7 +59,7 @@ class _Model(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing is said."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def make_project(root: Path, tickets: int, steps: int, test: float) -> None:
 
 
 def memory(process: int) -> int:
-    """In KB."""
+    """Return KB."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(
         next(
@@ -121,7 +121,7 @@ def memory(process: int) -> int:
 
 
 def cdd(folder: Path, url: str, *words: str) -> subprocess.Popen[bytes]:
-    """Start `cdd exec` with a home of its own, and read its JSON lines."""
+    """Start `cdd exec` with a separate home folder and JSON output."""
     private = {
         "OPENAI_API_KEY": "none",
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -142,7 +142,7 @@ def cdd(folder: Path, url: str, *words: str) -> subprocess.Popen[bytes]:
 
 
 def time_single(folder: Path, url: str, ticket: str) -> float:
-    """Return the seconds that one ticket takes by itself, in its own worktree."""
+    """Return the seconds of one ticket alone, in its own worktree."""
     started = time.perf_counter()
     with cdd(folder, url, ticket, "--worktree") as process:
         assert process.stdout is not None
@@ -152,17 +152,17 @@ def time_single(folder: Path, url: str, ticket: str) -> float:
 
 
 class Measured(Struct):
-    """What a run of all tickets took."""
+    """The figures of a run of all tickets."""
 
     done: int = 0
     seconds: float = 0.0
     """From the start of the first ticket to the end of the last."""
     memory: dict[int, int] = {}
-    """KB of the client, by the number of tickets that were done."""
+    """KB of the client, by the number of finished tickets."""
 
 
 def run_all(folder: Path, url: str, workers: int, marks: tuple[int, ...]) -> Measured:
-    """Run all planned tickets. The memory is measured at the marks."""
+    """Run all planned tickets. Measure the memory at the marks."""
     measured, started = Measured(), 0.0
     words = ("--all", "planned", "--on", "local", "--jobs", str(workers))
     with cdd(folder, url, *words) as process:

@@ -1,13 +1,13 @@
-"""Whether the code that a change is about is what a model gets to see:
-`python -m benchmarks.context FOLDER...`
+"""Measure if a model sees the code that a change is about: `python -m
+benchmarks.context FOLDER...`
 
-Each folder is a clone of a real project with its history. Commits of it are taken as
-jobs: the project as it was before the commit, and the commit's message, without paths,
-as the text. Places are the lines of source that it changed, and where it only added
-some, the line before or the one after them; tests, examples and pages are not counted,
-neither for nor against. A message is taken once, though two branches may have it. With
-`--aider PYTHON`, an interpreter that has aider-chat, its repository map is asked the
-same. Without folders only the cost is measured, on a generated project of 10,000 files.
+Each folder is a clone of a real project with its history. Some of its commits become
+jobs: the project before the commit, and the commit's message, without paths, as the
+text. The places to find are the lines of source that the commit changed; for added
+lines, the line before or after them. Tests, examples and pages do not count either way.
+A message counts once, even if two branches have it. With `--aider PYTHON`, an
+interpreter that has aider-chat, its repository map gets the same jobs. Without folders,
+only the cost is measured, on a generated project of 10,000 files.
 """
 
 import argparse
@@ -37,11 +37,11 @@ from cdd_agent.files.walk import Kind, walk
 from cdd_agent.project.subjects import is_test_file
 
 LOOKED_AT = 1_500
-"""Commits of a project, the newest, among which jobs are chosen."""
+"""Newest commits of a project among which jobs are chosen."""
 SIZES = (4_000, 8_000, 16_000)
 """Tokens that may be shown."""
 OUTLINE, LARGE_OUTLINE, LARGE = 2_000, 4_000, 500
-"""Tokens of an outline, and of one for a project of more files than `LARGE`."""
+"""Tokens of an outline, and of one for a project of more than `LARGE` files."""
 CODE = set(
     "py pyi js jsx mjs cjs ts tsx mts go rs c h cc cpp hpp java"  # noqa: SIM905
     " rb php cs kt swift scala vue svelte".split()
@@ -57,8 +57,8 @@ CHORE = re.compile(
     r"|dependabot|whitespace|typing|python [23]|\bpy3|simplif|clean ?up",
     re.IGNORECASE,
 )
-"""Messages of commits that are no step of anybody's plan, or that do not say what they
-are about.
+"""Messages of commits that would be no step of a plan, or that do not name their
+subject.
 """
 _ENDINGS = "|".join(sorted(CODE | {"md", "json", "toml", "yaml", "yml"}))
 PATHS = re.compile(rf"\S*/\S+|\b[\w-]+\.(?:{_ENDINGS})\b|#\d+")
@@ -69,7 +69,7 @@ TRAILERS = re.compile(
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", re.MULTILINE)
 WORDS = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])")
 FILES, FOLDERS, NAMES, CHANGED = 10_000, 400, 20_000, 10
-"""Of the generated project."""
+"""Sizes of the generated project."""
 AIDER = """
 import json, re, sys
 from pathlib import Path
@@ -101,19 +101,16 @@ print("ANSWER" + json.dumps({"order": order, "map": text}))
 
 @dataclass(frozen=True)
 class Job:
-    """A commit, to be found again from its message."""
+    """A commit whose places are searched from its message."""
 
     commit: str
     message: str
     changed: dict[str, list[tuple[int, int]]]
-    """Of each source file the lines that it changed, as they were before; where it only
-    adds some, the line after them and the one before: either is enough to see where
-    they go.
+    """By source file: the lines that the commit changed, in the old version. For added
+    lines, the lines after and before them: either shows the place.
     """
     others: list[str]
-    """Its tests, pages and such: that one of them is found says nothing, neither for
-    nor against.
-    """
+    """Its tests, pages and the like, which do not count either way."""
 
     @property
     def text(self) -> str:
@@ -121,7 +118,7 @@ class Job:
 
 
 def tokens(text: str) -> int:
-    """Four bytes each, as code has them on the average."""
+    """Estimate four bytes per token, the average of code."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
@@ -133,9 +130,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def jobs(clone: Path, most: int) -> list[Job]:
-    """Some commits of a project, the oldest first, at even distances among those that
-    fit.
-    """
+    """Return some fitting commits of a project at even distances, oldest first."""
     log = git(
         clone,
         "log",
@@ -146,7 +141,7 @@ def jobs(clone: Path, most: int) -> list[Job]:
     )
     entries = [entry.strip().split("\0") for entry in log.split("\1") if entry.strip()]
     fitting = [entry for entry in entries if not CHORE.search(entry[1].split("\n")[0])]
-    # by message: a fix that came into two branches is one job
+    # by message: a fix in two branches is one job
     found: dict[str, Job] = {}
     for commit, message in fitting[:: max(1, len(fitting) // (most * 4))]:
         if job := read_job(clone, commit, TRAILERS.sub("", message).strip()):
@@ -156,8 +151,8 @@ def jobs(clone: Path, most: int) -> list[Job]:
 
 
 def read_job(clone: Path, commit: str, message: str) -> Job | None:
-    """None for a commit that is no job: it changes no source, or very much, or its
-    message says next to nothing.
+    """None if the commit is no job: it changes no source, or very much, or its message
+    is too short.
     """
     if len(set(re.findall(r"[A-Za-z]{3,}", PATHS.sub(" ", message)))) < 4:
         return None
@@ -175,7 +170,7 @@ def read_job(clone: Path, commit: str, message: str) -> Job | None:
     others: set[str] = set()
     for part in re.split(r"^diff --git ", diff, flags=re.MULTILINE)[1:]:
         before = re.search(r"^--- a/(.+)$", part, re.MULTILINE)
-        # new, or gone
+        # new, or deleted
         if before is None or re.search(r"^\+\+\+ /dev/null$", part, re.MULTILINE):
             continue
         path = before[1].rstrip("\t")
@@ -212,7 +207,7 @@ def lines_of(root: Path, path: str) -> list[str]:
 
 @dataclass
 class Shown:
-    """What fits into so many tokens: lines of files."""
+    """Lines of files that fit into a number of tokens."""
 
     room: int
     lines: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -220,8 +215,8 @@ class Shown:
     def add(
         self, path: str, texts: Sequence[str], first: int, last: int, name: str = ""
     ) -> None:
-        """Some lines of a file, if they fit, with a line that says which; those that
-        are there already cost nothing.
+        """Add lines of a file, with a heading, if they fit. Lines that are already
+        shown cost nothing.
         """
         fresh = [
             number
@@ -237,8 +232,8 @@ class Shown:
             self.lines[path].update(fresh)
 
     def share(self, job: Job) -> float:
-        """How much of what the job changed is shown: of each place its lines, all
-        places alike.
+        """Return the shown share of a job's places: the mean share of lines, with equal
+        weight for each place.
         """
         return statistics.fmean(
             (
@@ -286,7 +281,7 @@ def counted(root: Path, paths: Iterable[str]) -> dict[str, Counter[str]]:
 
 
 def by_words(files: dict[str, Counter[str]], text: str) -> list[str]:
-    """BM25 over whole files."""
+    """Rank whole files by BM25."""
     asked = {word.lower() for word in WORDS.findall(text)}
     lengths = {path: words.total() for path, words in files.items()}
     average = statistics.fmean(lengths.values()) if lengths else 1
@@ -330,7 +325,9 @@ def by_aider(
 
 
 def outlined(ranked: Sequence[RankedFile], room: int) -> set[str]:
-    """The files of an outline of so many tokens: each with a few of its definitions."""
+    """Return the files in an outline of `room` tokens, each with a few of its
+    definitions.
+    """
     named = set()
     for file in ranked:
         names = list(dict.fromkeys(place.name for place in file.places if place.name))
@@ -349,7 +346,7 @@ def reciprocal(order: Sequence[str], job: Job) -> float:
 
 
 class Figures:
-    """Means of what was seen, by who and what."""
+    """Mean values by method and measure."""
 
     def __init__(self) -> None:
         self.seen: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
@@ -488,8 +485,8 @@ def measure_quality(
 
 
 def make_project(root: Path) -> None:
-    """Files of about 100 lines, whose names come up as often as those of real code: a
-    few very often.
+    """Create files of about 100 lines. Names are as frequent as in real code: a few
+    very frequent.
     """
     choose = random.Random(1)
     words = [
@@ -535,8 +532,8 @@ def read_and_hash(root: Path) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the processor, here and in processes that ended meanwhile: others on the
-    machine do not count.
+    """Return processor seconds of this process and its ended children, so that other
+    programs on the machine do not count.
     """
     begun = sum(os.times()[:4])
     work()

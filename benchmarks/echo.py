@@ -1,9 +1,9 @@
-"""How long a typed key takes to its echo while a reply streams: the shell against a
-minimal Textual app with a Log.
+"""Measure the time from a typed key to its echo while a reply streams: the shell
+against a minimal Textual app with a Log.
 
-Both run on a pseudo-terminal of 120x40. Once 1 MB comes as fast as it is taken; once
-200 characters a second come over a line of 30 kB/s with a round trip of 100 ms, which
-is played here: what the line has no room for waits in the program.
+Both run on a pseudo-terminal of 120x40. In one case, 1 MB arrives as fast as it is
+read. In the other, 200 characters a second arrive over a simulated line of 30 kB/s with
+a round trip of 100 ms: output beyond its capacity waits in the program.
 """
 
 import fcntl
@@ -26,10 +26,10 @@ from random import Random
 from benchmarks.transcript import SECTION
 
 KEYS = "QXYZVW"
-"""Neither in the reply nor in a terminal's sequences that are sent here."""
+"""Letters that are neither in the reply nor in the terminal's sequences."""
 TYPED = 30
 BEGUN = 5_000
-"""Bytes after which the reply is on its way."""
+"""Bytes after which the reply counts as begun."""
 PATIENCE = 60.0
 _LOG = """
 import asyncio, sys
@@ -60,8 +60,8 @@ Logging().run()
 
 @dataclass
 class Line:
-    """A terminal at the end of a line: what is read of the program comes later, and
-    only so much a second.
+    """A terminal at the end of a line: the program's output arrives delayed and at a
+    limited rate.
     """
 
     master: int
@@ -76,7 +76,7 @@ class Line:
         self._inward.append((time.perf_counter() + self.way, keys.encode()))
 
     def come(self) -> bytes:
-        """What has come since this was last asked; waits a moment for it."""
+        """Return new output; waits a moment for it."""
         now = time.perf_counter()
         while self._inward and self._inward[0][0] <= now:
             os.write(self.master, self._inward.popleft()[1])
@@ -102,8 +102,8 @@ class Line:
 def echoes(
     command: Sequence[str], ready: str, bytes_a_second: float, way: float
 ) -> list[float]:
-    """Seconds from each of some keys to their echo, after the line that begins the
-    reply was sent.
+    """Return the seconds from each of some keys to their echo, while a reply
+    streams.
     """
     pid, master = pty.fork()
     if pid == 0:

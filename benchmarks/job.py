@@ -1,12 +1,12 @@
-"""What a job costs beside the model and the tests: `python -m benchmarks.job`, with
-`long` for 2,000 steps, too.
+"""Measure a job's cost beyond the model and the tests: `python -m benchmarks.job`, with
+`long` also for 2,000 steps.
 
-Five steps on a small project, carried out by `cdd exec` with one reply a step, and with
-tools; beside them a bare loop around the model, with four tools and nothing else, which
-makes the same files and runs the tests as often: twice. The model is a server on this
-computer that answers at once. The rounds alternate; a figure is the median of its
-round's ratios. On a shared machine processor time says more than seconds, and counts
-say most.
+`cdd exec` carries out five steps on a small project, with one reply per step, and with
+tools. It is compared with a bare loop around the model that has only four tools, makes
+the same files and runs the tests as often: twice. The model is a server on this
+computer that answers at once. The rounds alternate; a figure is the median of the
+rounds' ratios. On a shared machine, processor time is more reliable than seconds, and
+counts are most reliable.
 """
 
 import json
@@ -149,18 +149,18 @@ Call = tuple[str, dict[str, str]]
 
 @dataclass
 class Server:
-    """The model: answers by a script, and knows when it was asked, when it had
-    answered, and how much it was told.
+    """The model: answers by a script, and records the times of requests and answers,
+    and the size of requests.
     """
 
     script: list[str | Call]
     asked: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
     sent: Counter[str] = field(default_factory=Counter)
-    """Characters of what it was told, by the parts of a request."""
+    """Characters of the requests, by part."""
     counted: list[int] = field(default_factory=list)
     log: Path | None = None
-    """Where git processes are counted."""
+    """A file in which git processes are counted."""
 
     def answer(self, body: bytes) -> bytes:
         self.asked.append(time.perf_counter())
@@ -226,7 +226,7 @@ class Server:
             http.server_close()
 
     def gaps(self, numbers: Sequence[int]) -> list[float]:
-        """Seconds from the end of these answers to the next question."""
+        """Return the seconds from the end of these answers to the next request."""
         return [self.asked[number + 1] - self.answered[number] for number in numbers]
 
 
@@ -236,8 +236,8 @@ def _size(part: object) -> int:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # head and body at once: the second of two small writes would wait for the first's
-    # acknowledgement
+    # head and body in one write: the second of two small writes would wait for the
+    # acknowledgement of the first
     wbufsize = -1
 
     def do_POST(self) -> None:
@@ -257,17 +257,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Ran:
-    """One job."""
+    """The figures of one job."""
 
     seconds: float
     processor: float
     mebibytes: float
     first: float
-    """Seconds from the start to the first question."""
+    """Seconds from the start to the first request."""
     gap: float
-    """Between two questions with no command in between: the median."""
+    """Median seconds between two requests without a command between them."""
     sent: Counter[str]
-    """Characters, by the parts of a request."""
+    """Characters, by part of a request."""
 
     @property
     def characters(self) -> int:
@@ -275,7 +275,7 @@ class Ran:
 
 
 def one_reply(steps: int, written: Callable[[int], str] = new_file) -> list[str | Call]:
-    """Each writes a file, by the step's number."""
+    """Each reply writes a file, by the step's number."""
     return [
         f"Here it is.\n\n```python:{written(number)}\n{module(number)}```\n"
         for number in range(1, steps + 1)
@@ -341,8 +341,8 @@ def project(
     written: Callable[[int], str] = new_file,
     adapter: str = "direct",
 ) -> None:
-    """A small project in git, with a ticket whose last step alone has a check: the
-    project's tests.
+    """Create a small project in git, with a ticket of which only the last step has a
+    check: the project's tests.
     """
     files = {
         "shop/__init__.py": "",
@@ -398,7 +398,7 @@ def run(
     path: str = "",
 ) -> Ran:
     """Carry a job out. `quiet`: the answers after which no command runs before the next
-    question.
+    request.
     """
     with server.running() as url:
         environment = {
@@ -443,13 +443,13 @@ def run(
 
 
 def job(folder: Path, kind: str) -> Ran:
-    """One of the jobs, in a new project."""
+    """Carry out one kind of job in a new project."""
     root = folder / kind
     shutil.rmtree(root, ignore_errors=True)
     adapter = "litellm" if kind == "litellm" else "direct"
     project(root, STEPS, calls="on" if kind == "tools" else "off", adapter=adapter)
     if kind == "one call of litellm":
-        # they are asked of the network otherwise
+        # otherwise litellm fetches them from the network
         local_prices = "LITELLM_LOCAL_MODEL_COST_MAP=True"
         return run(
             ["env", local_prices, _PYTHON, "-c", _ONE_CALL_OF_LITELLM, "URL"],
@@ -481,7 +481,7 @@ def job(folder: Path, kind: str) -> Ran:
 
 
 def processes(folder: Path, kind: str) -> list[int]:
-    """How many git processes were started before each question."""
+    """Return how many git processes were started before each request."""
     root, counting = folder / "counted", folder / "counting"
     for place in (root, counting):
         shutil.rmtree(place, ignore_errors=True)
@@ -507,7 +507,7 @@ def processes(folder: Path, kind: str) -> list[int]:
 
 
 def floor() -> float:
-    """Seconds of a process that only imports what a call needs."""
+    """Return the seconds of a process that only imports what a call needs."""
     begun = time.perf_counter()
     subprocess.run([_PYTHON, "-c", "import httpx"], check=True)
     return time.perf_counter() - begun
@@ -554,8 +554,8 @@ def long_run(
 
 
 def through_litellm(folder: Path) -> None:
-    """The job, against the bare loop and a process that imports litellm and asks
-    once.
+    """Compare the job with the bare loop plus a process that imports litellm and makes
+    one call.
     """
     kinds = ("litellm", "bare", "one call of litellm")
     rounds = [{kind: job(folder, kind).seconds for kind in kinds} for _ in range(4)][1:]

@@ -1,8 +1,8 @@
-"""What the shell sends to the terminal while a reply is streamed, against a Log that
-takes the same at the same pace.
+"""Count the bytes that the shell sends to the terminal while a reply streams, against a
+Log that receives the same at the same pace.
 
-The window has 120 columns and 40 rows. The pieces come as a model sends them: 4
-characters, 50 times a second.
+The window has 120 columns and 40 rows. The pieces arrive as from a model: 4 characters,
+50 times a second.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ TITLES = (
 
 
 class Line(Driver):
-    """A terminal that knows synchronized output, and counts the bytes that reach it."""
+    """A terminal with synchronized output that counts the received bytes."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
@@ -74,7 +74,7 @@ class OneLog(App[None]):
 async def bytes_sent(
     app: App[Any], begin: Callable[[], None], write: Callable[[str], object], text: str
 ) -> int:
-    """From the first piece until what has come is drawn."""
+    """Return the bytes from the first piece until everything is drawn."""
     sent = 0
 
     async def stream(_: object) -> None:

@@ -1,4 +1,4 @@
-"""The cost of showing a check that prints much: the check with each face, against its
+"""The cost of showing a check with much output: the check with each face, against its
 output into a file.
 """
 
@@ -47,7 +47,9 @@ def into_a_file(argv: list[str], folder: Path) -> float:
 
 
 async def seconds_with(argv: list[str], folder: Path, show: Emit) -> float:
-    """From the start to the result; what is shown takes the way of a run's events."""
+    """Return the seconds from start to result. Output takes the path of a run's
+    events.
+    """
     emit = RedactedEvents(Redactor(), show).emit
     started = perf_counter()
     await run_command(

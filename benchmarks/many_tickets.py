@@ -1,12 +1,11 @@
-"""Many tickets at once against one after the other:
-`python -m benchmarks.many_tickets`.
+"""Many tickets in parallel against one after the other: `python -m
+benchmarks.many_tickets`.
 
-20 tickets of three steps, by a model on loopback that answers in 2 s: `cdd exec` of
-each after the other, then `cdd exec --all planned --jobs 8`. Both leave each ticket in
-a tree of its own. The processor time is that of all processes of a ticket: it does not
-shrink with a model that answers later, and is what limits many jobs on few cores.
-
-`--latency 5` is another model, `--tickets 8` and `--jobs 4` other numbers.
+20 tickets of three steps, with a model on loopback that answers in 2 s: `cdd exec` of
+each in turn, then `cdd exec --all planned --jobs 8`. Both carry out each ticket in its
+own tree. The processor time is that of all processes of a ticket: it does not depend on
+the model's latency, and limits the number of jobs on few cores. `--latency 5` changes
+the model, `--tickets 8` and `--jobs 4` the numbers.
 """
 
 import argparse
@@ -52,8 +51,8 @@ _SPEC = (
 
 
 class LoopbackModel:
-    """Chat completions: each answer gives the file that the request names, after so
-    many seconds.
+    """Chat completions: each answer has the file that the request names, after
+    `latency` seconds.
     """
 
     def __init__(self, latency: float) -> None:
@@ -72,7 +71,7 @@ class LoopbackModel:
         length = re.search(rb"(?i)content-length: *(\d+)", head)
         body = await reader.readexactly(int(length[1]) if length else 0)
         paths = re.findall(rb"file=([\w.-]+)", body)
-        if not paths:  # nobody asks for a reply
+        if not paths:  # not a request for a reply
             writer.write(
                 b"HTTP/1.1 404 Not Found\r\n"
                 b"Content-Length: 0\r\n"
@@ -152,7 +151,7 @@ def cdd(root: Path, port: int, *arguments: str) -> None:
 def measured(
     work: "list[tuple[str, ...]]", root: Path, port: int
 ) -> tuple[float, float]:
-    """Seconds, and those of the processor, of some `cdd exec` after each other."""
+    """Return elapsed and processor seconds of some `cdd exec`, one after the other."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     for arguments in work:
         cdd(root, port, *arguments)

@@ -1,9 +1,9 @@
-"""Completing `@file` in a project of 100,000 files: `python -m benchmarks.mentions`.
+"""Complete `@file` in a project of 100,000 files: `python -m benchmarks.mentions`.
 
-After each key all names are searched and ranked. Beside it: the least that any program
-in Python does that looks at every name once, without ranking them. And how long the
-event loop is held up at most while the index is built in its thread, beside the same
-loop while another thread only walks through the folders (`os.walk`).
+After each key, all names are searched and ranked. The reference is the least that a
+Python program needs to look at every name once, without ranking. Also measured: the
+longest pause of the event loop while a thread builds the index, against the same loop
+while a thread only walks the folders (`os.walk`).
 """
 
 import asyncio
@@ -42,7 +42,7 @@ def named(paths: list[str], typed: str) -> list[str]:
 
 
 def best(work: Callable[[], object]) -> float:
-    """Of a few rounds, so that a busy machine does not count."""
+    """Return the best of a few rounds, so that a busy machine does not count."""
     times = list[float]()
     for _ in range(ROUNDS):
         begun = time.perf_counter()
@@ -52,8 +52,8 @@ def best(work: Callable[[], object]) -> float:
 
 
 async def longest_pause(work: Callable[[], object]) -> float:
-    """Of an event loop that wants to do something every millisecond, while a thread
-    works.
+    """Return the longest pause of an event loop that wakes every millisecond while a
+    thread works.
     """
     task, longest, last = (
         asyncio.ensure_future(in_thread(work, name="work")),

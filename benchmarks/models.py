@@ -1,11 +1,10 @@
-"""How long until the first piece of a reply: each protocol asked directly, against
-httpx alone and against litellm.
+"""Measure the time to the first piece of a reply: each protocol called directly,
+against httpx alone and litellm.
 
-Run with `python -m benchmarks.models`. Each figure is a ratio of the least that
-alternating runs on one machine took. Every run is a Python of its own, from its start
-to the first piece from a server on loopback, in another process. Also the time of a
-call once all is imported, what the process then holds, and whether rounds of a loop get
-slower.
+Run with `python -m benchmarks.models`. Each figure is a ratio of minimums from
+alternating runs on one machine. Every run is a new Python process, from its start to
+the first piece from a server on loopback, in another process. Also measured: the time
+of a call after all imports, the memory, and the growth of a loop's rounds.
 """
 
 import os
@@ -84,7 +83,7 @@ model = DirectModel("{name}", endpoint_of("{name}", base))
 
 
 def _direct(name: str) -> str:
-    """Ollama's own API is not at the address of the compatible one."""
+    """Ollama's own API has another address than the compatible one."""
     return _DIRECT.format(name=name, without="/v1" if name.startswith("ollama") else "")
 
 
@@ -94,7 +93,7 @@ _PROTOCOLS = {
     "messages": "anthropic/m",
     "ollama": "ollama/m",
 }
-"""The protocols that are asked directly, by models whose names lead there."""
+"""The protocols to call directly, by model names that select them."""
 _LOOPS = 3
 _LOOP = """
 import asyncio, sys, time
@@ -130,9 +129,7 @@ _PROGRAMS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One process: seconds to the first piece, seconds of a later call, MiB at the
-    most.
-    """
+    """One process: seconds to the first piece, seconds of a later call, maximum MiB."""
 
     first: float
     later: float
@@ -190,8 +187,8 @@ def _run(program: str, url: str) -> Run:
 
 
 def _loop(name: str, url: str) -> tuple[float, float]:
-    """Seconds of an early and of a late round of a loop with tools, beside the model:
-    the least of several loops.
+    """Return the seconds of an early and a late round of a loop with tools, without the
+    model: the minimum of several loops.
     """
     code = "import sys\n" + _direct(name) + _LOOP.format(rounds=ROUNDS)
     rounds = []
@@ -209,7 +206,7 @@ def _loop(name: str, url: str) -> tuple[float, float]:
 
 @contextmanager
 def _server() -> Iterator[str]:
-    """The server of the tests, in a process of its own."""
+    """Run the tests' server in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.yaml"
         script.write_text(_SCRIPT)

@@ -1,5 +1,5 @@
-"""How long reading a plan takes, beside the Markdown parser alone:
-`python -m benchmarks.plan_parsing`.
+"""Measure the parsing of a plan against the Markdown parser alone: `python -m
+benchmarks.plan_parsing`.
 
 The aim: a plan of 10,000 steps within twice the time of
 `MarkdownIt("commonmark").parse`.
@@ -48,7 +48,7 @@ def plan_of(steps: int) -> ImplementationPlan:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The best of a few rounds, so that a busy machine does not count."""
+    """Return the best of a few rounds, so that a busy machine does not count."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.perf_counter()

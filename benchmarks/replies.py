@@ -1,10 +1,10 @@
-"""How long reading a reply and finding its edits takes, beside reading the same text:
-`python -m benchmarks.replies`.
+"""Measure parsing a reply and finding its edits, against reading the same text: `python
+-m benchmarks.replies`.
 
-Reading is what nobody can do without: decoding the bytes, and looking at every line
-once. It is the measure because it grows as the text does, and so should everything
-else. The aims: a reply of 1 MB within 100 times, 500 search blocks in a file of 20,000
-lines within 400 times (each block looks through the file once).
+Reading means decoding the bytes and looking at every line once, the minimum for any
+program. It grows with the text, and so should everything else. The aims: a reply of 1
+MB within 100 times, 500 search blocks in a file of 20,000 lines within 400 times (each
+block searches the file once).
 """
 
 import random
@@ -22,7 +22,7 @@ LINES, BLOCKS = 20_000, 500
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The best of a few rounds, so that a busy machine does not count."""
+    """Return the best of a few rounds, so that a busy machine does not count."""
     best = float("inf")
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -37,7 +37,7 @@ def reading(text: str) -> float:
 
 
 def source(lines: int) -> list[str]:
-    """Lines of code, many of them alike, as in a real file."""
+    """Return lines of code, many of them similar, as in a real file."""
     body = (
         "    if value > {0}:",
         "        total += value",
@@ -51,7 +51,7 @@ def source(lines: int) -> list[str]:
 
 
 def whole_files() -> str:
-    """A reply of 1 MB."""
+    """Return a reply of 1 MB."""
     content = "\n".join(source(500))
     files: list[str] = []
     while sum(map(len, files)) < 1_000_000:
@@ -65,7 +65,7 @@ def whole_files() -> str:
 
 
 def search_blocks(lines: list[str], *, shifted: bool) -> str:
-    """Blocks in no order; `shifted`: none is found exactly."""
+    """Return blocks in random order. `shifted`: none matches exactly."""
     places = random.Random(1).sample(range(0, LINES, 10), BLOCKS)
     blocks: list[str] = []
     for place in places:

@@ -1,10 +1,9 @@
-"""Steps side by side: `python -m benchmarks.side_by_side [SECONDS] [FILES]`.
+"""Parallel steps: `python -m benchmarks.side_by_side [SECONDS] [FILES]`.
 
-A plan of 12 steps in 4 independent chains, in a git repository with 200 small files (or
-FILES); the model answers in so many seconds (5 by default), each step is checked by
-`python -c`. `cdd exec` with `--jobs 4` against `--jobs 1`; and a plan of one chain, in
-which nothing can run at once, with `--jobs 4` against `--jobs 1` and a model that
-answers at once: what is paid for the option itself.
+First a plan of 12 steps in 4 independent chains, in a git repository with 200 small
+files (or FILES), with `--jobs 4` against `--jobs 1`. The model answers in 5 seconds (or
+SECONDS), and `python -c` checks each step. Then a plan of one chain, in which nothing
+can run in parallel, with a model that answers at once: the cost of the option itself.
 """
 
 import os
@@ -21,7 +20,7 @@ ROUNDS = 3
 
 
 def write(root: Path, chains: int, length: int, slow: float) -> None:
-    """The ticket, and a script of the model's replies."""
+    """Write the ticket, and a script of the model's replies."""
     ticket = root / "tickets" / SLUG
     ticket.mkdir(parents=True)
     (root / ".cdd").mkdir(exist_ok=True)
@@ -57,7 +56,7 @@ def write(root: Path, chains: int, length: int, slow: float) -> None:
 
 
 def seconds(root: Path, jobs: int) -> float:
-    """Of a whole run; all that it left is removed again."""
+    """Return the seconds of a whole run, and remove its results."""
     command = [
         sys.executable,
         "-m",

@@ -1,12 +1,11 @@
-"""How long it takes to start: `cdd --version` against `python -c pass`, the shell
-against a minimal Textual app.
+"""Measure the start: `cdd --version` against `python -c pass`, the shell against a
+minimal Textual app.
 
-Also the processor time of commands that only look, in a project with 300 tickets.
-
-Run with `python -m benchmarks.startup`. Each figure is a ratio of medians from
-alternating runs on one machine. The shell and the app run on a pseudo-terminal; "ready"
-is when the screen is drawn and a key has been echoed. Also their memory and processor
-time while idle.
+Also the processor time of read-only commands, in a project with 300 tickets. Run with
+`python -m benchmarks.startup`. Each figure is a ratio of medians from alternating runs
+on one machine. The shell and the app run on a pseudo-terminal; "ready" means that the
+screen is drawn and a key has been echoed. Also their memory and processor time while
+idle.
 """
 
 import fcntl

@@ -1,5 +1,5 @@
-"""The cost of a streamed reply of 1 MB in the transcript, against a Log that takes the
-same chunks; and what one does in a transcript of many blocks, or beside a plan of many
+"""The cost of a streamed reply of 1 MB in the transcript, against a Log that receives
+the same chunks. Also actions in a transcript of many blocks, or with a plan of many
 steps, against the same in a small one.
 """
 
@@ -90,8 +90,8 @@ class OneWidget(App[None]):
 
 
 async def seconds_to_take(widget: Log | Transcript, text: str) -> float:
-    """From the first chunk until the last row is drawn; a chunk comes whenever the app
-    is ready for one.
+    """Return the seconds from the first chunk until the last row is drawn. A chunk
+    arrives whenever the app is ready.
     """
     async with OneWidget(widget).run_test(size=(100, 40)) as pilot:
         gc.collect()
@@ -115,7 +115,7 @@ def fill(transcript: Transcript, blocks: int) -> None:
 
 
 async def mebibytes_of(blocks: int) -> float:
-    """What a process holds at the most that shows so many blocks."""
+    """Return the peak memory of a process that shows this many blocks."""
     transcript = Transcript(max_lines=10 * blocks)
     async with OneWidget(transcript).run_test(size=(100, 40)) as pilot:
         fill(transcript, blocks)
@@ -124,8 +124,8 @@ async def mebibytes_of(blocks: int) -> float:
 
 
 async def seconds_for_each(blocks: int) -> dict[str, float]:
-    """The median of what one does in a transcript that holds so many blocks: until the
-    screen is drawn again.
+    """Return the median seconds of user actions in a transcript with this many blocks,
+    until the screen is drawn again.
     """
     transcript = Transcript(max_lines=10 * blocks)
     async with OneWidget(transcript).run_test(size=(100, 40)) as pilot:
@@ -148,7 +148,7 @@ async def seconds_for_each(blocks: int) -> dict[str, float]:
 
 
 async def _median(pilot: Pilot[None], act: Callable[[], object]) -> float:
-    """Seconds until the screen is drawn again."""
+    """Return the seconds until the screen is drawn again."""
     seconds = list[float]()
     for _ in range(15):
         started = perf_counter()
@@ -159,7 +159,9 @@ async def _median(pilot: Pilot[None], act: Callable[[], object]) -> float:
 
 
 async def seconds_in_a_plan_of(steps: int) -> dict[str, float]:
-    """The median of what happens to a plan's panel, until the screen is drawn again."""
+    """Return the median seconds of changes in a plan's panel, until the screen is drawn
+    again.
+    """
     seen, panel = Evidence("", passed=44, fixed=3), StepList()
     views = [
         StepSummary(

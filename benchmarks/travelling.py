@@ -1,12 +1,12 @@
-"""How long a run takes to another copy of a project, beside `git push`:
+"""Measure the transfer of a run to another copy of a project, against `git push`:
 `python -m benchmarks.travelling`.
 
-A run of 50 steps, each with its checkpoints and the files of an attempt, in a tree of
-10,000 files, with a remote that has nothing yet, and with one that has the project
-already. What `git push` is given is the commit that `cdd push` made. Pulling is beside
-`git fetch` of the same, and `git push`. Of each the best time, the processor time (also
-that of the programs it starts, where they are waited for), and how often it starts git.
-An argument is another number of files.
+The run has 50 steps, each with its checkpoints and the files of an attempt, in a tree
+of 10,000 files. The remote is empty, or has the project already. `git push` sends the
+commit that `cdd push` made. A pull is compared with `git fetch` of the same, and with
+`git push`. Each figure has the best time, the processor time (including that of awaited
+child processes), and the number of git processes. An argument is another number of
+files.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ REFERENCE = f"refs/cdd/runs/{SLUG}"
 
 
 def unheard(event: Event) -> None:
-    """Nobody reads along."""
+    """Ignore events."""
 
 
 def travel(root: Path) -> Travel:
@@ -49,7 +49,7 @@ def travel(root: Path) -> Travel:
 
 
 async def make_run(root: Path, files: int) -> None:
-    """As `cdd exec` leaves it, but without models and checks."""
+    """Create a run like `cdd exec`, but without models and checks."""
     here = travel(root)
     here.ticket.folder.mkdir(parents=True)
     steps = "\n\n".join(
@@ -107,7 +107,7 @@ def processor_time() -> float:
 
 
 def measured(work: Callable[[], object]) -> Took:
-    os.sync()  # what was written before is nobody's cost here
+    os.sync()  # earlier writes must not count
     start, used = time.perf_counter(), processor_time()
     work()
     return Took(time.perf_counter() - start, processor_time() - used)
@@ -130,7 +130,7 @@ def of_cdd(work: Coroutine[object, object, object]) -> Took:
 
 
 def best(folder: Path, root: Path, base: Path) -> dict[str, Took]:
-    """The best of some rounds: of `cdd`, and of git doing the same."""
+    """Return the best of some rounds: of `cdd`, and of git doing the same."""
     found: dict[str, list[Took]] = {
         "push": [],
         "pull": [],

@@ -1,8 +1,8 @@
-"""How long looking through a project takes, beside git and the bare file system:
-`python -m benchmarks.walking`.
+"""Measure a walk through a project, against git and the bare file system: `python -m
+benchmarks.walking`.
 
-The tree has 20,000 files, a .gitignore of the usual length, and a folder of 5,000 more
-files that it ignores.
+The tree has 20,000 files, a .gitignore of usual length, and an ignored folder of 5,000
+more files.
 """
 
 import os
@@ -55,8 +55,8 @@ def make_tree(root: Path) -> None:
 
 
 def seconds(work: Callable[[], int]) -> tuple[float, int]:
-    """The best of a few rounds, so that a busy machine does not count; and how many
-    files were found.
+    """Return the best of a few rounds, so that a busy machine does not count, and the
+    number of files.
     """
     best, found = float("inf"), 0
     for _ in range(ROUNDS):

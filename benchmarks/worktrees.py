@@ -1,8 +1,9 @@
-"""What `cdd exec --worktree` adds to a run: `python -m benchmarks.worktrees`.
+"""Measure the time that `cdd exec --worktree` adds to a run: `python -m
+benchmarks.worktrees`.
 
-The time until the run's own tree is there and ready, with 10,000 files, beside
-`git worktree add` of the same; and what it takes when the tree is there already. An
-argument is another number of files.
+It is the time until the run's own tree is ready, with 10,000 files, against `git
+worktree add` of the same; and the time if the tree already exists. An argument is
+another number of files.
 """
 
 import asyncio
@@ -26,11 +27,11 @@ ROUNDS = 5
 
 
 def unheard(event: Event) -> None:
-    """Nobody reads along."""
+    """Ignore events."""
 
 
 async def make(root: Path) -> float:
-    """The seconds until the tree is ready."""
+    """Return the seconds until the tree is ready."""
     start = time.perf_counter()
     record = RunRecord.of(root, SLUG, Redactor())
     record.prepare()

@@ -1,4 +1,4 @@
-"""Draws docs/architecture.svg: the layers of the packages, and the way of a step."""
+"""Draw docs/architecture.svg: the layers of the packages, and the path of a step."""
 
 from itertools import pairwise
 from pathlib import Path

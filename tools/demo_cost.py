@@ -1,5 +1,5 @@
-"""Prints what the demo's run would cost with some models: its tokens, times the prices
-of the built-in table. Run it with `make cost`, or `make cost MODELS="openai/gpt-5.1"`.
+"""Print the cost of the demo's run with some models: its tokens times the built-in
+prices. Run it with `make cost`, or `make cost MODELS="openai/gpt-5.1"`.
 """
 
 import json
@@ -13,7 +13,7 @@ _MODELS = ("anthropic/claude-sonnet-5-5", "openai/gpt-5.1", "deepseek/deepseek-c
 
 
 def count_tokens() -> tuple[int, Usage]:
-    """Carry the demo out. Return the number of its model calls, and their tokens."""
+    """Run the demo. Return the number of its model calls, and their tokens."""
     run = subprocess.run(
         [sys.executable, "-m", "cdd_agent", "demo", "--json"],
         capture_output=True,

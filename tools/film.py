@@ -1,9 +1,9 @@
 """Animated SVG pictures, made from still pictures of a Textual screen.
 
-A film is one SVG without scripts and without files from elsewhere. CSS animations show
-one frame after the other. Rows that occur in several frames are in the file once. A
-program that does not play animations shows the last frame, and so does a browser of a
-user who prefers reduced motion.
+A film is one SVG without scripts or external files. CSS animations show one frame after
+the other. Rows that occur in several frames are stored once. A program that does not
+play animations shows the last frame, and so does a browser whose user prefers reduced
+motion.
 """
 
 import re
@@ -40,7 +40,7 @@ def without_fonts(svg: str) -> str:
 class _Frame:
     at: float
     rows: dict[int, str]
-    """The picture of each row that is not empty."""
+    """The pictures of non-empty rows."""
     hold: float = 0
 
 
@@ -51,7 +51,7 @@ class Film:
     quiet_rows: frozenset[int] = frozenset()
     """Rows whose changes alone make no frame, such as one that counts seconds."""
     longest: float = 0.2
-    """The longest time of a frame that is not held: waiting is not shown."""
+    """The longest time of a frame without `hold`, which shortens waits."""
     last: float = 6
     """The time of the last frame."""
     frames: list[_Frame] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Film:
     size: tuple[float, float] = 0, 0
 
     def add(self, svg: str, at: float) -> None:
-        """Add a still picture that was taken at this time, if it shows a change."""
+        """Add a still picture from this time, if it shows a change."""
         rows = self._rows(svg)
         if not self.frames or self._differs(rows, self.frames[-1].rows):
             self.frames.append(_Frame(at, rows))
@@ -70,7 +70,7 @@ class Film:
         self.frames[-1].hold = seconds
 
     def thin_out(self, most: int) -> None:
-        """Drop frames that are not held, evenly, until `most` remain."""
+        """Drop frames without `hold`, evenly, until `most` remain."""
         passing = [frame for frame in self.frames[:-1] if not frame.hold]
         kept = most - (len(self.frames) - len(passing))
         if len(passing) > kept:
@@ -108,7 +108,6 @@ class Film:
         return self.styles.setdefault(declaration, f"s{len(self.styles)}")
 
     def durations(self) -> list[float]:
-        """Return the time of each frame."""
         durations = []
         for frame, following in pairwise(self.frames):
             shown = min(following.at - frame.at, self.longest)
@@ -116,7 +115,7 @@ class Film:
         return [*durations, self.last]
 
     def svg(self, *, only: int | None = None) -> str:
-        """Return the film, or one frame of it as a still picture."""
+        """Return the film, or one of its frames as a still picture."""
         width, height = self.size
         frames = self.frames if only is None else [self.frames[only]]
         names: dict[str, str] = {}

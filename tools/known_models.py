@@ -1,8 +1,8 @@
-"""Makes cdd_agent/llm/known_models.json from the tables of the installed litellm:
-`make models`, before a release.
+"""Make cdd_agent/llm/known_models.json from the tables of the installed litellm: `make
+models`, before a release.
 
-Of each model that writes text, what this program asks for;
-`cdd_agent/llm/known_models.py` reads it and says what the columns are.
+It has the facts that cdd needs about each model that writes text. For the columns see
+`cdd_agent/llm/known_models.py`, which reads it.
 """
 
 import json
@@ -88,7 +88,7 @@ def _tokens(entry: dict[str, Any], key: str) -> int | None:
 
 
 def _as_lines(providers: list[str], models: dict[str, list[Any]]) -> str:
-    """A line a model, so that a newer table differs where models do."""
+    """Write one line per model, so that two tables differ only where models do."""
     lines = (
         f"{json.dumps(name)}:{json.dumps(row, separators=(',', ':'))}"
         for name, row in models.items()

@@ -1,7 +1,7 @@
-"""Print THIRD_PARTY_LICENSES.md: the licence and the size of each dependency.
+"""Print THIRD_PARTY_LICENSES.md: the licence and size of each dependency.
 
-The packages are those of requirements-run.lock; the facts are from the metadata of the
-installed packages. `make licences` calls it.
+The packages are those of requirements-run.lock; the facts come from the metadata of the
+installed packages. `make licences` calls this program.
 """
 
 import re
@@ -23,7 +23,7 @@ Sizes are of the installed files on Linux, with Python 3.11, without bytecode.
 |---|---|---|---|
 """
 LONGEST = 60
-"""Characters of the name of a licence."""
+"""Characters of a licence's name."""
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def find_licence(package: Distribution) -> str:
             names.append(classifier.rpartition(" :: ")[2])
     if names:
         return ", ".join(names)
-    # The field may be the whole text of the licence, whose first line is its name.
+    # the field may be the whole licence text, whose first line is its name
     for text in metadata.get_all("License") or []:
         name = str(text).strip().partition("\n")[0]
         if name and len(name) <= LONGEST:

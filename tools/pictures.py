@@ -1,5 +1,5 @@
-"""Draws the pictures of README and tutorial, from runs of the shell with scripts.
-Run it with `make picture`.
+"""Draw the pictures of README and tutorial, from scripted runs of the shell. Run it
+with `make picture`.
 
 `run.svg` in the README is a film of the demo, from `/exec` to the last step. The
 pictures of the tutorial are taken where the tutorial shows them, after its lines.
@@ -127,7 +127,7 @@ async def draw_tutorial(root: Path) -> None:
 
 
 def main() -> None:
-    # Plug-ins of this computer's pytest would change the pictures.
+    # plug-ins of this computer's pytest would change the pictures
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     with tempfile.TemporaryDirectory() as folder:
         sample = Path(shutil.move(copy_sample(), Path(folder) / "tally"))

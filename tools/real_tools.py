@@ -1,11 +1,11 @@
 """Install the tools of `make test-real` into a folder, or print those that only the
-system can have.
+system can provide.
 
     python tools/real_tools.py FOLDER
     python tools/real_tools.py
 
-Versions are in tests/real. Each tool of Python gets an environment of its own, since
-they need different versions of the same packages. Programs are in FOLDER/bin and
+Versions are in tests/real. Each Python tool gets its own environment, because they need
+different versions of the same packages. Programs are in FOLDER/bin and
 FOLDER/node_modules/.bin.
 """
 
@@ -30,7 +30,7 @@ DEBIAN = {
     "rspec": "ruby-rspec",
     "zsh": "zsh",
 }
-"""Programs that must be installed with the system, and their Debian packages."""
+"""Programs to install with the system, and their Debian packages."""
 
 
 def print_missing() -> None:

@@ -1,13 +1,15 @@
-"""Writes the generated parts of the reference pages (`make reference`).
+"""Write the generated parts of the reference pages (`make reference`).
 
 A generated part is between the lines `<!-- generated: NAME -->` and `<!-- end -->`. A
-test compares all of them with what the program says now.
+test compares all of them with the program's current state.
 """
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any, get_args
@@ -57,13 +59,10 @@ _PART = re.compile(
     r"(?P<begin><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-COMMON_FLAGS = ("--json", "--yes", "--model", "--record", "--api-base")
-"""Flags with one meaning in all commands."""
 _REFUSALS_PAGE = "../how-to/refused.md"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
     titles = list(head)
     lines = [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
@@ -83,48 +82,86 @@ def commands() -> str:
 
 
 def _command(command: Command) -> str:
-    uses = []
-    if command.terminal is not None:
-        uses.append(f"`cdd {command.name}`")
-    if command.slash is not None:
-        uses.append(f"`{command.synopsis}`")
-    text = command.slash.help if command.slash else f"{command.summary}."
-    parts = [f"#### {command.name}", f"{', '.join(uses)}: {text}"]
-    front = command.terminal
-    if front is not None and front.notes and "\n" not in front.notes:
-        parts.append(front.notes)
-    rows = []
-    for parameter in command.parameters:
-        if parameter.name not in COMMON_FLAGS:
-            where = _where(command, parameter)
-            rows.append((_names(parameter), f"{parameter.note}{where}"))
-    if rows:
-        parts.append(table(("argument or flag", "meaning"), dict.fromkeys(rows)))
-    common = [
-        f"`{parameter.name}`"
-        for parameter in command.parameters_in(Front.TERMINAL)
-        if parameter.name in COMMON_FLAGS and front is not None
-    ]
-    if common:
-        parts.append(f"In a terminal also {', '.join(common)}.")
-    if front is not None and front.exit_codes:
-        codes = [f"{int(code)}: {meaning}" for code, meaning in front.exit_codes]
-        parts.append(f"Exit code {'; '.join(codes)}.")
+    parts = [f"#### {command.name}", f"{_uses(command)}: {_purpose(command)}"]
+    particular = [each for each in command.parameters if not is_shared(each)]
+    for title, fronts in _lists_of_parameters(command):
+        lines = [_parameter_line(each) for each in particular if each.only in fronts]
+        if lines:
+            parts += [*([f"{title}:"] if title else []), "\n".join(lines)]
+    shared = [each for each in command.parameters if is_shared(each) and each.is_flag]
+    for title, fronts in _lists_of_parameters(command):
+        flags = ", ".join(_in_code(each.name for each in shared if each.only in fronts))
+        if flags:
+            parts.append(f"{title} also {flags}." if title else f"Also {flags}.")
+    exit_codes = command.terminal.exit_codes if command.terminal else ()
+    if exit_codes:
+        codes = "; ".join(f"{code:d}: {meaning}" for code, meaning in exit_codes)
+        parts.append(f"Exit code {codes}.")
     return "\n\n".join(parts)
 
 
-def _where(command: Command, parameter: Parameter) -> str:
-    is_flag_of_both = command.terminal is not None and command.slash is not None
-    if not is_flag_of_both or parameter.only is None or not parameter.is_flag:
-        return ""
-    return " (in the shell)" if parameter.only is Front.SHELL else " (in a terminal)"
+def _lists_of_parameters(
+    command: Command,
+) -> Iterable[tuple[str, Sequence[Front | None]]]:
+    """Return the title of each list of parameters, with their fronts."""
+    if command.slash is None or command.terminal is None:
+        return [("", (None, *Front))]
+    return [
+        ("", (None,)),
+        ("In the shell", (Front.SHELL,)),
+        ("In a terminal", (Front.TERMINAL,)),
+    ]
+
+
+def _has_front(command: Command, front: Front) -> bool:
+    declared = command.slash if front is Front.SHELL else command.terminal
+    return declared is not None
+
+
+def _uses(command: Command) -> str:
+    """Return what is typed in each place, without flags."""
+    typed = {}
+    for front, sign in ((Front.TERMINAL, "cdd "), (Front.SHELL, "/")):
+        if _has_front(command, front):
+            parameters = command.parameters_in(front)
+            arguments = [each.in_usage for each in parameters if not each.is_flag]
+            typed[sign] = " ".join([command.name, *arguments])
+    if command.terminal is not None and command.terminal.usage is not None:
+        usage = command.terminal.usage.removesuffix(" [OPTIONS]")
+        typed["cdd "] = usage.removeprefix("cdd ")
+    if len(set(typed.values())) == 1 and len(typed) > 1:
+        return f"`cdd {typed['/']}` or `/{command.name}`"
+    return ", ".join(f"`{sign}{text}`" for sign, text in typed.items())
+
+
+def _purpose(command: Command) -> str:
+    text = command.slash.help if command.slash else f"{command.summary}."
+    front = command.terminal
+    if front is None:
+        return text
+    if front.opens_shell:
+        return f"{text} In a terminal, it opens the shell."
+    if "\n" in front.notes:
+        return text
+    return f"{text} {_LINK.sub(_link_to_page, front.notes)}".rstrip()
+
+
+_LINK = re.compile(r"See docs/(?P<folder>[\w-]+)/(?P<page>[\w-]+)\.md\.")
+
+
+def _link_to_page(match: re.Match[str]) -> str:
+    folder = "" if match["folder"] == "reference" else f"../{match['folder']}/"
+    return f"See [{match['page']}]({folder}{match['page']}.md)."
+
+
+def _parameter_line(parameter: Parameter) -> str:
+    return f"- {_names(parameter)}: {_LINK.sub(_link_to_page, parameter.note + '.')}"
 
 
 def _names(parameter: Parameter) -> str:
-    names = ", ".join(f"`{name}`" for name in parameter.names.split())
+    names = ", ".join(_in_code(parameter.names.split()))
     if not parameter.is_flag:
-        # a bar would end the cell of the table
-        return f"`{parameter.value_name}`".replace("|", "` or `")
+        return f"`{parameter.value_name}`"
     if parameter.choices:
         return f"{names} `{'` or `'.join(parameter.choices)}`"
     if parameter.kind is not ValueKind.SWITCH:
@@ -132,15 +169,33 @@ def _names(parameter: Parameter) -> str:
     return names
 
 
-def common_flags() -> str:
-    """Return the flags with one meaning in all commands."""
-    parameters = CATALOGUE["exec"].parameters_in(Front.TERMINAL)
-    rows = [
-        (_names(parameter), parameter.note)
-        for parameter in parameters
-        if parameter.name in COMMON_FLAGS
-    ]
-    return table(("flag", "meaning"), rows)
+def _meaning(parameter: Parameter) -> tuple[str, str]:
+    return _names(parameter), parameter.note
+
+
+@cache
+def _meanings() -> Counter[tuple[str, str]]:
+    """Return the number of commands with each argument or flag of the same meaning."""
+    meanings: Counter[tuple[str, str]] = Counter()
+    for command in CATALOGUE.values():
+        meanings.update({_meaning(parameter) for parameter in command.parameters})
+    return meanings
+
+
+def is_shared(parameter: Parameter) -> bool:
+    """True if several commands have the parameter, with the same meaning."""
+    return _meanings()[_meaning(parameter)] > 1
+
+
+def shared_parameters() -> str:
+    """Return the arguments and flags of several commands."""
+    rows = {
+        _meaning(parameter): None
+        for command in CATALOGUE.values()
+        for parameter in command.parameters
+        if is_shared(parameter)
+    }
+    return table(("argument or flag", "meaning"), rows)
 
 
 def exit_codes() -> str:
@@ -337,7 +392,7 @@ def providers() -> str:
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
-    "common-flags": common_flags,
+    "shared-parameters": shared_parameters,
     "exit-codes": exit_codes,
     "allowed-programs": allowed_programs,
     "settings": settings,
@@ -358,7 +413,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 
 def render_page(text: str) -> str:
-    """Return a page with its generated parts as they should be now."""
+    """Return a page with its generated parts up to date."""
 
     def replace(match: re.Match[str]) -> str:
         return f"{match['begin']}\n{PARTS[match['name']]()}\n\n{match['end']}"

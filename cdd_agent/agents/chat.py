@@ -1,10 +1,11 @@
 import asyncio
 import platform
+import posixpath
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cdd_agent.agents.attachments import attach_files, room_for_files
@@ -17,6 +18,7 @@ from cdd_agent.agents.compaction import (
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation
 from cdd_agent.changes.change_set import ChangeSet
+from cdd_agent.changes.reply.scanner import list_edited_paths
 from cdd_agent.dialogue.fitted_prompt import PromptPart, fit
 from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -202,11 +204,18 @@ class ChatAgent:
         turn.is_over = True
         if ended.problem:
             emit(Notice(ended.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
+        if unwritten := turn.list_unwritten(ended.text):
+            text = (
+                f"Nothing was written to {', '.join(unwritten)}: the reply only shows"
+                " the changes. To write them, ask for that."
+            )
+            emit(Notice(text, kind=NoticeKind.NOT_DONE))
 
     def _tell_changes(self, tools: ChatTools, turn: "_ChatTurn") -> None:
         while tools.written:
             changes = tools.written.pop(0)
             turn.written += changes.touched
+            turn.all_written.update(changes.touched)
             self._redacted.emit(
                 ChangesApplied(
                     None,
@@ -307,6 +316,14 @@ class _ChatTurn(Struct):
     """
     limits: Limits
     written: tuple[str, ...] = ()
+    """Files that were changed in this round."""
+    all_written: set[str] = field(default_factory=set)
+    """Files that were changed in this turn."""
     may_be_shorter: bool = True
     """False after compaction failed or did not help."""
     is_over: bool = False
+
+    def list_unwritten(self, reply: str) -> list[str]:
+        """Return the files whose changes a reply shows and this turn did not write."""
+        paths = [posixpath.normpath(path) for path in list_edited_paths(reply)]
+        return [path for path in paths if path not in self.all_written]

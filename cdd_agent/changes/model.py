@@ -15,32 +15,41 @@ _MOST_REASONS = 20
 """Most reasons in one refusal."""
 
 
-class ReplyFault(Enum):
-    """What is wrong with a reply, for the user: completes "The model's reply …". The
-    reasons in `EditProblem` are for the model.
-    """
+_REPLY = "The model's reply "
+"""The beginning of the message of each fault."""
 
-    EMPTY = "was empty"
-    UNFINISHED = "is not complete"
-    NO_FILES = "does not change the files of the step"
-    UNCLEAR = "could not be read reliably"
-    CALLS_IN_TEXT = "has tool calls or commands in its text, where they do not run"
-    FORBIDDEN = "changes a file that it may not touch"
-    UNSEEN = "changes a file that it has not seen in full"
-    ABSENT = "changes a file that does not exist"
-    NO_MATCH = "changes lines that are not in the file"
-    SEVERAL_MATCHES = "changes lines that are in the file more than once"
-    INCOMPLETE = "leaves out a part of a file"
-    INVALID = "would break the syntax of a file"
-    CONTRADICTORY = "contradicts itself about a file"
-    NAME_TAKEN = "gives a file a name that is already taken"
-    CHANGED_SINCE = "changes a file that has changed since the model saw it"
-    ENCODING = "has characters that the encoding of the file does not allow"
-    RECORD_DAMAGED = "cannot be applied again, because its record is damaged"
+
+class ReplyFault(Enum):
+    """What is wrong with a reply. The reasons of `EditProblem` are for the model."""
+
+    EMPTY = Refusal.REPLY_EMPTY
+    UNFINISHED = Refusal.REPLY_UNFINISHED
+    NO_FILES = Refusal.REPLY_NO_FILES
+    UNCLEAR = Refusal.REPLY_UNCLEAR
+    CALLS_IN_TEXT = Refusal.REPLY_CALLS_IN_TEXT
+    FORBIDDEN = Refusal.REPLY_FORBIDDEN
+    UNSEEN = Refusal.REPLY_UNSEEN
+    ABSENT = Refusal.REPLY_ABSENT
+    NO_MATCH = Refusal.REPLY_NO_MATCH
+    SEVERAL_MATCHES = Refusal.REPLY_SEVERAL_MATCHES
+    INCOMPLETE = Refusal.REPLY_INCOMPLETE
+    INVALID = Refusal.REPLY_INVALID
+    CONTRADICTORY = Refusal.REPLY_CONTRADICTORY
+    NAME_TAKEN = Refusal.REPLY_NAME_TAKEN
+    CHANGED_SINCE = Refusal.REPLY_CHANGED_SINCE
+    ENCODING = Refusal.REPLY_ENCODING
+    RECORD_DAMAGED = Refusal.REPLY_RECORD_DAMAGED
 
     @property
     def refusal(self) -> Refusal:
-        return Refusal[f"REPLY_{self.name}"]
+        return self.value
+
+    @property
+    def words(self) -> str:
+        """The fault for the user: the end of a sentence that begins with "The model's
+        reply".
+        """
+        return self.refusal.text.message.removeprefix(_REPLY).rstrip(".")
 
 
 class EditProblem(Struct, frozen=True):
@@ -67,8 +76,8 @@ class EditProblem(Struct, frozen=True):
 
     @property
     def for_user(self) -> str:
-        """The end of a sentence, as `ReplyFault` has it."""
-        words = self.fault.value
+        """What is wrong, as the end of a sentence."""
+        words = self.fault.words
         if self.path:
             words += f" ({sanitize_for_display(self.path)})"
         return f"{words}: {self.detail}" if self.detail else words
@@ -149,7 +158,7 @@ class ReplyRefused(StepFailed):
     def for_user(self) -> str:
         """A sentence that says what was wrong."""
         words = list(dict.fromkeys(problem.for_user for problem in self.problems))
-        text = f"The model's reply {words[0].rstrip('.')}."
+        text = f"{_REPLY}{words[0].rstrip('.')}."
         if len(words) == 1:
             return text
         more = (

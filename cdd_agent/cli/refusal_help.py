@@ -21,7 +21,7 @@ def print_refusal_help(invocation: Invocation, refusal_id: str) -> ExitCode:
         _fill(text.reason),
         _fill(f"What to do: {remedy}"),
     ]
-    sys.stdout.write("\n\n".join(paragraphs) + "\n")
+    sys.stdout.write("\n\n".join(filter(None, paragraphs)) + "\n")
     return ExitCode.DONE
 
 

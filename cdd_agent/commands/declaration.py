@@ -259,13 +259,16 @@ def read_reference(typed: str) -> str:
     return str(Path(typed).resolve()) if is_path and Path(typed).exists() else typed
 
 
-TICKET_NOTE = "a ticket: its slug, unique words of it, or its path"
+TICKET_NOTE = "a ticket: its slug or its path"
 TICKET = argument("slug", "SLUG", TICKET_NOTE, ValueKind.TICKET)
 OPTIONAL_TICKET = TICKET._replace(times=Times.OPTIONAL)
 TICKET_IN_TERMINAL = TICKET._replace(only=Front.TERMINAL)
 OPTIONAL_TICKET_IN_SHELL = OPTIONAL_TICKET._replace(only=Front.SHELL)
 JSON = switch(
-    "--json", "print one JSON event a line", key="as_json", only=Front.TERMINAL
+    "--json",
+    "print one JSON event a line, and nothing else",
+    key="as_json",
+    only=Front.TERMINAL,
 )
 YES = switch(
     "--yes", "approve everything, as `approval: auto` does", only=Front.TERMINAL
@@ -280,6 +283,7 @@ MODEL_FLAGS = (
     ),
     option("--api-base", "URL", "the address of your own model server"),
 )
+SAVE = switch("--save", "keep it for this project, in .cdd/config.yaml")
 MAX_ATTEMPTS = option(
     "--max-attempts",
     "N",

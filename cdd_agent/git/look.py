@@ -1,6 +1,6 @@
 """GitPython's git commands for read-only views of a repository, started like every
-other git (`command.py`). The page gitpython.md of the decisions in docs/contributing/
-explains why no other part of GitPython is used.
+other git (`command.py`). docs/architecture.md explains why no other part of GitPython
+is used.
 """
 
 from __future__ import annotations

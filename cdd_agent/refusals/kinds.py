@@ -24,6 +24,7 @@ class RefusalText(NamedTuple):
     message: str
     """The fixed part of the message."""
     reason: str
+    """What the message does not say; empty if it says all."""
     remedy: str
 
 
@@ -35,40 +36,36 @@ class Refusal(Enum):
     REPLY_EMPTY = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply was empty.",
-        "The model sent no text and no call. Some servers do this when the context"
-        " window is full or when a filter stops the reply.",
+        "Some servers do this when the context window is full.",
         "Type `retry`. If it happens again, choose another model or shorten the step.",
     )
     REPLY_UNFINISHED = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply is not complete.",
-        "The reply ended in the middle of a file, usually at the model's output limit."
-        " cdd never writes a part of a file.",
-        "Split the step into smaller ones, or choose a model with a higher output"
-        " limit.",
+        "It ended in the middle of a file, usually at the model's output limit.",
+        "Split the step, or choose a model with a higher output limit.",
     )
     REPLY_NO_FILES = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply does not change the files of the step.",
         "The step declares files, and the reply changes none of them in a form that"
         " cdd reads.",
-        "Type `retry` and say what to change. If the step needs no change, remove its"
-        " `Files` or type `skip`.",
+        "Type `retry` and say what to change. If no change is needed, remove the"
+        " step's `Files` or type `skip`.",
     )
     REPLY_UNCLEAR = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply could not be read reliably.",
-        "The reply could be read in several ways, and cdd does not guess. Examples: a"
-        " block without a file name, a code block with an unclear end, a diff without"
-        " hunks.",
+        "A block has no file name or no clear end, for example. cdd does not guess.",
         "Type `retry`: the model receives the exact problem. `cdd apply --dry-run`"
         " shows how a saved reply is read.",
     )
     REPLY_CALLS_IN_TEXT = RefusalText(
         RefusalGroup.REPLIES,
-        "The model's reply has tool calls or commands in its text.",
-        "The model wrote a call as text instead of calling the tool, so nothing ran.",
-        "Type `retry`. If the model always does so, set `tool_calls: off`. It then"
+        "The model's reply has tool calls or commands in its text, where they do not"
+        " run.",
+        "",
+        "Type `retry`. If the model always does so, set `tool_calls: off`: it then"
         " sends files and edits as text.",
     )
     REPLY_FORBIDDEN = RefusalText(
@@ -81,83 +78,79 @@ class Refusal(Enum):
     REPLY_UNSEEN = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes a file that it has not seen in full.",
-        "A model may replace or delete only content that it was shown. The next"
-        " attempt shows the file.",
-        "Usually nothing. The model is asked again. To show a file from the start, list"
-        " it under `Files` in the step.",
+        "A model may replace or delete only content that it was shown.",
+        "Usually nothing: the next attempt shows the file. To show it from the start,"
+        " list it under `Files`.",
     )
     REPLY_ABSENT = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes a file that does not exist.",
-        "The reply edits, renames or deletes a path that is not in the project.",
+        "",
         "Correct the path in the plan, or let an earlier step create the file.",
     )
     REPLY_NO_MATCH = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes lines that are not in the file.",
-        "The lines to replace are not in the file, and no single place is similar"
-        " enough.",
-        "Usually nothing. The model receives the closest lines and tries again. If all"
+        "",
+        "Usually nothing: the model receives the closest lines and tries again. If all"
         " attempts fail, split the step or use a stronger model.",
     )
     REPLY_SEVERAL_MATCHES = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes lines that are in the file more than once.",
-        "The lines to replace occur in several places, so cdd cannot choose one.",
+        "",
         "Type `retry` and name the function or class to change.",
     )
     REPLY_INCOMPLETE = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply leaves out a part of a file.",
-        "The reply empties the file, removes more than half of its lines, or has a"
-        " comment such as `# ... rest unchanged` in their place.",
-        "Type `retry`. If the file should shrink, say so in the step, for example:"
-        " remove most of `big.py`.",
+        "It empties the file, removes more than half of its lines, or has a comment"
+        " such as `# ... rest unchanged`.",
+        "Type `retry`. If the file should shrink, say so in the step: remove most of"
+        " `big.py`.",
     )
     REPLY_INVALID = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply would break the syntax of a file.",
-        "After the change, the file could not be parsed.",
-        "Usually nothing. The model receives the error and tries again.",
+        "",
+        "Usually nothing: the model receives the error and tries again.",
     )
     REPLY_CONTRADICTORY = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply contradicts itself about a file.",
-        "The reply gives a file twice with different content, or changes and deletes"
-        " it.",
+        "It gives a file twice with different content, or changes and deletes it.",
         "Type `retry`.",
     )
     REPLY_NAME_TAKEN = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply gives a file a name that is already taken.",
-        "Another file has the new name, or a name that some disks treat as the same.",
+        "Another file has the name, or one that some disks treat as the same.",
         "Name the right path in the step, then type `retry`.",
     )
     REPLY_CHANGED_SINCE = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply changes a file that has changed since the model saw it.",
-        "You or another program edited the file while the model worked. Your edit is"
-        " not overwritten.",
+        "You or another program edited the file while the model worked. The edit is"
+        " kept.",
         "Type `retry`: the next prompt shows the current content.",
     )
     REPLY_ENCODING = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply has characters that the encoding of the file does not"
         " allow.",
-        "The file is not UTF-8, and the new text has a character that its encoding"
-        " lacks.",
+        "",
         "Convert the file to UTF-8, or ask for other characters.",
     )
     REPLY_RECORD_DAMAGED = RefusalText(
         RefusalGroup.REPLIES,
         "The model's reply cannot be applied again, because its record is damaged.",
-        "Files under `.cdd/runs` that the saved reply needs are missing or damaged.",
+        "The saved reply needs files under `.cdd/runs`.",
         "Type `retry` to get a new reply.",
     )
     CHANGES_REJECTED = RefusalText(
         RefusalGroup.REPLIES,
         "You rejected its changes.",
-        "You answered no to all proposed changes.",
+        "",
         "Type `retry` and say what should be different.",
     )
 
@@ -166,29 +159,27 @@ class Refusal(Enum):
     NEW_FILE_MISSING = RefusalText(
         RefusalGroup.CHECKS,
         "… is declared as new, but missing",
-        "The plan marks a file as `(new)`, and it does not exist after the checks.",
+        "The plan marks the file as `(new)`.",
         "Type `retry`, or correct the step's `Files`.",
     )
     TESTS_REMOVED = RefusalText(
         RefusalGroup.CHECKS,
-        "tests are removed / weakened / no longer found / skipped",
-        "A test that existed before the step is gone or skipped, or it proves less. A"
-        " step may do this only to tests that its `Removes tests` names.",
+        "tests are removed / weakened / skipped / no longer found",
+        "A test is gone, or proves less than before the step.",
         "If that is intended, say so when the shell asks, or add `Removes tests: NAME`"
         " to the step. Otherwise type `retry`.",
     )
     TEST_SETTINGS_CHANGED = RefusalText(
         RefusalGroup.CHECKS,
         "the reply changes how tests run, and the step does not name …",
-        "Settings and hooks decide which tests run. Only a step that names such a file"
-        " may change it.",
-        "Add the file to the step's `Files` if the change is intended. Otherwise type"
+        "Settings and hooks decide which tests run.",
+        "If the change is intended, add the file to the step's `Files`. Otherwise type"
         " `retry`.",
     )
     TESTS_FAILED = RefusalText(
         RefusalGroup.CHECKS,
         "`…` failed (exit code 1): test_…",
-        "Tests failed that passed before, or that this step must fix.",
+        "They passed before, or this step must fix them.",
         "`cdd diff SLUG --step N` shows the changes. `retry` asks the model again,"
         " with your words. List a test that a later step fixes under `May fail`.",
     )
@@ -202,16 +193,15 @@ class Refusal(Enum):
     CHECK_FAILED = RefusalText(
         RefusalGroup.CHECKS,
         "`…` failed (exit code N) / took too long / ended with exit code 0, but …",
-        "The check ended with an error, reached `test_timeout`, or its exit code"
-        " contradicts its test report.",
-        "Run the command yourself in the project. If it passes there, compare the"
-        " environments. If it is slow, raise `test_timeout`.",
+        "The check ended with an error, reached `test_timeout`, or contradicts its"
+        " test report.",
+        "Run the command yourself. If it passes, compare the environments. If it is"
+        " slow, raise `test_timeout`.",
     )
     NOTHING_DONE = RefusalText(
         RefusalGroup.CHECKS,
         "nothing changed, and no check ran / nothing was done: …",
-        "The reply changed nothing, or its only command was refused, and no check"
-        " shows that the step is done.",
+        "No check shows that the step is done.",
         "Type `retry` and say what is missing, or type `skip`. If the step needs no"
         " change, give it `Verify: none` and no files.",
     )
@@ -228,71 +218,67 @@ class Refusal(Enum):
     NOT_YAML = RefusalText(
         RefusalGroup.TICKETS,
         "FILE:LINE: not YAML / is a mapping of keys / a value cannot be read",
-        "The file is not valid YAML, or a value has the wrong form. Usual causes: a"
-        " tab, a repeated key, an unquoted `: `.",
+        "Usual causes: a tab, a repeated key, an unquoted `: `.",
         "Correct the line that the message names.",
     )
     SETTINGS_INVALID = RefusalText(
         RefusalGroup.TICKETS,
         "unknown setting / must be …",
-        "A setting has an unknown name or an impossible value. Nothing ran.",
-        "Correct the line that the message names. `/settings` shows all settings with"
-        " their values.",
+        "A name is unknown, or a value is impossible. Nothing ran.",
+        "Correct the line that the message names. `/settings` shows all settings.",
     )
     TICKET_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
         "There is no ticket … / cannot be the name of a ticket / already exists",
-        "The name matches no ticket, matches several, is taken, or is not a valid"
-        " folder name on every system.",
+        "The name matches no ticket or several, is taken, or is no valid folder name"
+        " on every system.",
         "`cdd list` shows the tickets. A path such as `feature/login` is unambiguous.",
     )
     SPEC_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
         "spec.yaml is empty / is not complete / cannot be edited safely",
-        "The spec is empty, lacks what a plan needs, or has a layout in which cdd"
-        " cannot change one value alone.",
+        "It lacks what a plan needs, or cdd cannot change one value alone.",
         "Open it with `/socrates SLUG` or in an editor, and add what the message"
         " names.",
     )
     SPEC_CHANGED = RefusalText(
         RefusalGroup.TICKETS,
         "spec.yaml was changed by another program; nothing was written",
-        "The file changed between reading and writing. Your edit is kept.",
+        "Your edit is kept.",
         "Send the line again: it then applies to the current file.",
     )
     PLAN_INVALID = RefusalText(
         RefusalGroup.TICKETS,
         "plan.md:LINE: …",
-        "The plan cannot run as written. Usual causes: a repeated number, a missing"
-        " dependency, a cycle, a path outside the project, a check that cannot start.",
+        "Usual causes: a repeated number, a missing dependency, a cycle, a path"
+        " outside the project, a check that cannot start.",
         "Correct the lines that the message names. `cdd plan check SLUG` checks the"
         " plan and runs nothing.",
     )
     PLAN_CHANGED = RefusalText(
         RefusalGroup.TICKETS,
         "The saved state belongs to another plan / has changed since",
-        "The text or number of a completed step changed in plan.md, or the plan"
-        " changed while a proposal waited. Nothing was overwritten.",
-        "Restore the completed steps in plan.md, undo them first, or start over with"
-        " `cdd exec SLUG --start-over`.",
+        "A completed step was edited or renumbered in plan.md, or the plan changed"
+        " while a proposal waited.",
+        "Restore the completed steps in plan.md, undo them, or start over with `cdd"
+        " exec SLUG --start-over`.",
     )
     PLAN_NOT_EDITABLE = RefusalText(
         RefusalGroup.TICKETS,
         "… in the plan / would change other parts of the plan",
-        "Changing this step would alter other text of plan.md, or the step is running"
-        " or completed.",
+        "Other text would change, or the step is running or completed.",
         "Undo the step first, or edit plan.md in an editor.",
     )
     NOTHING_TO_PLAN = RefusalText(
         RefusalGroup.TICKETS,
         "has no plan yet / There is nothing to plan / no proposed plan",
-        "The command needs a plan or a proposal, and there is none.",
-        "Create one with `cdd plan SLUG`.",
+        "",
+        "Create a plan with `cdd plan SLUG`.",
     )
     ACTION_PLAN_INVALID = RefusalText(
         RefusalGroup.TICKETS,
         "FILE:LINE: unknown action / an action is …",
-        "The list of actions for `cdd run` has a mistake. Nothing ran.",
+        "Nothing ran.",
         "Correct the line. `cdd help run` shows the format.",
     )
     STATE_UNREADABLE = RefusalText(
@@ -301,7 +287,7 @@ class Refusal(Enum):
         "A saved file is incomplete, damaged or from another ticket. The project's"
         " files were not changed.",
         "Restore the file from a backup or git. cdd renames a damaged state file and"
-        " rebuilds it from the record if it can.",
+        " rebuilds it if it can.",
     )
     WRITTEN_BY_NEWER = RefusalText(
         RefusalGroup.TICKETS,
@@ -315,43 +301,41 @@ class Refusal(Enum):
     OUTSIDE_PROJECT = RefusalText(
         RefusalGroup.FILES,
         "… leads outside the project / is absolute / is not a usable path",
-        "cdd reads and writes only inside the project, and no link may lead out of it."
-        " Every system must accept the name.",
+        "cdd stays inside the project, links included, and uses only names that every"
+        " system accepts.",
         "Write the path relative to the project's root.",
     )
     HIDDEN_FILE = RefusalText(
         RefusalGroup.FILES,
         "… is hidden from models",
-        "The file looks like a secret, or an ignore file such as `.cddignore` lists"
-        " it. Models never see it.",
+        "It looks like a secret, or an ignore file such as `.cddignore` lists it.",
         "If it is not a secret, `/context +PATH` in the shell shows it to the models"
         " of this run.",
     )
     UNREADABLE_FILE = RefusalText(
         RefusalGroup.FILES,
         "… is not shown: … / could not be read / does not exist",
-        "The file is missing, binary or too large, or you may not read it.",
+        "It is missing, binary or too large, or you may not read it.",
         "Correct the path or the permissions. Of a large file, name a part:"
         " `@file.py:10-40`.",
     )
     WRONG_ENCODING = RefusalText(
         RefusalGroup.FILES,
         "… is not UTF-8 text / has no …",
-        "The text has bytes or characters that the file's encoding does not allow.",
+        "",
         "Save the file as UTF-8.",
     )
     DISK = RefusalText(
         RefusalGroup.FILES,
         "… could not be written / created / read / renamed",
-        "The operating system refused the operation: permissions, a full disk, a"
-        " read-only or missing folder.",
+        "Usual causes: permissions, a full disk, a read-only or missing folder.",
         "Correct the cause and repeat the command. Everything saved earlier is"
         " complete.",
     )
     BAD_PATTERN = RefusalText(
         RefusalGroup.FILES,
         "… is not a usable pattern / is not a regular expression",
-        "A glob or regular expression is invalid or takes too long.",
+        "It is invalid or takes too long.",
         "Correct the pattern.",
     )
     PICTURE_UNUSABLE = RefusalText(
@@ -366,50 +350,48 @@ class Refusal(Enum):
     NOT_APPROVED = RefusalText(
         RefusalGroup.COMMANDS,
         "… was not approved / No answer came",
-        "The next action needs your approval, and you refused or no one could answer."
-        " Exit code 3.",
+        "You refused, or no one could answer. Exit code 3.",
         "Resume and answer. Without a terminal, add `--yes`, or list the program under"
         " `commands.allow`.",
     )
     COMMAND_REFUSED = RefusalText(
         RefusalGroup.COMMANDS,
         "The command … / `…` is not allowed",
-        "Commands run without a shell. Pipes, `;`, redirections and programs that are"
-        " not on the list are refused or need approval.",
-        "Put the commands into a script of the project and run that, add the program"
-        " to `commands.allow`, or set `commands.mode: ask`.",
+        "Commands run without a shell. Pipes, `;`, redirections and programs off the"
+        " list are refused or need approval.",
+        "Put the commands into a script of the project, add the program to"
+        " `commands.allow`, or set `commands.mode: ask`.",
     )
     ACTION_FAILED = RefusalText(
         RefusalGroup.COMMANDS,
         "An action failed: …",
-        "A command, download or file operation of an action ended with an error.",
+        "",
         "Correct the cause that the message names and run it again.",
     )
     NOT_TRUSTED = RefusalText(
         RefusalGroup.COMMANDS,
         "… wants to use settings that need your trust",
-        "The project sets commands, addresses or keys that could harm you, and you"
-        " have not trusted these values yet.",
+        "The project sets commands, addresses or keys that could harm you.",
         "Read them with `cdd trust`. Then trust them with `cdd trust --give`, or for"
         " one run with `--trust`.",
     )
     EXTENSION_FAILED = RefusalText(
         RefusalGroup.COMMANDS,
         "The command / adapter … failed",
-        "A package that extends cdd raised an error.",
-        "Report it to the author of that package, or uninstall it.",
+        "",
+        "Report it to the author of the package, or uninstall it.",
     )
     WEB_PAGE = RefusalText(
         RefusalGroup.COMMANDS,
         "… is not read / could not be read / answers …",
-        "cdd reads only public http and https pages with text, and limits their time"
+        "cdd reads only public http and https pages with text, within limits of time"
         " and size.",
         "Open the page yourself and paste what matters.",
     )
     NO_EDITOR = RefusalText(
         RefusalGroup.COMMANDS,
         "No editor found / … could not be started",
-        "The editor of `$VISUAL` or `$EDITOR` is missing or ended with an error.",
+        "",
         "Set `VISUAL` to an installed editor.",
     )
 
@@ -418,52 +400,49 @@ class Refusal(Enum):
     IN_USE = RefusalText(
         RefusalGroup.RUNS,
         "Another cdd is … / has locked …",
-        "Another process holds the ticket, the tree or a file. Two runs of one ticket"
-        " would overwrite each other.",
-        "Wait for it or stop it. The lock ends with its process.",
+        "Two processes would overwrite each other.",
+        "Wait for the other one or stop it. The lock ends with its process.",
     )
     LOCK_LOST = RefusalText(
         RefusalGroup.RUNS,
         "The lock of the run is gone",
-        "The folder of the run was deleted or replaced during the run.",
+        "The folder of the run was deleted or replaced.",
         "Resume with `cdd exec SLUG`.",
     )
     RUN_ELSEWHERE = RefusalText(
         RefusalGroup.RUNS,
         "… runs elsewhere / was pushed / is held by …",
-        "Only one place may continue a run. Another copy of the project, another"
-        " machine or the run's worktree has it.",
+        "Only one place may continue a run.",
         "Continue it there, or fetch it with `cdd pull SLUG`. If that machine is lost:"
         " `cdd pull SLUG --take-over`.",
     )
     RUN_INCOMPLETE = RefusalText(
         RefusalGroup.RUNS,
         "The received run cannot be used: …",
-        "Parts of the received run are missing or damaged, or lead outside the"
-        " project. Nothing was written.",
+        "Parts are missing or damaged, or lead outside the project. Nothing was"
+        " written.",
         "Push it again with the same version of cdd.",
     )
     TREE_DIFFERS = RefusalText(
         RefusalGroup.RUNS,
         "These files changed / differ …",
-        "Your files differ from those that the run expects. cdd did not overwrite"
-        " them.",
-        "Commit, stash or move them, then repeat the command.",
+        "The run expects other content. cdd did not overwrite yours.",
+        "Commit, stash or move your files, then repeat the command.",
     )
     WORKTREE_UNUSABLE = RefusalText(
         RefusalGroup.RUNS,
         "There is a branch … already / … was deleted / Not committed in the run's"
         " worktree",
-        "The run's worktree or its branch differs from what cdd expects, or holds work"
-        " that landing would lose. Nothing was changed.",
+        "The worktree or branch differs from what cdd expects, or holds work that"
+        " landing would lose. Nothing was changed.",
         "Do what the message says: commit there, rename the branch, or delete the rest"
         " of the run. Then repeat the command.",
     )
     NOTHING_TO_MOVE = RefusalText(
         RefusalGroup.RUNS,
-        "… has nothing to land / no worktree / unfinished steps / no run / no completed"
-        " step",
-        "There is no run, or it has not got far enough for this command.",
+        "… has nothing to land / no worktree / unfinished steps / no run / no"
+        " completed step",
+        "",
         "`cdd board` shows the state of all runs.",
     )
     SECRET_NOT_SENT = RefusalText(
@@ -475,13 +454,13 @@ class Refusal(Enum):
     WORKER_UNUSABLE = RefusalText(
         RefusalGroup.RUNS,
         "No scheduler answers / No worker can run it / The worker failed",
-        "The cluster could not take or finish the run. Completed steps are kept.",
+        "Completed steps are kept.",
         "Correct what the message names and run the command again.",
     )
     PROCESS_FAILED = RefusalText(
         RefusalGroup.RUNS,
         "The run's process … / Internal error",
-        "A process of cdd ended or printed something unexpectedly.",
+        "",
         "Run the command again with `--debug` and report what it prints.",
     )
 
@@ -490,29 +469,27 @@ class Refusal(Enum):
     GIT_UNUSABLE = RefusalText(
         RefusalGroup.GIT,
         "git … failed / git was not found / is not in a git repository",
-        "A git command failed, took too long, or there is no repository.",
+        "",
         "Run the same command yourself. `cdd doctor` checks git.",
     )
     NOT_COMMITTED = RefusalText(
         RefusalGroup.GIT,
         "It was not committed: …",
-        "A commit would contain unverified changes, or become a part of a merge or"
-        " rebase. A step that ran stays completed, and its files stay.",
+        "The commit would contain unverified changes, or be a part of a merge or"
+        " rebase. The step stays completed.",
         "Commit by hand, or correct the cause and run again.",
     )
     COMMIT_FAILED = RefusalText(
         RefusalGroup.GIT,
         "It was not committed: git … failed / The repository is locked / git does not"
         " know who you are",
-        "Git or the disk failed. A step that ran is pending again: its files are"
-        " restored, and its reply is saved.",
-        "Correct the cause and resume. The step continues with the saved reply, so no"
-        " model is asked again.",
+        "The step is pending again: its files are restored, and its reply is saved.",
+        "Correct the cause and resume: no model is asked again.",
     )
     BRANCH_CONFLICT = RefusalText(
         RefusalGroup.GIT,
         "… conflicts with …",
-        "The run's branch and your branch changed the same lines. Nothing was changed.",
+        "The run's branch and yours changed the same lines.",
         "Merge your branch in the run's worktree, then land again.",
     )
     PUSH_REFUSED = RefusalText(
@@ -525,8 +502,8 @@ class Refusal(Enum):
     CANNOT_UNDO = RefusalText(
         RefusalGroup.GIT,
         "… cannot be undone / There is no …",
-        "The record of the change is missing, a later change builds on it, or the"
-        " change is still in progress. Nothing was changed.",
+        "The record is missing, a later change builds on this one, or it is still in"
+        " progress.",
         "`cdd undo --list` shows what can be undone. Undo the newest change first.",
     )
 
@@ -535,14 +512,13 @@ class Refusal(Enum):
     BUDGET_SPENT = RefusalText(
         RefusalGroup.MODELS,
         "The budget is too small to continue",
-        "The next call could cost more than the rest of the budget, so it was not"
-        " made. Exit code 3.",
+        "The next call could cost more than the rest. Exit code 3.",
         "Raise `budget.usd` or `budget.tokens` and resume.",
     )
     UNKNOWN_PRICE = RefusalText(
         RefusalGroup.MODELS,
         "`budget.usd` cannot be checked, because the price of … is unknown",
-        "A budget in dollars needs the price of the model.",
+        "",
         "Limit `budget.tokens` instead, or choose a model with a known price.",
     )
     MODEL_FAILED = RefusalText(
@@ -554,69 +530,65 @@ class Refusal(Enum):
     NO_MODEL = RefusalText(
         RefusalGroup.MODELS,
         "No model is configured / There is no model …",
-        "No model is set for this role, or the chosen adapter cannot call it.",
+        "None is set for this role, or the chosen adapter cannot call it.",
         "Choose one with `/model` in the shell or with `--model`. `cdd doctor` shows"
         " what is set up.",
     )
     MODEL_KEY = RefusalText(
         RefusalGroup.MODELS,
         "No API key for … / The key was rejected",
-        "The provider needs a key. There is none, or it was refused.",
+        "",
         "Set the variable that the message names, or enter the key in `/model`.",
     )
     MODEL_NOT_FOUND = RefusalText(
         RefusalGroup.MODELS,
         "… does not know the model …",
-        "The server has no model of this name.",
+        "",
         "`/model` in the shell lists the names that the server offers.",
     )
     MODEL_REQUEST = RefusalText(
         RefusalGroup.MODELS,
         "… rejected the request",
-        "The provider does not accept a part of the request.",
+        "",
         "Read the quoted answer. Often a setting such as `temperature` or `effort` is"
         " not allowed for this model.",
     )
     WINDOW_TOO_SMALL = RefusalText(
         RefusalGroup.MODELS,
         "… does not fit into the model's window",
-        "The request has more tokens than the model's context window. cdd never cuts a"
-        " request silently.",
+        "cdd never cuts a request silently.",
         "Split the step, leave files out (`/context`), or use a model with a larger"
         " window. For your own server, raise its window.",
     )
     RATE_LIMITED = RefusalText(
         RefusalGroup.MODELS,
         "… limits the rate of requests / the quota is used up",
-        "The provider asks for a longer wait than cdd allows, or your quota is used"
-        " up. Exit code 75.",
+        "The provider asks for a longer wait than cdd allows. Exit code 75.",
         "Run the same command later: it resumes. If the quota is used up, add credit.",
     )
     MODEL_UNREACHABLE = RefusalText(
         RefusalGroup.MODELS,
         "… could not be reached / The proxy … / The reply broke off",
-        "The connection failed or broke off, even after retries. Exit code 75 if"
-        " waiting can help.",
+        "Retries did not help. Exit code 75 if waiting can help.",
         "Check the address, the proxy and the certificate with `cdd doctor`, then"
         " resume.",
     )
     PICTURES_REFUSED = RefusalText(
         RefusalGroup.MODELS,
         "… does not accept pictures",
-        "The model accepts only text.",
+        "",
         "Leave the picture out, or use a model that accepts pictures.",
     )
     SCRIPT_ENDED = RefusalText(
         RefusalGroup.MODELS,
         "The script / record has no reply …",
-        "A `script:` model has no reply for this request.",
+        "",
         "Add a reply to the script, or record again with `--record`.",
     )
     ENVIRONMENT_UNUSABLE = RefusalText(
         RefusalGroup.MODELS,
         "… in the environment is no usable … / cannot be read",
-        "An environment variable for a proxy, an address or a certificate has an"
-        " unusable value.",
+        "It is for a proxy, an address or a certificate.",
         "Correct or unset the variable.",
     )
 

@@ -1,7 +1,7 @@
-"""Read the checks that a text names: commands in code spans, or commands alone.
+"""Reads the checks in a text: commands in code spans, or commands alone.
 
-A text that could be a command or a sentence does not run. It is a problem that the
-author solves with backticks.
+A text that could be a command or a sentence does not run. It is a problem that
+backticks solve.
 """
 
 import re
@@ -110,17 +110,15 @@ _SHELL_LANGUAGES = frozenset(
 
 
 class CheckText(Struct, frozen=True):
-    """The checks in a piece of text."""
-
     commands: tuple[str, ...] = ()
     is_none: bool = False
     has_prose: bool = False
     problem: str = ""
-    """Why the text cannot be read, as the end of a sentence that begins with it."""
+    """Why the text is unreadable: completes a sentence that begins with the text."""
 
 
 def read_check(text: str) -> CheckText:
-    """Read a line, a list item or a table cell that says how to check a step."""
+    """Read a line, list item or table cell about checking a step."""
     text = without_checkbox(text)
     if _STRUCK.fullmatch(text):
         return CheckText(has_prose=True)
@@ -136,9 +134,9 @@ def read_check(text: str) -> CheckText:
 
 
 def read_commands(language: str, lines: Sequence[str]) -> CheckText | None:
-    """Read a code block of commands, one a line; None for a block in another language.
+    """Read a code block, one command a line; None for other languages.
 
-    If lines begin with a prompt (`$ make`), the others are output.
+    If some lines have a prompt (`$ make`), the others are output.
     """
     if language.split(" ")[0] not in _SHELL_LANGUAGES:
         return None
@@ -151,8 +149,8 @@ def read_commands(language: str, lines: Sequence[str]) -> CheckText | None:
 
 
 def is_check_command(text: str) -> bool:
-    """True for a command that can decide about a step: it checks something, ends, and
-    needs no shell.
+    """True if the command can decide about a step: it checks something, ends, and needs
+    no shell.
     """
     text = split_folder(text)[1]
     words = text.split()
@@ -163,9 +161,7 @@ def is_check_command(text: str) -> bool:
 
 
 def needs_shell(text: str) -> bool:
-    """True for a command with pipes, redirections or variables, or with a `cd` that is
-    not the folder of one command.
-    """
+    """True for pipes, redirections, variables, or a `cd` other than a leading one."""
     text = split_folder(text)[1]
     first = text.split()[0]
     has_signs = _SHELL_SIGNS.search(_QUOTED.sub("x", text)) is not None
@@ -173,9 +169,8 @@ def needs_shell(text: str) -> bool:
 
 
 def split_chain(text: str) -> list[str]:
-    """Return the commands of `make a && make b`, which all must pass. A folder at the
-    beginning is that of each command. A chain that changes the folder later stays
-    whole.
+    """Split `make a && make b`, of which all must pass. A leading folder applies to
+    each command. A chain that changes the folder later stays whole.
     """
     folder, chain = split_folder(text)
     parts = [part.strip() for part in chain.split("&&")]
@@ -198,20 +193,20 @@ def is_expectation(text: str) -> bool:
 
 
 def is_command(text: str) -> bool:
-    """True if a text begins with a known program or with a script."""
+    """True if the text begins with a known program or a script."""
     return _is_program(_find_program(split_folder(text)[1].split()))
 
 
 def is_tool_name(text: str) -> bool:
-    """True for a program that does nothing without arguments, so that its name alone
-    names a language or a tool: `go`.
+    """True for a program that is useless without arguments, such as `go`: alone, its
+    name means a language or tool.
     """
     return text in _TOOLS
 
 
 def _read_spans(text: str, spans: Sequence[CodeSpan]) -> CheckText:
-    """Read a text with code spans. If its words only join the spans, each span is a
-    command; otherwise only spans that look like one are.
+    """If the words only join the spans, each span is a command; otherwise only those
+    that look like one.
     """
     commands = [span.text.strip() for span in spans]
     starts = [0, *(span.end for span in spans)]
@@ -276,7 +271,7 @@ def _is_program(word: str) -> bool:
 
 
 def _find_program(words: Sequence[str]) -> str:
-    """Return the first word that is not a variable such as `CI=1`."""
+    """Skips variables such as `CI=1`."""
     for word in words:
         if not _ASSIGNMENT.fullmatch(word):
             return word
@@ -285,7 +280,7 @@ def _find_program(words: Sequence[str]) -> str:
 
 def _reads_as_sentence(words: Sequence[str]) -> bool:
     arguments = [word.strip(".,;:!?()").lower() for word in words[1:]]
-    # `a` at the end may be an argument
+    # a final `a` may be an argument
     if "a" in arguments[:-1] or not _SENTENCE_WORDS.isdisjoint(arguments):
         return True
     if any(word.endswith((",", ";")) for word in words):

@@ -1,6 +1,4 @@
-"""Acceptance criteria by their words: how a plan names one, and the digest by which a
-run knows one again.
-"""
+"""Acceptance criteria by their words: references in plans, and digests for runs."""
 
 import re
 import unicodedata
@@ -12,9 +10,9 @@ from cdd_agent.files.atomic import digest
 from cdd_agent.tickets.writable_text import one_line
 
 CriterionRef: TypeAlias = int | str
-"""A criterion as a plan names it: its place in the spec, from 1, or its words."""
+"""A reference in a plan: the place in the spec, from 1, or the words."""
 _LONGEST = 100
-"""Characters of a criterion that a plan names in full."""
+"""Longest criterion, in characters, that a plan names in full."""
 _SHORTENED = re.compile(r"(?:…|\.\.\.)$")
 _NUMBER_MARK = r"[-_ #]*[0-9]{1,9}\s*[:.)–—-]\s+"
 _NAMED_LABEL = re.compile(rf"\s*(?:AC|criterion){_NUMBER_MARK}", re.IGNORECASE)
@@ -38,20 +36,20 @@ _MAX_RANGE = 100_000
 
 @lru_cache(maxsize=8)
 def criteria_digests(criteria: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the digests of the words of criteria. White space does not count, nor a
-    label such as `AC-1:`, nor how Unicode spells a letter.
+    """Return digests that ignore white space, labels such as `AC-1:`, and Unicode
+    spelling.
     """
     return tuple(map(_digest, criteria))
 
 
 def is_numbers(text: str) -> bool:
-    """True for a list of places such as `1, 3-5 and AC8`, and for `none`."""
+    """True for places such as `1, 3-5 and AC8`, and for `none`."""
     return _NUMBERS_ONLY.fullmatch(_REMARK.sub("", text)) is not None
 
 
 def read_refs(text: str) -> tuple[CriterionRef, ...]:
-    """Return the places that a text lists, or else the words that it is. Of an absurdly
-    long range, return only the ends.
+    """Return the listed places, or else the words. Huge ranges are reduced to their
+    ends.
     """
     if not is_numbers(text):
         words = one_line_words(text)
@@ -68,7 +66,7 @@ def read_refs(text: str) -> tuple[CriterionRef, ...]:
 
 
 def normal_refs(refs: Iterable[CriterionRef]) -> tuple[CriterionRef, ...]:
-    """Return references as plan.md can hold them: places in order, then words."""
+    """Return references as plan.md can hold them: sorted places, then words."""
     places: set[int] = set()
     words: list[str] = []
     for ref in refs:
@@ -83,9 +81,7 @@ def normal_refs(refs: Iterable[CriterionRef]) -> tuple[CriterionRef, ...]:
 def find_criteria(
     refs: Iterable[CriterionRef], criteria: Sequence[str]
 ) -> dict[CriterionRef, int]:
-    """Return the places, from 1, of the criteria that references name. References that
-    name none are left out.
-    """
+    """Return the place, from 1, of each reference that names a criterion."""
     keys = _keys(tuple(criteria))
     places: dict[CriterionRef, int] = {}
     for ref in refs:
@@ -105,9 +101,8 @@ def served_places(
 def name_criteria(
     refs: Collection[CriterionRef], criteria: Sequence[str]
 ) -> tuple[CriterionRef, ...]:
-    """Return references that name the same criteria by the words of the spec. A
-    reference that names none stays, and so does a number whose words name another
-    criterion.
+    """Replace references by the words of the spec. A reference that names none stays,
+    and so does a number whose words name another criterion.
     """
     places = find_criteria(refs, criteria)
     named = [_words_of(places[ref], criteria) if ref in places else ref for ref in refs]
@@ -115,8 +110,8 @@ def name_criteria(
 
 
 def one_line_words(text: str) -> str:
-    """Return the words by which a plan names a criterion, without quotes or Markdown
-    around all of them.
+    """Return words for a plan to name a criterion, without surrounding quotes or
+    Markdown.
     """
     words = one_line(text)
     if not words.strip(_MARKS):
@@ -131,7 +126,7 @@ def one_line_words(text: str) -> str:
 
 
 def _runs(text: str) -> set[str]:
-    """Return the marks in a text. Of equal ones in a row, all together."""
+    """Return the marks in a text; repeated ones together."""
     return {match[0] for match in re.finditer(r"([*_`\"'“”‘’„«»])\1*", text)}
 
 
@@ -154,8 +149,8 @@ def _words_of(place: int, criteria: Sequence[str]) -> CriterionRef:
 
 
 def _find_place(words: str, keys: Sequence[str]) -> int | None:
-    """Return the place of the criterion with these words, or that alone begins with
-    them if they end with "…". Labels such as `AC-1:` do not count if they differ.
+    """Return the place of the criterion with these words. Words ending in "…" match a
+    unique beginning. Labels such as `AC-1:` may differ.
     """
     without_label = _without(_ANY_LABEL, words.strip(_MARKS))
     unlabelled = [_without(_NAMED_LABEL, key) for key in keys]
@@ -184,7 +179,7 @@ def _find_key(words: str, keys: Sequence[str]) -> int | None:
     if not is_shortened or not beginning:
         return None
     keys_that_fit = [key for key in keys if key.startswith(beginning)]
-    # The same words at two places are one criterion.
+    # Repeated words are one criterion.
     return keys.index(keys_that_fit[0]) + 1 if len(set(keys_that_fit)) == 1 else None
 
 
@@ -194,6 +189,6 @@ def _keys(criteria: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _key(text: str) -> str:
-    """Return a text as references are compared."""
+    """Return the form in which references are compared."""
     text = unicodedata.normalize("NFC", text).translate(_TYPOGRAPHIC)
     return " ".join(re.sub(r"[*_`]", "", text).split()).casefold().strip(_STOPS)

@@ -1,4 +1,4 @@
-"""The files that a step declares, as its project has them."""
+"""The files that a step declares, resolved in its project."""
 
 from collections.abc import Collection
 from functools import cached_property
@@ -16,29 +16,27 @@ from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.tickets.plan import AffectedFile, PlanStep
 
 MOST_MATCHES = 300
-"""Files of a step that patterns and folders declare one by one."""
+"""Most files of a step that patterns and folders declare."""
 _MOST_ENTRIES = 100_000
-"""Entries of a folder that are compared with a pattern."""
+"""Most entries of a folder to compare with a pattern."""
 _OWN_FOLDER = ".cdd"
 
 
 class DeclaredFile(Struct, frozen=True, dict=True):
-    """A file, a pattern or a folder that a step declares."""
-
     root: Path
     file: AffectedFile
     path: str
-    """From the project's root; a folder ends with a slash. As the plan writes it if
+    """From the project's root; a folder ends with a slash. As written in the plan if
     `refusal` is set.
     """
     glob: Glob | None = None
-    """The pattern; of a folder, all that is in it. None for a file."""
+    """None for a file; for a folder, everything inside."""
     refusal: str = ""
-    """The reason why the path cannot be used."""
+    """Why the path cannot be used."""
 
     def covers(self, path: str) -> bool:
-        """True if the path is this file or matches; it need not exist. A file that is
-        hidden from models must be declared by its name.
+        """True if the path is this file or a match; it need not exist. Files hidden
+        from models match only by name.
         """
         if self.refusal:
             return False
@@ -47,8 +45,8 @@ class DeclaredFile(Struct, frozen=True, dict=True):
         return self._matches(path) and not self._hidden.why_by_name(path)
 
     def _is_spelled_as(self, path: str) -> bool:
-        """True if the path differs only in its normal form, and no file has the
-        declared one: the step has created the file in this form.
+        """True if only the normal form differs and the declared form does not exist:
+        the step created the file in this form.
         """
         if compose(path) != compose(self.path):
             return False
@@ -63,9 +61,7 @@ class DeclaredFile(Struct, frozen=True, dict=True):
         return HiddenFiles(self.root)
 
     def overlaps(self, other: "DeclaredFile") -> bool:
-        """True if both may declare the same file, or one of them a folder that the
-        other is in.
-        """
+        """True if both may declare the same file, or one a folder around the other."""
         if self.refusal or other.refusal:
             return False
         if self.covers(other.path) or other.covers(self.path):
@@ -79,8 +75,8 @@ class DeclaredFile(Struct, frozen=True, dict=True):
 
     @cached_property
     def matches(self) -> tuple[str, ...]:
-        """The files that match now, without those that git ignores, links out of the
-        project, and files that are hidden from models.
+        """Current matches, without files that git ignores, links out of the project,
+        and files hidden from models.
         """
         if self.glob is None or not (self.root / self._folder).is_dir():
             return ()
@@ -91,7 +87,7 @@ class DeclaredFile(Struct, frozen=True, dict=True):
         is_file = entry.kind in (Kind.FILE, Kind.LINK)
         if not is_file or not self._matches(entry.text):
             return False
-        # the walk leaves out what the ignore files list
+        # the walk skips ignored files
         if entry.kind is Kind.FILE:
             return not is_secret_path(entry.text)
         return (
@@ -102,7 +98,7 @@ class DeclaredFile(Struct, frozen=True, dict=True):
 
     @property
     def exists(self) -> bool:
-        """True if the project has the file, the folder or a match of the pattern."""
+        """True if the file, the folder or a match exists."""
         if self.refusal:
             return False
         place = self.root / self.path
@@ -110,34 +106,32 @@ class DeclaredFile(Struct, frozen=True, dict=True):
 
     @property
     def _folder(self) -> PurePosixPath:
-        """The folder that has all files that match."""
+        """The folder that contains all matches."""
         return self.glob.folder if self.glob else PurePosixPath(self.path)
 
 
 class DeclaredFiles(Struct, frozen=True, dict=True):
-    """All that a step declares. A pattern or folder declares the files that match when
-    they are first needed. `covers` is also true for files that are created later.
+    """Everything that a step declares. Patterns and folders are expanded once, on first
+    use; `covers` includes later files.
     """
 
     files: tuple[DeclaredFile, ...] = ()
-    """In the order of the plan."""
+    """In plan order."""
     without: Collection[str] = ()
-    """Files and folders of the project that no pattern declares."""
+    """Files and folders that no pattern declares."""
 
     def __bool__(self) -> bool:
         return bool(self.files)
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """The files that the step names one by one. A path that cannot be used is
-        unchanged.
-        """
+        """Files that are named one by one. Unusable paths stay as written."""
         single = (file.path for file in self.files if file.glob is None)
         return tuple(dict.fromkeys(single))
 
     @cached_property
     def matched(self) -> tuple[str, ...]:
-        """The files that patterns and folders declare beside those."""
+        """Further files, from patterns and folders."""
         return tuple(islice(self._all_matches, MOST_MATCHES))
 
     @property
@@ -145,13 +139,13 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
         return (*self.named, *self.matched)
 
     def usable_paths(self) -> tuple[str, ...]:
-        """Return the paths without those that lead outside the project."""
+        """Return the paths inside the project."""
         refused = {file.path for file in self.files if file.refusal}
         return tuple(path for path in self.paths if path not in refused)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The paths, and the patterns and folders that no file matches."""
+        """The paths, and patterns and folders without matches."""
         unmatched = [file.path for file in self.files if file.glob and not file.matches]
         return (*self.paths, *unmatched)
 
@@ -161,15 +155,15 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
 
     @property
     def more(self) -> int:
-        """The number of files that match and are not among the paths."""
+        """Number of matches beyond the limit."""
         return len(self._all_matches) - len(self.matched)
 
     def covers(self, path: str) -> bool:
-        """True if the step declares this file, which need not exist."""
+        """True if the step declares the file, which need not exist."""
         return any(file.covers(path) for file in self.files)
 
     def may_delete(self, path: str) -> bool:
-        """True if the step names the file, or says of a pattern that its files go."""
+        """True if the step names the file, or its pattern is marked as deleted."""
         return path in self.named or any(
             file.file.is_deleted and file.covers(path) for file in self.files
         )
@@ -180,8 +174,8 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
         )
 
     def are_named(self, names: Collection[str]) -> bool:
-        """True if one of these names means a file, a folder or a pattern that the step
-        declares. The name of a file may lack its folder.
+        """True if a name means a declared file, folder or pattern. File names may lack
+        their folder.
         """
         if not self._endings.isdisjoint(names):
             return True
@@ -193,7 +187,9 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
 
     @cached_property
     def _endings(self) -> frozenset[str]:
-        """Each declared path, and for a file its ends: `app.py` of `src/app.py`."""
+        """Each declared path, and each end of a file's path: `app.py` of
+        `src/app.py`.
+        """
         endings = set[str]()
         for file in self.files:
             endings.add(file.path)
@@ -203,7 +199,7 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
         return frozenset(endings)
 
     def lines(self, path: str) -> tuple[tuple[int, int], ...]:
-        """The ranges of lines to look at in a file that the step names."""
+        """Return the line ranges that the step names in a file."""
         ranges = []
         for file in self.files:
             if file.path == path and file.glob is None:
@@ -216,7 +212,7 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
 
     @cached_property
     def _all_matches(self) -> dict[str, None]:
-        """A set that keeps its order."""
+        """An ordered set."""
         inside = tuple(f"{folder}/" for folder in self.without)
         matches = dict[str, None]()
         for file in self.files:
@@ -231,10 +227,8 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
 def declare_files(
     root: Path, step: PlanStep, without: Collection[str] = ()
 ) -> DeclaredFiles:
-    """Return the files that a step declares in a project. `without` are files and
-    folders that no pattern declares.
-    """
-    # a step that declares a file and another spelling of its name renames the file
+    """`without` are files and folders that no pattern declares."""
+    # a file declared in two spellings is renamed
     given_up = frozenset(
         file.path for file in step.files_affected if is_spelled(root, file.path)
     )
@@ -250,8 +244,8 @@ def declare_files(
 
 
 def find_hidden_reason(declared: DeclaredFile, hidden: HiddenFiles) -> str:
-    """Return the reason why models do not see an existing file or folder that a step
-    declares and does not only delete; empty if they do.
+    """Return why models cannot see an existing file or folder of the step; empty if
+    they can, or if it is only deleted.
     """
     if declared.refusal or declared.file.is_deleted or not declared.exists:
         return ""
@@ -270,9 +264,7 @@ def describe_hidden(path: str, why: str) -> str:
 
 
 def _find_spelling(root: Path, path: str) -> str:
-    """Return the path of the one file that differs from `path` only by case or by the
-    composition of its letters. Otherwise return `path`.
-    """
+    """Return the only path that differs in case or letter composition, else `path`."""
     folder = PurePosixPath()
     for name in PurePosixPath(path).parts:
         similar = [name]
@@ -311,9 +303,7 @@ def _declare(
 
 
 def _make_glob(root: Path, path: str, *, is_folder: bool) -> Glob | None:
-    """Return the pattern of the files that a path declares; None for a single file. A
-    path that exists is not a pattern.
-    """
+    """None for a single file. An existing path is not a pattern."""
     exists = (root / path).exists()
     pattern = _exactly(path) if exists else escape_sets(path)
     if is_folder:
@@ -330,6 +320,6 @@ def _exactly(path: str) -> str:
 
 
 def _is_inside(path: PurePosixPath | str, other: PurePosixPath | str) -> bool:
-    """True if one is the other, or a folder that the other is in."""
+    """True if one path equals or contains the other."""
     one, two = PurePosixPath(path), PurePosixPath(other)
     return one.is_relative_to(two) or two.is_relative_to(one)

@@ -1,4 +1,4 @@
-"""Collect the files below a label: items with their notes, groups, tables and code
+"""Collects the files below a label: items with notes, groups, tables and code
 blocks.
 """
 
@@ -20,18 +20,16 @@ _NO_NOTES = 1000
 
 
 class FileList(Struct):
-    """The files read so far."""
-
     implied_note: str = ""
-    """The note that the label gives all files, such as `new`."""
+    """The label's note for all files, such as `new`."""
     files: list[AffectedFile] = field(default_factory=list)
     note_indent: int = _NO_NOTES
     groups: list[tuple[int, str]] = field(default_factory=list)
-    """The open groups, such as "Create:", with the indents of their items."""
+    """Open groups, such as "Create:", with the indents of their items."""
 
     def add_note(self, piece: Piece) -> bool:
-        """Add an indented line to the note of the last file. Return False if the piece
-        is no note.
+        """Add an indented line to the last file's note. False if the piece is no
+        note.
         """
         if not self.files or piece.indent < self.note_indent or _is_file_item(piece):
             return False
@@ -40,7 +38,7 @@ class FileList(Struct):
         return True
 
     def add(self, piece: Piece, text: ListedFiles) -> bool:
-        """Add the files of a piece. Return False if it names none."""
+        """False if the piece names no file."""
         while self.groups and self.groups[-1][0] >= piece.indent:
             self.groups.pop()
         if text.group and piece.kind is PieceKind.ITEM:
@@ -57,9 +55,7 @@ class FileList(Struct):
 
 
 def read_file_piece(piece: Piece, *, is_below: bool) -> ListedFiles | None:
-    """Return the files of a piece; None for a paragraph below the label, which ends the
-    list.
-    """
+    """None for a paragraph below the label, which ends the list."""
     if piece.kind is PieceKind.TABLE_HEAD:
         return ListedFiles()
     if piece.kind is PieceKind.ROW:
@@ -74,7 +70,7 @@ def read_file_piece(piece: Piece, *, is_below: bool) -> ListedFiles | None:
 
 
 def _read_fence(piece: Piece) -> ListedFiles:
-    """Return the files of a code block, if each of its lines is one."""
+    """Return the files of a code block, if each line is one."""
     files: list[AffectedFile] = []
     for line in piece.code:
         if line and not line.startswith("#"):

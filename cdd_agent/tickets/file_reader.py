@@ -1,4 +1,4 @@
-"""Read the files that a list item, a table row or a line names, with their notes.
+"""Reads the files, with notes, of a list item, table row or line.
 
 A name is a code span, a Markdown link or a plain path.
 """
@@ -59,17 +59,15 @@ _PATH_AND_NOTE = re.compile(
 
 
 class ListedFiles(Struct, frozen=True):
-    """The files in a piece of text. It is empty for a text that names none."""
-
     files: tuple[AffectedFile, ...] = ()
     is_none: bool = False
-    """True if the text says that there are none."""
+    """True if the text says that there are no files."""
     group: str = ""
-    """The words of an item such as "Create:", which belong to the items below it."""
+    """The words of an item such as "Create:", for the items below."""
 
 
 def read_files(text: str) -> ListedFiles:
-    """Read a list item, or the text behind a label."""
+    """Read a list item, or the text after a label."""
     text = without_checkbox(text)
     if _NO_FILES.fullmatch(text):
         return ListedFiles(is_none=True)
@@ -85,9 +83,7 @@ def read_files(text: str) -> ListedFiles:
 
 
 def read_file_row(row: str) -> ListedFiles:
-    """Read a table row. The first cell with files names them, the other cells are their
-    note.
-    """
+    """The first cell with files names them; the others are their note."""
     cells = [cell for cell in table_cells(row) if cell]
     for position, cell in enumerate(cells):
         files = read_files(cell).files
@@ -112,9 +108,7 @@ def is_path(text: str) -> bool:
 
 
 def is_file_of_project(text: str) -> bool:
-    """True if a code span is the path of a source file, not a URL or a name with
-    dots.
-    """
+    """True if a code span is the path of a source file, not a URL or dotted name."""
     if re.search(r"\s", text) or text.startswith("/") or _WEB.match(text):
         return False
     path = re.sub(r"(?::|#L)[0-9-L]+$", "", text)
@@ -175,8 +169,8 @@ def _split_list(text: str, names: Sequence[_Name]) -> list[str]:
 def _read_list(
     parts: Sequence[str], names: Sequence[_Name]
 ) -> tuple[AffectedFile, ...]:
-    """Return the files of a list; none if only one of its parts names a file. A part
-    that names none belongs to the note of the file before it.
+    """Return a list's files; none if only one part names a file. Other parts are notes
+    of the file before.
     """
     if not names and len(parts) > 1 and all(len(part.split()) == 1 for part in parts):
         return tuple(file for part in parts for file in _read_one(part))
@@ -208,7 +202,7 @@ def _is_path_with_blanks(text: str) -> bool:
 
 
 def _read_one(text: str) -> tuple[AffectedFile, ...]:
-    """Return the first file of a text. The other words are its note. A rename has two
+    """Return the text's first file, with the other words as its note. A rename has two
     files.
     """
     names = _find_names(text)

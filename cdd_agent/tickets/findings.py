@@ -1,4 +1,4 @@
-"""Collect the problems of a plan's text, each with its line."""
+"""Collects problems of a plan's text, with their lines."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ _MAX_SHOWN = 80
 
 
 class Finding(Struct, frozen=True):
-    """A problem of the text, before its step has a number."""
+    """A problem before its step has a number."""
 
     kind: str
     line: int
@@ -20,12 +20,10 @@ class Finding(Struct, frozen=True):
     """Continues the sentence "step 1 …", if there is a step."""
     is_warning: bool
     step: int | None
-    """The position of the step in the plan, from 0."""
+    """Index of the step."""
 
 
 class Findings(Struct):
-    """The problems found so far."""
-
     items: list[Finding] = []
 
     def error(self, kind: str, line: int, text: str, step: int | None = None) -> None:
@@ -36,8 +34,8 @@ class Findings(Struct):
         self.items.append(Finding(kind, line, text, True, step))
 
     def to_problems(self, plan: ImplementationPlan) -> tuple[Problem, ...]:
-        """Return the problems in the order of their lines. Of many of one kind, the
-        last one returned counts the others.
+        """Return problems by line. If there are many of one kind, the last one counts
+        the rest.
         """
         problems = []
         counts: dict[str, int] = {}
@@ -62,7 +60,7 @@ class Findings(Struct):
 
 
 def quote(text: str) -> str:
-    """Return a line of a plan as a message shows it."""
+    """Return a line as messages show it."""
     text = " ".join(text.split())
     if len(text) > _MAX_SHOWN:
         text = f"{text[: _MAX_SHOWN - 1]}…"
@@ -70,9 +68,7 @@ def quote(text: str) -> str:
 
 
 def line_runs(lines: Iterable[int]) -> str:
-    """Return line numbers, counted from 0, as people write them: `line 3`,
-    `lines 3-5, 8`.
-    """
+    """Format 0-based line numbers: `line 3`, `lines 3-5, 8`."""
     runs: list[list[int]] = []
     for line in sorted(lines):
         if runs and runs[-1][1] == line - 1:

@@ -1,4 +1,4 @@
-"""Replace lines of a text and leave all other lines unchanged, byte for byte."""
+"""Replaces lines of a text, and keeps all others byte for byte."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,22 +10,20 @@ _LINE_END = re.compile(r"[\r\n]+$")
 
 
 class LineEdit(Struct, frozen=True):
-    """New lines, without line ends, in place of some lines."""
+    """Lines to insert, without line ends, and lines to remove."""
 
     lines: range
     new: Sequence[str] = ()
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a Markdown text with their line ends."""
     return _LINE.findall(text)
 
 
 def apply_edits(lines: Sequence[str], edits: Iterable[LineEdit]) -> list[str]:
-    """Return `lines` with the edits, which must not overlap. Edits of the same position
-    are applied in the order given.
+    """Apply edits, which must not overlap. Edits at the same position keep their order.
 
-    New lines get the line end of the line that they replace, else of the first line.
+    New lines get the line end of the line they replace, else of the first line.
     """
     result: list[str] = []
     position = 0

@@ -1,5 +1,5 @@
-"""Markdown as lines: headings, code, list items, code spans and escapes. Knows
-CommonMark, but nothing of plans.
+"""Markdown as lines: headings, code, list items, code spans and escapes. Follows
+CommonMark, and knows nothing of plans.
 """
 
 import re
@@ -15,7 +15,7 @@ from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.writable_text import UNWRITABLE
 
 _MAX_NESTING = 100
-# Blocks only: parsing the inline text of every line is the slow part.
+# Inline parsing is slow and not needed.
 _PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(
     ["inline", "text_join"]
 )
@@ -36,30 +36,26 @@ class Heading(Struct, frozen=True):
 
     line: int
     end: int
-    """The line after it. An underlined (setext) heading has two lines or more."""
+    """The line after the heading. Underlined (setext) headings have several lines."""
     depth: int
     text: str
 
 
 class ListItem(Struct, frozen=True):
-    """The first line of a list item."""
+    """A list item's first line."""
 
     indent: int
     text: str
 
 
 class Line(Struct, frozen=True):
-    """A line of text."""
-
     text: str
     is_code: bool = False
-    """True inside code and HTML blocks, where nothing is markup. The line that opens a
-    block is outside.
+    """True inside code and HTML blocks, where nothing is markup. The opening line is
+    outside.
     """
     is_example: bool = False
-    """True for code whose lines the author cannot mean as structure: a code block
-    between fences, and a comment or `pre` with its end.
-    """
+    """True in code that is certainly no structure: a closed fence, comment or `pre`."""
 
     @property
     def is_rule(self) -> bool:
@@ -68,7 +64,7 @@ class Line(Struct, frozen=True):
 
     @property
     def is_separator(self) -> bool:
-        """True for a blank line and for a thematic break."""
+        """True for blank lines and thematic breaks."""
         return not self.text.strip() or self.is_rule
 
     @property
@@ -80,13 +76,13 @@ class Line(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """The lines of a Markdown text, counted from 0, and its headings by line."""
+    """Lines of a Markdown text, from 0, and headings by line."""
 
     lines: list[Line]
     headings: dict[int, Heading]
 
     def without_separators(self, lines: range) -> range:
-        """Return `lines` without blank lines and thematic breaks at either end."""
+        """Drop blank lines and thematic breaks at both ends."""
         start, stop = lines.start, lines.stop
         while stop > start and self.lines[stop - 1].is_separator:
             stop -= 1
@@ -131,9 +127,7 @@ def parse_markdown(text: str) -> Document:
 
 
 def _has_end(token: Token, last_line: str) -> bool:
-    """True for a code block with a closing fence, and for a comment or `pre` that is
-    closed. Other HTML is no example.
-    """
+    """True for a closed fence, comment or `pre`. Other HTML is no example."""
     if token.type == "fence":
         closing = last_line.strip(" \t>")
         return closing == token.markup[0] * max(len(closing), len(token.markup))
@@ -145,13 +139,12 @@ _CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
 
 
 def without_checkbox(text: str) -> str:
-    """Return the text of a list item without its tick box."""
     return _CHECKBOX.sub("", text.strip(), count=1).strip()
 
 
 def prose(lines: Sequence[Line]) -> str:
-    """Return the text of `lines` unescaped, without thematic breaks and blank lines at
-    either end.
+    """Return the unescaped text, without thematic breaks and blank lines at both
+    ends.
     """
     document = Document(list(lines), {})
     kept_lines = document.without_separators(range(len(lines)))
@@ -161,26 +154,26 @@ def prose(lines: Sequence[Line]) -> str:
     return "\n".join(texts).strip()
 
 
-# Escapes: a backslash before the first punctuation of a line keeps the line from being
-# read as structure.
+# Escapes: a backslash before a line's first punctuation prevents a reading as
+# structure.
 
 _LEAD = r"([ \t]*[0-9]{0,9})"
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
 _ESCAPED = re.compile(rf"^{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
 _ESCAPABLE = re.compile(rf"^{_LEAD}(?={_PUNCTUATION})")
 _STRUCTURE = re.compile(
-    # a heading, a bold label
+    # a heading or bold label
     r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}|\*\*|__)"
-    r"|[ \t]*(?:=+|-+)[ \t]*$"  # the underline of a heading
+    r"|[ \t]*(?:=+|-+)[ \t]*$"  # a heading's underline
     rf"|{_ESCAPED.pattern}"
 )
 
 
 def spellings(text: str) -> Iterator[str]:
-    """Yield ways to write `text`, the most readable first.
+    """Yield ways to write the text, most readable first.
 
-    `prose` turns each of them into `text` again, unless the reader takes a line for
-    structure. It takes no line of the last spelling for structure.
+    `prose` restores the text from each, unless the reader takes a line for structure,
+    which the last spelling prevents.
     """
     yield text
     with suppress(BadInput):
@@ -213,7 +206,7 @@ _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
 
 class CodeSpan(Struct, frozen=True):
-    """A code span of a line, and its position there with its backticks."""
+    """Positions include the backticks."""
 
     start: int
     end: int
@@ -221,7 +214,7 @@ class CodeSpan(Struct, frozen=True):
 
 
 def code_span(text: str) -> str:
-    """Return one line of text as a code span, with as many backticks as it needs."""
+    """Quote one line of text, with as many backticks as it needs."""
     ticks = "`"
     while ticks in re.findall("`+", text):
         ticks += "`"
@@ -230,7 +223,7 @@ def code_span(text: str) -> str:
 
 
 def leading_code(line: str) -> str:
-    """Return the text of the code span with which a line begins; empty without one."""
+    """Return the text of a leading code span; may be empty."""
     spans = code_spans(line)
     return spans[0].text if spans and spans[0].start == 0 else ""
 

@@ -1,4 +1,6 @@
-"""The signs and words for outcomes of steps, for all faces, reports and commits."""
+"""Signs and words for outcomes of steps, for all user interfaces, reports and
+commits.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,13 +17,11 @@ from cdd_agent.tickets.step_tally import StepTally
 
 
 class OutcomeWords(Struct, frozen=True):
-    """The sign and the words of an outcome."""
-
     sign: str
     remark: str
-    """The remark on a completed step; empty if there is nothing to remark."""
+    """A remark on a completed step; may be empty."""
     counted: str
-    """The words behind a number of steps, such as `2 by exit code`."""
+    """Follows a number of steps, as in `2 by exit code`."""
 
 
 OUTCOME_WORDS = {
@@ -45,11 +45,11 @@ _TO_REMARK = (
     StepOutcome.UNVERIFIED,
     StepOutcome.SKIPPED,
 )
-"""Outcomes of steps that are over, and that no tests have shown to be done."""
+"""Outcomes of finished steps that tests did not prove."""
 
 
 def remark_on(outcome: StepOutcome, evidence: Evidence | None = None) -> str:
-    """Return the remark on a step that is over; empty if its tests have passed."""
+    """Return a remark on a finished step; empty if its tests passed."""
     if outcome is StepOutcome.MAY_FAIL and evidence is not None:
         return excused_in_words(evidence)
     if _failed_before(outcome, evidence):
@@ -63,14 +63,12 @@ def _failed_before(outcome: StepOutcome, evidence: Evidence | None) -> bool:
 
 
 def remarks_on(tally: StepTally) -> list[str]:
-    """Return the numbers of steps that are over without passed tests, such as `1 by
-    exit code`.
-    """
+    """Count finished steps without passed tests, such as `1 by exit code`."""
     return _counted(tally, _TO_REMARK)
 
 
 def signs_of(tally: StepTally) -> str:
-    """Return the same as `remarks_on`, with signs instead of words."""
+    """Like `remarks_on`, with signs."""
     counts = []
     for outcome in _TO_REMARK:
         number = tally.number_of(outcome)
@@ -80,14 +78,14 @@ def signs_of(tally: StepTally) -> str:
 
 
 def run_in_words(status: RunStatus, tally: StepTally) -> str:
-    """Return the status of a run. One with unverified or skipped steps is not done."""
+    """A run with unverified or skipped steps is not "done"."""
     if status is RunStatus.COMPLETED:
         return "done" if tally.is_done else "completed"
     return status.value.replace("_", " ")
 
 
 def tally_in_words(tally: StepTally) -> str:
-    """Return the numbers of all outcomes, such as `2/3 steps passed, 1 skipped`."""
+    """Count all outcomes: `2/3 steps passed, 1 skipped`."""
     others = [outcome for outcome in StepOutcome if outcome is not StepOutcome.PASSED]
     steps = "step" if tally.total == 1 else "steps"
     first = f"{tally.passed}/{tally.total} {steps} passed"
@@ -95,9 +93,7 @@ def tally_in_words(tally: StepTally) -> str:
 
 
 def steps_since(tally: StepTally) -> str:
-    """Return the numbers of steps that ended in a stretch of time, such as `2 steps
-    passed, 1 failed`; empty without any.
-    """
+    """Count steps that ended in a period: `2 steps passed, 1 failed`; may be empty."""
     first, *others = _counted(tally, StepOutcome) or [""]
     number, _, words = first.partition(" ")
     if not words:
@@ -116,7 +112,7 @@ def _counted(tally: StepTally, outcomes: Iterable[StepOutcome]) -> list[str]:
 
 
 def steps_by_outcome(unproven: Sequence[Unproven]) -> dict[str, list[Unproven]]:
-    """Return the steps without passed tests by the remark on them."""
+    """Group steps without passed tests by remark."""
     steps: dict[str, list[Unproven]] = {}
     for step in unproven:
         steps.setdefault(OUTCOME_WORDS[step.why].remark, []).append(step)
@@ -124,8 +120,8 @@ def steps_by_outcome(unproven: Sequence[Unproven]) -> dict[str, list[Unproven]]:
 
 
 def proof_in_words(unproven: Sequence[Unproven]) -> str:
-    """Return the sentence about the steps of a run that are all checked. `unproven`
-    are those without passed tests.
+    """Return a sentence about a run whose steps are all checked. `unproven` are those
+    without passed tests.
     """
     if not unproven:
         return "each step's tests have passed"
@@ -149,7 +145,7 @@ _PROOF_WORDS = {
 
 
 def steps_in_words(labels: Sequence[str]) -> str:
-    """Return steps by their labels, such as `steps 1, 2 and 3`."""
+    """Format labels: `steps 1, 2 and 3`."""
     if len(labels) == 1:
         return f"step {labels[0]}"
     return f"steps {', '.join(labels[:-1])} and {labels[-1]}"
@@ -158,7 +154,7 @@ def steps_in_words(labels: Sequence[str]) -> str:
 def step_proof_in_words(
     verification: Verification, evidence: Evidence | None = None
 ) -> str:
-    """Return the sentence about a completed step."""
+    """Return a sentence about a completed step."""
     outcome = StepOutcome.from_verification(verification, evidence)
     proof = _STEP_PROOFS[outcome]
     if evidence is None:
@@ -178,7 +174,7 @@ _STEP_PROOFS = {
 
 
 def evidence_in_words(evidence: Evidence) -> str:
-    """Return the evidence for a step's outcome, in a line."""
+    """Return a step's evidence in one line."""
     if evidence.passed is None:
         return evidence.reason
     parts = []
@@ -201,7 +197,7 @@ def evidence_in_words(evidence: Evidence) -> str:
 
 
 def excused_in_words(evidence: Evidence) -> str:
-    """Return the number of tests that may fail, as the plan says."""
+    """Return how many tests may fail by the plan."""
     tests = _tests(evidence.excused)
     if evidence.excused_until:
         return f"{tests} may fail until step {evidence.excused_until}"

@@ -1,6 +1,4 @@
-"""A plan as a value: its steps, the order in which they run, and the problems that keep
-it from running.
-"""
+"""A plan: its steps, their order, and problems that prevent a run."""
 
 import os
 import re
@@ -19,7 +17,7 @@ from cdd_agent.tickets.criteria import CriterionRef, normal_refs
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
 NO_CHECK = "none"
-"""The word for "no check" in plan.md and in JSON."""
+""""No check" in plan.md and JSON."""
 DEFAULT_COMPLEXITY = "medium"
 DEFAULT_TIME = "unknown"
 DEFAULT_TYPE = "feature"
@@ -28,12 +26,12 @@ DELETED = "deleted"
 
 STEP_ID = re.compile("[a-z0-9]{4,8}")
 ID_COMMENT = re.compile(r"\s*<!--\s*id:\s*(?P<id>[^\s>]*)\s*-->\s*$")
-"""The id of a step, at the end of its heading."""
+"""A step's id, at the end of its heading."""
 _ID_OF_HEADING = re.compile(
     r"^(?P<heading>#.*?)[ \t]*<!--[ \t]*id:[^\n>]*-->[ \t]*$", re.MULTILINE
 )
 STEP_LABEL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*(?:\.?[A-Za-z])?")
-"""The number of a step as people write it: `2`, `1b`, `1.5`, `2.1.a`."""
+"""Step numbers as users write them: `2`, `1b`, `1.5`, `2.1.a`."""
 
 _REMARK = r"\s*(?:[,;:.(\[–—-].*)?"
 _CREATED = re.compile(
@@ -52,14 +50,14 @@ _LINES_IN_PATH = re.compile(
 
 
 class AffectedFile(Struct, frozen=True):
-    """A file that a step creates, changes or deletes. A pattern (`src/*.py`) or a
-    folder (`src/`) means the files that match when the step starts.
+    """A file that a step creates, changes or deletes. A pattern (`src/*.py`) or folder
+    (`src/`) means its matches when the step starts.
     """
 
     path: str
     note: str = ""
     lines: str = ""
-    """The lines to look at, from 1: `12` or `3-9`."""
+    """Lines to inspect, from 1: `12` or `3-9`."""
 
     def __post_init__(self) -> None:
         path, lines = _split_place(self.path)
@@ -73,9 +71,7 @@ class AffectedFile(Struct, frozen=True):
 
     @property
     def is_created(self) -> bool:
-        """True if the note says that the file is new. "New tests" says nothing about
-        the file.
-        """
+        """True if the note says that the file is new. "New tests" does not."""
         return _CREATED.fullmatch(self.note) is not None
 
     @property
@@ -83,14 +79,12 @@ class AffectedFile(Struct, frozen=True):
         return _DELETED.fullmatch(self.note) is not None
 
     def relative_to(self, roots: Collection[str]) -> "AffectedFile":
-        """Return the file with a path from the project's root, if its path is absolute
-        and in one of these folders.
-        """
+        """Make an absolute path inside one of these folders relative to the project."""
         path = Path(self.path)
         if not path.is_absolute() or ".." in path.parts:
             return self
         for folder in path.parents:
-            # `Path.resolve` fails for links in a circle
+            # `Path.resolve` fails for circular links
             if os.path.realpath(folder) in roots:
                 ending = "/" if self.is_folder else ""
                 relative = path.relative_to(folder).as_posix()
@@ -103,12 +97,11 @@ class AffectedFile(Struct, frozen=True):
 
     @property
     def is_folder(self) -> bool:
-        """True if the plan writes the path as a folder, with a slash at its end."""
         return self.path.endswith(("/", "\\"))
 
     @property
     def place(self) -> str:
-        """The path, with its lines if it has any, as the plan writes it."""
+        """The path as the plan writes it, with lines."""
         return f"{self.path}:{self.lines}" if self.lines else self.path
 
 
@@ -125,7 +118,7 @@ def _plain_note(note: str) -> str:
 
 
 def _split_place(text: str) -> tuple[str, str]:
-    """Return a path and its lines: `a.py:3-9`, `@a.py#L3-L9` and `file://a.py:3-9` are
+    """Split a path and its lines: `a.py:3-9`, `@a.py#L3-L9` and `file://a.py:3-9` are
     `a.py` and `3-9`.
     """
     lines = ""
@@ -144,19 +137,19 @@ def _split_place(text: str) -> tuple[str, str]:
 
 
 class MayFail(Struct, frozen=True):
-    """A test, a file of tests, or a folder of tests that need not pass yet."""
+    """A test, or a file or folder of tests, that need not pass yet."""
 
     tests: str
     until: str = ""
-    """The label of the step from which on they must pass; empty: no step is named."""
+    """The label of the step from which on they must pass; may be empty."""
 
     def __post_init__(self) -> None:
         normalise(self, tests=one_line(self.tests), until=_plain_label(self.until))
 
 
 class PlanStep(Struct, frozen=True):
-    """One step of a plan. Values that Markdown cannot hold are normalised, so that a
-    step survives plan.md.
+    """A step. Values that Markdown cannot hold are normalised, so that steps survive
+    plan.md.
     """
 
     number: int
@@ -167,27 +160,22 @@ class PlanStep(Struct, frozen=True):
     dependencies: tuple[int, ...] = ()
     files_affected: tuple[AffectedFile, ...] = ()
     checks: tuple[str, ...] | None = None
-    """The commands that check this step, all of which must pass. Empty for no check,
-    None if the engine chooses.
-    """
+    """Commands that must all pass. Empty for no check, None if the engine chooses."""
     serves: tuple[CriterionRef, ...] = ()
-    """The acceptance criteria that the step serves: places in the spec, or words."""
+    """Criteria that the step serves: places in the spec, or words."""
     removes_tests: tuple[str, ...] | None = None
-    """Tests, or files of tests, that the step may remove, skip or weaken. None if the
-    plan says nothing about it.
+    """Tests, or test files, that the step may remove, skip or weaken. None if the plan
+    does not say.
     """
     may_fail: tuple[MayFail, ...] = ()
-    """Tests that need not pass yet."""
     label: str = ""
     """The number as the plan writes it, such as `1b`."""
     id: str = ""
-    """Identifies the step when it is renumbered or reworded; empty if the plan gives
-    none.
-    """
+    """Identifies the step when it is renumbered or reworded; may be empty."""
     missing_dependencies: tuple[str, ...] = ()
     line: int = 0
-    """Line of its heading in plan.md, from 1; 0 if it was not read from a file. The
-    last field; not compared.
+    """Line of the heading in plan.md, from 1; 0 if not from a file. The last field; not
+    compared.
     """
 
     def __post_init__(self) -> None:
@@ -221,17 +209,17 @@ class PlanStep(Struct, frozen=True):
 
     @property
     def check_lines(self) -> str | None:
-        """The checks as one text, for digests and searches. A line for each, `none` for
-        no check, None if the engine chooses.
+        """The checks as a text for digests and searches: one a line, `none`, or None if
+        the engine chooses.
         """
         if self.checks is None:
             return None
         return "\n".join(self.checks) or NO_CHECK
 
     def to_json(self) -> dict[str, Any]:
-        """Return the step as `cdd plan show --json` prints it.
+        """Return the JSON of `cdd plan show --json`.
 
-        `verify` is the only check, or `none` for no check, otherwise null.
+        `verify` is the only check, `none` for no check, else null.
         """
         data: dict[str, Any] = to_builtins(self)
         data["files_affected"] = [file.path for file in self.files_affected]
@@ -250,16 +238,14 @@ _STRUCK = re.compile(r"~~(.*)~~")
 
 
 def _plain_label(label: str) -> str:
-    """Return a label as plans hold it, or nothing for a text that is none."""
+    """Normalise a label; "" if it is invalid."""
     if not STEP_LABEL.fullmatch(label):
         return ""
     return str(int(label)) if label.isdigit() else label
 
 
 def _plain_title(title: str) -> str:
-    """Return a title without an id, tick marks and strike-through: a heading means
-    something else by them.
-    """
+    """Remove ids, tick marks and strike-through, which have a meaning in headings."""
     before = ""
     title = one_line(title)
     while title != before:
@@ -271,12 +257,12 @@ def _plain_title(title: str) -> str:
 
 
 def without_step_ids(text: str) -> str:
-    """Return a plan's Markdown without the ids of steps, to show it."""
+    """Hide the steps' ids in Markdown."""
     return _ID_OF_HEADING.sub(r"\g<heading>", text)
 
 
 def _normal_list(entries: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return commands or names without `none` and without duplicates."""
+    """Remove `none` and duplicates."""
     if entries is None:
         return None
     lines = dict.fromkeys(map(one_line, entries))
@@ -289,20 +275,20 @@ def _normal_leave(may_fail: Sequence[MayFail]) -> tuple[MayFail, ...]:
 
 
 class Problem(Struct, frozen=True):
-    """A reason why a plan cannot run, or why it may not run well."""
+    """Why a plan cannot run, or may run badly."""
 
     kind: str
-    """An identifier for scripts, such as `cycle`."""
+    """For scripts, such as `cycle`."""
     step: int | None
-    """None if the problem belongs to the whole plan."""
+    """None if it concerns the whole plan."""
     line: int
-    """Line in plan.md, from 1; 0 if the plan was not read from a file."""
+    """In plan.md, from 1; 0 if not from a file."""
     text: str
     """The fault and its fix."""
     is_warning: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """Return the problem as `cdd plan check --json` prints it."""
+        """Return the JSON of `cdd plan check --json`."""
         return {
             "kind": self.kind,
             "severity": "warning" if self.is_warning else "error",
@@ -315,14 +301,14 @@ class Problem(Struct, frozen=True):
 def step_problem(
     step: PlanStep, kind: str, text: str, *, is_warning: bool = False
 ) -> Problem:
-    """Return a problem of one step; `text` continues the sentence "step 1 …"."""
+    """`text` continues the sentence "step 1 …"."""
     return Problem(
         kind, step.number, step.line, f"step {step.label} {text}", is_warning
     )
 
 
 class PlanInvalid(BadInput):
-    """A plan that cannot run. The message has a line `plan.md:LINE: reason` for each
+    """The plan cannot run. The message has a line `plan.md:LINE: reason` for each
     problem.
     """
 
@@ -330,7 +316,7 @@ class PlanInvalid(BadInput):
 
 
 class NoSuchStep(BadInput):
-    """A label that a user typed and that no step has."""
+    """No step has the label that a user typed."""
 
     def __init__(self, label: str, plan: "ImplementationPlan") -> None:
         labels = ", ".join(step.label for step in plan.steps)
@@ -338,9 +324,7 @@ class NoSuchStep(BadInput):
 
 
 class ImplementationPlan(Struct, frozen=True, dict=True):
-    """The steps that implement a ticket. `read_plan(write_plan(plan)) == plan` holds
-    for every plan.
-    """
+    """A ticket's steps. `read_plan(write_plan(plan)) == plan` always holds."""
 
     ticket_slug: str = ""
     ticket_title: str = ""
@@ -351,9 +335,9 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
     risks: tuple[str, ...] = ()
     steps: tuple[PlanStep, ...] = ()
     notes: str = ""
-    """The text outside the overview, the steps and the risks."""
+    """Text outside overview, steps and risks."""
     findings: tuple[Problem, ...] = ()
-    """Problems of the text that was read. The last field; not compared."""
+    """Problems in the text that was read. The last field; not compared."""
 
     def __post_init__(self) -> None:
         normalise(
@@ -379,16 +363,15 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return hash(astuple(self)[:-1])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as `cdd plan show --json` prints it."""
+        """Return the JSON of `cdd plan show --json`."""
         data: dict[str, Any] = to_builtins(self)
         data["steps"] = [step.to_json() for step in self.steps]
         data["findings"] = [problem.to_json() for problem in self.findings]
         return data
 
     def relative_to(self, root: Path) -> "ImplementationPlan":
-        """Return the plan with relative paths for files of the project: other tools
-        write absolute ones. If `root` is the tree of a run, this includes the files of
-        the project around it.
+        """Make absolute paths of project files relative, as other tools write them. In
+        a run's tree, this includes files of the surrounding project.
         """
         roots = {os.path.realpath(root)}
         for folder in Path(os.path.realpath(root)).parents:
@@ -402,7 +385,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return self if same else replace(self, steps=tuple(steps))
 
     def find_step(self, label: str) -> PlanStep | None:
-        """Return the step with this label, in upper or lower case."""
+        """Case does not matter."""
         wanted = (_plain_label(label) or label).casefold()
         for step in self.steps:
             if step.label.casefold() == wanted:
@@ -416,9 +399,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return None
 
     def label_of(self, number: int) -> str:
-        """Return what users call the step with this number. A step that is no longer in
-        the plan is called by its number.
-        """
+        """Return the users' name of a step; its number if the plan lacks it."""
         step = self.step(number)
         return step.label if step else str(number)
 
@@ -426,9 +407,8 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return tuple(map(self.label_of, numbers))
 
     def with_plain_labels(self) -> "ImplementationPlan":
-        """Return the plan with each step's number as its label: a model that drafts
-        steps names them by number. A reference to a missing step is left out if a step
-        has its label as its number.
+        """Use numbers as labels: models name drafted steps by number. A reference to a
+        missing step is dropped if another step now has its label.
         """
         labels: dict[str, str] = {}
         numbers = {str(step.number) for step in self.steps}
@@ -456,15 +436,15 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return replace(self, steps=tuple(steps))
 
     def order(self) -> tuple[PlanStep, ...]:
-        """Return the steps so that each follows its dependencies, otherwise in plan
-        order. Raises `PlanInvalid`.
+        """Return the steps after their dependencies, otherwise in plan order. Raises
+        `PlanInvalid`.
         """
         self.check()
         return self._run_order
 
     def check(self, source: str = "plan.md") -> None:
-        """Raise `PlanInvalid` for a plan that cannot run. `source` is the file name in
-        the message.
+        """Raise `PlanInvalid` if the plan cannot run. `source` is the file name in
+        messages.
         """
         if self.errors:
             raise PlanInvalid(
@@ -476,7 +456,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def errors(self) -> tuple[Problem, ...]:
-        """The problems that keep the plan from running, in the order of their lines."""
+        """Problems that prevent a run, by line."""
         errors = [finding for finding in self.findings if not finding.is_warning]
         errors += self._identity_errors()
         errors += self._reference_errors()
@@ -492,7 +472,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def _run_order(self) -> tuple[PlanStep, ...]:
-        """The steps in dependency order. A step that waits for a cycle is missing."""
+        """Steps in dependency order, without those that wait for a cycle."""
         ordered: dict[int, PlanStep] = {}
         waiting = list(self.steps)
         while True:
@@ -551,7 +531,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         errors = []
         for step in self.steps:
             for file in step.files_affected:
-                path = PureWindowsPath(file.path)  # knows both separators
+                path = PureWindowsPath(file.path)  # for both separators
                 if path.drive or path.root or PurePosixPath(file.path).is_absolute():
                     reason = "is absolute"
                 elif ".." in path.parts:
@@ -567,8 +547,8 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
 
 
 def _number_steps(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """Number the steps. Steps with plain numbers keep them; if any label is not a plain
-    number, the steps are numbered in their order. Dependencies follow their steps.
+    """Plain numbers stay; if any label is not a plain number, all steps are numbered in
+    order. Dependencies are adapted.
     """
     are_plain = all(step.label.isdigit() for step in steps)
     numbers: dict[int, int] = {}
@@ -598,8 +578,8 @@ def _number_steps(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def _find_cycle(blocked: Mapping[int, PlanStep]) -> list[int]:
-    """Return the numbers of one cycle. Every blocked step has a blocked dependency, so
-    a walk along them finds one.
+    """Return one cycle. Each blocked step has a blocked dependency, so a walk
+    finds it.
     """
     number = next(iter(blocked))
     path: list[int] = []
@@ -612,6 +592,6 @@ def _find_cycle(blocked: Mapping[int, PlanStep]) -> list[int]:
 
 
 def normalise(value: Struct, **attributes: object) -> None:
-    """Set attributes of a frozen value while it is created."""
+    """Set attributes of a frozen value during its creation."""
     for name, attribute in attributes.items():
         force_setattr(value, name, attribute)

@@ -1,8 +1,7 @@
-"""Change a plan by rules: completed steps stay, numbers are not reused, and all other
-parts stay unchanged.
+"""Changes plans by rules: completed steps stay, numbers are not reused, and everything
+else is kept.
 
-Steps refer to each other by labels while they are moved, because numbers change with
-the order of the steps.
+Labels identify steps meanwhile, because numbers follow the order.
 """
 
 import re
@@ -32,24 +31,22 @@ _PARTS = {
 
 
 class ChangeRefused(ValueError):
-    """A change that breaks a rule. The message has a line for each reason, written for
-    the author of the change.
+    """A change breaks a rule. The message has a line for each reason, for the
+    author.
     """
 
 
 class FixedSteps(Struct, frozen=True):
-    """The part of a plan that a change must leave alone."""
+    """What a change must leave alone."""
 
     completed: frozenset[str] = frozenset()
-    """Labels of the steps that were carried out."""
+    """Labels."""
     used_numbers: frozenset[int] = frozenset()
-    """Numbers, and labels that are numbers, that a step has or had. A new step needs
-    another one.
-    """
+    """Numbers, and numeric labels, that steps have or had. New steps need others."""
     used_ids: frozenset[str] = frozenset()
     is_begun: bool = False
-    """True if a step was begun, so that its number identifies it in the record of the
-    run.
+    """True if a step was begun, so that its number identifies it in the run's
+    record.
     """
 
     @property
@@ -57,7 +54,7 @@ class FixedSteps(Struct, frozen=True):
         return max(self.used_numbers, default=0) + 1
 
     def with_steps_of(self, plan: ImplementationPlan) -> Self:
-        """Add the numbers and ids of a plan that is not written yet."""
+        """Add the numbers and ids of a plan that is not saved yet."""
         numbers = set(self.used_numbers)
         for step in plan.steps:
             numbers.add(step.number)
@@ -69,7 +66,7 @@ class FixedSteps(Struct, frozen=True):
         )
 
     def with_plain_labels(self, plan: ImplementationPlan) -> Self:
-        """Return what is fixed in `plan.with_plain_labels()`."""
+        """Return the same for `plan.with_plain_labels()`."""
         numbers = [str(step.number) for step in self.completed_steps(plan)]
         return replace(self, completed=frozenset(numbers))
 
@@ -80,9 +77,7 @@ class FixedSteps(Struct, frozen=True):
 def change_plan(
     plan: ImplementationPlan, changes: PlanChanges, fixed: FixedSteps
 ) -> ImplementationPlan:
-    """Return the plan with the changes, which name its steps by numbers. Raises
-    `ChangeRefused`.
-    """
+    """Apply changes, which name steps by number. Raises `ChangeRefused`."""
     fixed = fixed.with_steps_of(plan)
     labels = _labels_by_number(plan)
     reasons = [
@@ -108,8 +103,8 @@ def name_served_criteria(
     before: ImplementationPlan | None,
     criteria: Sequence[str],
 ) -> ImplementationPlan:
-    """Return the plan with words in place of the numbers of criteria, in the steps that
-    differ from `before`. Words still name the same criterion in a changed spec.
+    """Replace criterion numbers by words in steps that differ from `before`: words
+    survive changes of the spec.
     """
     former = {step.label: step for step in before.steps} if before else {}
     steps = []
@@ -162,10 +157,10 @@ def _following_label(draft: ChangedStep, labels: Mapping[int, str]) -> str | Non
 def replace_plan(
     plan: ImplementationPlan, new: ImplementationPlan, fixed: FixedSteps
 ) -> ImplementationPlan:
-    """Return `new`, with the completed steps of `plan` before its steps, and with the
-    notes of `plan`. Raises `ChangeRefused`.
+    """Return `new` after the completed steps of `plan`, with the notes of `plan`.
+    Raises `ChangeRefused`.
 
-    If no step is completed, notes that were meant as steps or checks are left out.
+    If no step is completed, notes meant as steps or checks are dropped.
     """
     completed = fixed.completed_steps(plan)
     notes = plan.notes if completed else _notes_without_errors(plan.notes)
@@ -180,7 +175,7 @@ def replace_plan(
     steps = [_refer_by_labels(step, labels) for step in completed]
     completed_labels = {str(step.number): step.label for step in completed}
     for step in new.steps:
-        # Completed steps are missing in the new plan, which names them by numbers.
+        # The new plan names completed steps by number, without containing them.
         needed = _refer_by_labels(step, {}).missing_dependencies
         labels_needed = tuple(completed_labels.get(number, number) for number in needed)
         steps.append(replace(step, dependencies=(), missing_dependencies=labels_needed))
@@ -203,8 +198,7 @@ def _has_errors(notes: str) -> bool:
 def merge_plans(
     base: ImplementationPlan, wanted: ImplementationPlan, current: ImplementationPlan
 ) -> ImplementationPlan:
-    """Apply the change from `base` to `wanted` to the `current` plan, which the user
-    edited since.
+    """Apply the change from `base` to `wanted` to `current`, which the user has edited.
 
     Raises `ChangeRefused` if both changed the same part.
     """
@@ -226,9 +220,7 @@ def merge_plans(
 
 
 def steps_by_label(plan: ImplementationPlan) -> dict[str, PlanStep]:
-    """Return the steps without their numbers, which change with the order of the
-    steps.
-    """
+    """Return steps without numbers, which depend on the order."""
     labels = _labels_by_number(plan)
     steps = {}
     for step in plan.steps:
@@ -290,9 +282,7 @@ def _refer_by_labels(step: PlanStep, labels: Mapping[int, str]) -> PlanStep:
 
 
 def _insert_after(steps: list[PlanStep], label: str | None, new: PlanStep) -> None:
-    """Insert a step after the one with this label; "": before all steps; None or an
-    unknown label: after all.
-    """
+    """Insert after this label; "": first; None or unknown: last."""
     position = len(steps)
     if label == "":
         position = 0

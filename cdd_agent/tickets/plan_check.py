@@ -1,8 +1,7 @@
-"""Check a plan before it runs: its files, its checks and the acceptance criteria that
-it serves.
+"""Checks a plan's files, checks and acceptance criteria before a run.
 
-`ImplementationPlan.check` refuses a plan that cannot run. This module also finds other
-errors, for which the plan must change, and warnings.
+`ImplementationPlan.check` refuses plans that cannot run. This finds further errors and
+warnings.
 """
 
 import re
@@ -49,15 +48,15 @@ _WORK_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
 
 
 class FilesOfPlan(Struct, frozen=True):
-    """The files of the plan, as the project has them."""
+    """The plan's files in the project."""
 
     existing: frozenset[str]
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Paths that lead out of the project or are not valid, with the reason."""
+    """Path → why it is invalid or outside the project."""
     patterns: Mapping[str, DeclaredFile] = field(default_factory=dict)
-    """The patterns and folders, by their paths in the plan."""
+    """Path in the plan → pattern or folder."""
     hidden: Mapping[str, str] = field(default_factory=dict)
-    """Existing files that are hidden from models, with the reason."""
+    """Existing file → why it is hidden from models."""
 
 
 def check_plan(
@@ -66,10 +65,9 @@ def check_plan(
     root: Path,
     state: ExecutionState | None = None,
 ) -> list[Problem]:
-    """Return the problems of a plan, in the order of its lines.
+    """Return problems by line.
 
-    The files of steps that were begun are not checked: what the plan says about them
-    was true before the step.
+    Files of begun steps are not checked: the plan describes them before the step.
     """
     return find_problems(plan, spec, _find_files(root, plan), state)
 
@@ -80,9 +78,7 @@ def find_problems(
     files: FilesOfPlan,
     state: ExecutionState | None = None,
 ) -> list[Problem]:
-    """Return the problems of a plan in a project with these files. The files are
-    checked only if the plan can run.
-    """
+    """Files are checked only if the plan can run."""
     begun = state.begun_numbers if state else frozenset()
     warnings = [finding for finding in plan.findings if finding.is_warning]
     problems = [*plan.errors, *warnings, *_criteria_problems(plan, spec, state)]
@@ -101,7 +97,7 @@ def only_errors(problems: Collection[Problem]) -> list[Problem]:
 
 
 def find_misfits(problems: Iterable[Problem]) -> list[Problem]:
-    """Return the problems by which a plan does not fit its spec."""
+    """Return problems between plan and spec."""
     return [problem for problem in problems if problem.kind in _ABOUT_THE_SPEC]
 
 
@@ -158,7 +154,7 @@ def _criteria_problems(
     count = len(criteria)
     for step in plan.steps:
         served = served_digests(step, state, criteria)
-        # The criterion of a finished step may be gone; the step does not change.
+        # A finished step does not change if its criterion is gone.
         is_over = state is not None and state.step(step.number).status.is_over
         for ref in step.serves:
             if str(ref) in served:
@@ -183,7 +179,7 @@ def _criteria_problems(
 def _unserved_criteria(
     standings: Sequence[CriterionStanding], *, is_named: bool
 ) -> list[Problem]:
-    """`is_named`: a step says which criteria it serves."""
+    """`is_named`: some step names the criteria that it serves."""
     unserved = []
     for standing in standings:
         if not standing.steps and not is_placeholder(standing.text):
@@ -246,7 +242,7 @@ def _longest_time(text: str) -> float:
 
 
 class _FileChecker:
-    """Follows the files of a plan through its steps, in the order in which they run."""
+    """Follows a plan's files through its steps."""
 
     def __init__(
         self, plan: ImplementationPlan, files: FilesOfPlan, begun: Collection[int]
@@ -302,9 +298,7 @@ class _FileChecker:
         return step_problem(step, "missing_file", text, is_warning=True)
 
     def _record(self, step: PlanStep, file: AffectedFile, path: str) -> None:
-        """After a step, every file that it affects exists, unless the step deletes
-        it.
-        """
+        """Afterwards the step's files exist, except deleted ones."""
         if file.is_deleted:
             self._existing.discard(path)
             self._deleted_by[path] = step.number

@@ -1,5 +1,3 @@
-"""Compare two versions of a plan, step by step."""
-
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
@@ -17,12 +15,12 @@ from cdd_agent.tickets.plan import (
 from cdd_agent.tickets.step_matching import match_versions
 
 DEFAULT_CHECK = "the default check"
-"""The words for the check of a step that names none."""
+"""Shown for a step without named checks."""
 _WORD = re.compile(r"\S+")
 _MOST_WORDS = 2_000
-"""Words of a text up to which it is compared word by word."""
+"""Longest text, in words, for a word-by-word comparison."""
 _LEAST_ALIKE = 0.4
-"""Texts that are less alike, from 0 to 1, are shown as one edit."""
+"""Texts less alike than this (0 to 1) are one edit."""
 _TEXTS = {
     "ticket_title": "title",
     "ticket_type": "type",
@@ -31,11 +29,11 @@ _TEXTS = {
     "total_estimated_time": "estimated time",
     "notes": "notes",
 }
-"""The parts of a plan outside its steps, except the risks, and their names."""
+"""Parts outside the steps, except risks, with their names."""
 
 
 class StepChangeKind(StrEnum):
-    """The main difference between two versions of a step."""
+    """How two versions of a step mainly differ."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -44,47 +42,41 @@ class StepChangeKind(StrEnum):
 
 
 class ValueEdit(Struct, frozen=True):
-    """A text and the text that replaces it. One of them is empty if a text was added
-    or removed.
-    """
+    """One of them is empty if text was added or removed."""
 
     old: str
     new: str
 
 
 class FieldChange(Struct, frozen=True):
-    """A changed field of a step or of a plan."""
-
     name: str
     edits: tuple[ValueEdit, ...]
 
 
 class StepChange(Struct, frozen=True):
-    """A step that is not the same in both versions."""
+    """A step that differs between the versions."""
 
     kind: StepChangeKind
     label: str
-    """The label in the new version; in the old one if the step was removed."""
+    """In the new version; in the old one if the step was removed."""
     title: str
     fields: tuple[FieldChange, ...] = ()
     follows: str | None = None
-    """For a new or moved step, the label of the step before it; empty for the first
-    step. None for other steps.
+    """The label of the previous step, for a new or moved step; empty for the first.
+    Else None.
     """
     is_completed: bool = False
 
 
 class PlanComparison(Struct, frozen=True):
-    """The differences between two versions of a plan."""
-
     steps: tuple[StepChange, ...]
-    """In the order of the new version, then the removed steps."""
+    """In the order of the new version, then removed steps."""
     unchanged: int
-    """The number of steps that are the same, apart from their labels."""
+    """Number of steps that are equal except for labels."""
     renumbered: tuple[ValueEdit, ...]
-    """The labels of steps that are otherwise the same."""
+    """Labels of steps that are otherwise equal."""
     parts: tuple[FieldChange, ...]
-    """The changes outside of the steps."""
+    """Changes outside the steps."""
 
     @property
     def is_empty(self) -> bool:
@@ -92,7 +84,7 @@ class PlanComparison(Struct, frozen=True):
 
     @property
     def reopened(self) -> tuple[StepChange, ...]:
-        """The completed steps that it changes or removes."""
+        """Completed steps that are changed or removed."""
         return tuple(
             step
             for step in self.steps
@@ -100,7 +92,7 @@ class PlanComparison(Struct, frozen=True):
         )
 
     def kind_of(self, label: str) -> StepChangeKind | None:
-        """Return how the step with this label in the new version differs."""
+        """Return how the step with this new label differs."""
         for step in self.steps:
             if step.label == label and step.kind is not StepChangeKind.REMOVED:
                 return step.kind
@@ -112,8 +104,8 @@ def compare_plans(
     after: ImplementationPlan,
     completed: Collection[str] = (),
 ) -> PlanComparison:
-    """Return the differences. `completed` are labels of `before`. Steps are the same
-    by their ids, or else by their titles or numbers.
+    """`completed` are labels of `before`. Steps match by id, else by title or
+    number.
     """
     numbers = match_versions(before, after)
     old_steps = {number: before.step(old) for old, number in numbers.items()}
@@ -217,7 +209,7 @@ def _changed_fields(
     after: ImplementationPlan,
     labels: Mapping[str, str],
 ) -> tuple[FieldChange, ...]:
-    """`labels` are the new labels of steps by their old ones."""
+    """Old labels → new ones."""
     changes = {
         "title": _edit_of(old.title, new.title),
         "files": _edits_of_files(old.files_affected, new.files_affected),
@@ -252,12 +244,11 @@ def _changed_parts(
 
 
 def describe_file(file: AffectedFile) -> str:
-    """Return a file with its note."""
     return f"{file.place} ({file.note})" if file.note else file.place
 
 
 def describe_checks(step: PlanStep) -> list[str]:
-    """Return the commands that check a step, or words for none and for the default."""
+    """Return the step's check commands, or words for none or default ones."""
     if step.checks is None:
         return [DEFAULT_CHECK]
     return [f"`{check}`" for check in step.checks] or [NO_CHECK]
@@ -289,8 +280,8 @@ def _edit_of(old: str, new: str) -> tuple[ValueEdit, ...]:
 
 
 def _edits_of_list(old: Sequence[str], new: Sequence[str]) -> tuple[ValueEdit, ...]:
-    """Return what was added and removed, as one edit if it is one of each. The whole
-    list if only the order, or how often a value is named, differs.
+    """Pair one removed and one added entry as an edit. If only order or repetition
+    differs, return the whole lists.
     """
     removed = [text for text in old if text not in new]
     added = [text for text in new if text not in old]
@@ -335,7 +326,7 @@ def _edits_of_words(old: str, new: str) -> tuple[ValueEdit, ...]:
     old_words = _WORD.findall(old)
     new_words = _WORD.findall(new)
     if old_words == new_words:
-        # Line breaks alone matter in lists and code.
+        # Line breaks matter only in lists and code.
         return _edit_of(old, new)
     if max(len(old_words), len(new_words)) > _MOST_WORDS:
         return _edit_of(old, new)

@@ -1,4 +1,4 @@
-"""A plan, or changes of a plan, as JSON that a model writes; and a plan made without a
+"""Plans, and changes of plans, as models write them in JSON; and plans without a
 model.
 """
 
@@ -52,9 +52,7 @@ class FileDraft(Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
     def to_file(self, previous: PlanStep | None) -> AffectedFile:
-        """Return the file, with the note of the previous version of the step if it
-        means the same.
-        """
+        """Keep the note of the step's previous version if it means the same."""
         file = AffectedFile(self.path, _NOTES[self.change])
         for old in previous.files_affected if previous else ():
             if (
@@ -128,13 +126,11 @@ class StepDraft(Struct, frozen=True, forbid_unknown_fields=True):
         previous: PlanStep | None = None,
         labels: Mapping[int, str] | None = None,
     ) -> PlanStep:
-        """Return the step. `previous` is the version that it replaces, which keeps its
-        label and id. `labels` are those of the plan's steps, if they are not the
-        numbers.
+        """`previous` is the replaced version, whose label and id are kept. `labels`
+        maps numbers to labels, if they differ.
 
-        Where the draft names no check or no tests to remove and the previous version
-        says nothing either, the step says nothing: `none` would forbid what the shell
-        can ask about.
+        If the draft has no checks or tests to remove, and `previous` says nothing
+        either, neither does the step: `none` would forbid what the shell can ask about.
         """
         may_fail = []
         for leave in self.may_fail:
@@ -193,7 +189,7 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
     def to_plan(
         self, spec: TicketSpec, slug: str, used_ids: Collection[str] = ()
     ) -> ImplementationPlan:
-        """Return the plan, whose steps get ids that are not in use."""
+        """New steps get unused ids."""
         steps = add_ids([step.to_step() for step in self.steps], slug, used_ids)
         return ImplementationPlan(
             ticket_slug=slug,
@@ -257,8 +253,8 @@ def make_basic_plan(
     served: Collection[int] = (),
     used_ids: Collection[str] = (),
 ) -> ImplementationPlan:
-    """Return a plan with one step for each acceptance criterion that is not `served`
-    yet, to be completed by hand.
+    """Return a plan with a step for each criterion that is not `served`, to be refined
+    by hand.
     """
     steps: list[PlanStep] = []
     for criterion_number, criterion in enumerate(spec.acceptance_criteria, 1):
@@ -296,9 +292,7 @@ def make_basic_plan(
 def add_ids(
     steps: Iterable[PlanStep], slug: str, used: Collection[str]
 ) -> list[PlanStep]:
-    """Return the steps, each with an id that is not in use. The same plan gets the same
-    ids every time.
-    """
+    """Add unused ids. The same plan always gets the same ids."""
     used_ids = set(used)
     result = []
     for step in steps:

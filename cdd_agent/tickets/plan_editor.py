@@ -1,5 +1,5 @@
-"""Change plan.md where the plan changed. Introductions, comments and other sections
-stay unchanged.
+"""Updates plan.md only where the plan changed. Introductions, comments and other
+sections stay.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from cdd_agent.tickets.plan_writer import (
 
 
 class PlanTextLost(BadInput):
-    """A change of a plan that would lose text of the user."""
+    """A change would lose text of the user."""
 
     refusal = Refusal.PLAN_NOT_EDITABLE
 
@@ -35,11 +35,11 @@ class PlanTextLost(BadInput):
 
 
 def edit_plan(text: str, wanted: ImplementationPlan) -> str:
-    """Return `text`, a plan.md, changed so that it reads as `wanted`.
+    """Change plan.md's text so that it reads as `wanted`.
 
-    An unchanged step keeps its text. If it says "all previous steps", these are the
-    steps that precede it from now on. The text below the title stays, as the beginning
-    of the overview. Raises `BadInput` if text would be lost.
+    Unchanged steps keep their text, where "all previous steps" now means the present
+    ones. Text below the title stays as the beginning of the overview. Raises `BadInput`
+    if text would be lost.
     """
     parsed = parse_plan(text)
     current = parsed.to_plan()
@@ -77,8 +77,8 @@ def edit_plan(text: str, wanted: ImplementationPlan) -> str:
 
 
 def step_section(text: str, number: int) -> str:
-    """Return the lines of one step in a plan.md, from its heading on. Raises `BadInput`
-    if the plan does not have exactly one such step.
+    """Return a step's lines in plan.md. Raises `BadInput` unless there is exactly one
+    such step.
     """
     parsed = parse_plan(text)
     lines = _only_step(parsed, number).written
@@ -86,8 +86,8 @@ def step_section(text: str, number: int) -> str:
 
 
 def replace_step_section(text: str, number: int, section: str) -> str:
-    """Return `text`, a plan.md, with other lines for one step. Raises `BadInput` if
-    they are not just that step.
+    """Replace a step's lines in plan.md. Raises `BadInput` if the new ones are not just
+    that step.
     """
     parsed = parse_plan(text)
     before = parsed.to_plan()
@@ -178,7 +178,7 @@ def _total_edits(
 def _section_edit(
     parsed: ParsedPlan, lines: range | None, end: int, title: str, block: str
 ) -> LineEdit:
-    """Replace the text of a section, or add the section at `end`."""
+    """Replace a section's text, or add the section at `end`."""
     if lines is None:
         return _insert(parsed, end, [f"## {title}", "", *block.split("\n")])
     if not lines:
@@ -187,9 +187,7 @@ def _section_edit(
 
 
 def _step_edits(parsed: ParsedPlan, wanted: ImplementationPlan) -> list[LineEdit]:
-    """Remove, replace and add the sections of steps. A new step follows the step that
-    precedes it in the plan.
-    """
+    """Remove, replace and add steps. A new step follows its predecessor in the plan."""
     current = {old.step.label: old for old in parsed.steps}
     current_blocks = dict(_blocks(parsed.to_plan()))
     wanted_labels = step_labels(wanted)
@@ -255,8 +253,8 @@ def _without_step(plan: ImplementationPlan, number: int) -> ImplementationPlan:
 def _comparable(
     plan: ImplementationPlan, wanted: ImplementationPlan, unchanged: set[str]
 ) -> ImplementationPlan:
-    """Return the plan without the dependencies of unchanged steps: "all previous steps"
-    may mean other steps now.
+    """Drop dependencies of unchanged steps: "all previous steps" may now mean
+    others.
     """
     steps = []
     for step in plan.steps:

@@ -1,6 +1,4 @@
-"""A plan.md inside one code block, as pasted from a chat: find the lines of the
-plan.
-"""
+"""Finds a plan.md inside one code block, as pasted from a chat."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +12,7 @@ _TEXT_FORMATS = {"", "markdown", "md", "text", "txt", "plaintext"}
 
 
 def plan_lines(lines: Sequence[str]) -> range:
-    """Return the lines inside the code block; all lines if there is none."""
+    """Return the lines inside the code block; all if there is none."""
     start, marks = _find_opening(lines)
     last_step = max(
         (number for number, line in enumerate(lines) if _STEP.match(line)), default=-1
@@ -24,13 +22,12 @@ def plan_lines(lines: Sequence[str]) -> range:
     ends = _possible_ends(lines, start, marks)
     if not ends:
         return range(start + 1, len(lines))
-    # A bare fence may also open a block of the plan, so only the last one can be the
-    # end.
+    # A bare fence may also open a block of the plan, so only the last can be the end.
     return range(start + 1, ends[-1]) if ends[-1] > last_step else range(len(lines))
 
 
 def _find_opening(lines: Sequence[str]) -> tuple[int | None, str]:
-    """Return the line and the marks of a text block that begins before any heading."""
+    """Return the line and marks of a text block before any heading."""
     for number, line in enumerate(lines):
         fence = _FENCE.fullmatch(line)
         if fence:
@@ -42,7 +39,7 @@ def _find_opening(lines: Sequence[str]) -> tuple[int | None, str]:
 
 
 def _possible_ends(lines: Sequence[str], start: int, marks: str) -> list[int]:
-    """Return the bare fences that are not the end of a block with a language."""
+    """Return bare fences that do not end a block with a language."""
     ends = []
     inner_marks = ""
     for number in range(start + 1, len(lines)):

@@ -1,7 +1,7 @@
-"""The headings of a plan: which of them begin a step, and which resemble one.
+"""Finds the headings of a plan that begin a step, or resemble one.
 
-Beside the headings of CommonMark, a heading without a blank (`###Step 2`) and a bold
-line (`**Step 2: Sign in**`) can begin a step.
+Steps may also begin with a heading without a space (`###Step 2`) or a bold line
+(`**Step 2: Sign in**`).
 """
 
 import re
@@ -16,7 +16,7 @@ from cdd_agent.tickets.plan_labels import has_label
 from cdd_agent.tickets.step_reader import StepHeading
 
 LINE_DEPTH = 7
-"""The depth of a bold line: below every heading."""
+"""The depth of bold lines: below every heading."""
 
 _LABEL = rf"(?P<label>{STEP_LABEL.pattern})(?!\w|\.[0-9])"
 _STEP = re.compile(
@@ -59,14 +59,14 @@ _OTHER_WORD = re.compile(
 _NUMBER = re.compile(
     r"\W*[0-9]{1,3}(?:(?:\.[0-9]{1,3})+[a-z]?[.:)]?\s+"
     r"|[a-z]?(?:[.:)\]]\s*|\s+[-–—]\s+))\S"
-    # T012 and T1: are numbers of tasks, S3 and UTF-8 are names
+    # T012 and T1: are task numbers, S3 and UTF-8 names
     r"|\W*[A-Z]{1,4}-?(?:0[0-9]{1,3}\b|[0-9]{1,4}-[0-9]{1,3}\b"
     r"|[0-9]{1,4}(?=\s*[.:：)\]]|\s+[-–—]\s))"
 )
 
 
 class Title(Enum):
-    """A heading with a meaning, other than a step."""
+    """A heading with a meaning, except steps."""
 
     OVERVIEW = auto()
     RISKS = auto()
@@ -89,8 +89,6 @@ _TITLES = {
 
 
 class PlanHeading(Struct, frozen=True):
-    """A line, or two, that may begin a section."""
-
     line: int
     end: int
     depth: int
@@ -98,7 +96,7 @@ class PlanHeading(Struct, frozen=True):
 
     @property
     def plain_text(self) -> str:
-        """The text without an id and without bold marks at its start."""
+        """Without an id and leading bold marks."""
         text = ID_COMMENT.sub("", self.text)
         if text.startswith(("**", "__")):
             text = _BOLD_START.sub(r"\2", text, count=1)
@@ -122,7 +120,7 @@ class PlanHeading(Struct, frozen=True):
 
     @property
     def wrong_id(self) -> str | None:
-        """The text of an id that is none."""
+        """The text of an invalid id."""
         match = ID_COMMENT.search(self.text)
         if match is None or STEP_ID.fullmatch(match["id"]):
             return None
@@ -130,7 +128,7 @@ class PlanHeading(Struct, frozen=True):
 
     @property
     def resembles_step(self) -> bool:
-        """True if the heading names a step in words that are not read as one."""
+        """True if the heading names a step but is not read as one."""
         text = self.plain_text
         return bool(_STEP_WORD.match(text) or _OTHER_WORD.match(text))
 
@@ -144,12 +142,11 @@ class PlanHeading(Struct, frozen=True):
 
     @property
     def number(self) -> str:
-        """The number with which the heading begins, such as `2` in `2. Do it`."""
+        """The leading number, such as `2` in `2. Do it`."""
         match = re.match(r"\W*([0-9]+)", self.plain_text)
         return match[1] if match else ""
 
     def to_step(self) -> StepHeading | None:
-        """Return the step that the heading begins, or None."""
         match = _STEP.fullmatch(self.plain_text)
         if match is None or self.is_struck:
             return None
@@ -163,7 +160,7 @@ class PlanHeading(Struct, frozen=True):
 
 
 def read_step_line(line: str) -> StepHeading | None:
-    """Return the step that a list item or a line of text would begin as a heading."""
+    """Return the step that a list item or line would begin as a heading."""
     text = re.sub(r"^\s*(?:[-*+•]|[0-9]+[.)])\s+", "", _TAG.sub("", line))
     text = re.sub(r"[*_]{2}", "", text)
     heading = PlanHeading(0, 1, LINE_DEPTH, text.strip())
@@ -172,7 +169,6 @@ def read_step_line(line: str) -> StepHeading | None:
 
 
 def find_headings(document: Document, lines: range) -> list[PlanHeading]:
-    """Return the headings of a plan, from top to bottom."""
     headings = {}
     for number in lines:
         heading = document.headings.get(number)
@@ -187,7 +183,7 @@ def find_headings(document: Document, lines: range) -> list[PlanHeading]:
 
 
 def _line_headings(document: Document, number: int) -> Iterator[PlanHeading]:
-    """Yield the heading that a line is without being one to CommonMark."""
+    """Yield headings that CommonMark does not recognise."""
     line = document.lines[number]
     if line.is_code:
         return
@@ -212,9 +208,7 @@ def _line_headings(document: Document, number: int) -> Iterator[PlanHeading]:
 
 
 def _is_paragraph(document: Document, number: int) -> bool:
-    """True if text above a `---` is a heading only because no blank line is between
-    them.
-    """
+    """True if text above `---` is a heading only for lack of a blank line."""
     heading = document.headings[number]
     length = heading.end - heading.line
     return length > 2 or (length == 2 and has_label(document.lines[number].text))

@@ -1,5 +1,5 @@
-"""The labelled lines of plans and steps, such as `**Complexity:** simple`, in the forms
-that people use.
+"""Labelled lines of plans and steps, such as `**Complexity:** simple`, in all common
+forms.
 """
 
 import re
@@ -11,8 +11,6 @@ from cdd_agent.tickets.plan import DELETED, NEW
 
 
 class Field(Enum):
-    """A value behind a label."""
-
     TICKET = auto()
     TYPE = auto()
     DESCRIPTION = auto()
@@ -58,7 +56,7 @@ _STEP_FIELDS = {
     "removes tests": Field.REMOVES_TESTS,
     "may fail": Field.MAY_FAIL,
 }
-# A plain line such as `Check: the page` is too often a sentence.
+# A plain line such as `Check: the page` is often a sentence.
 _BOLD_STEP_FIELDS = _STEP_FIELDS | {
     "estimate": Field.ESTIMATED_TIME,
     "time estimate": Field.ESTIMATED_TIME,
@@ -113,8 +111,8 @@ _IMPLIED_NOTES = {
 
 _NAME = r"[^\W\d_](?:[\w /&'’()\[\].-]{0,48}[\w)\].])?"
 _SIGN = r"(?:(?<=[*_])[^\x00-\x7f\w\s]{1,3}[ \t]*)?"
-# A bullet, a tick box, then the name with its colon inside or outside the marks:
-# `- **Files:** a.py`, `*Files*: a.py`, `- [ ] Files: a`, `**✅ Files:** a`
+# Bullet, tick box, then the name, with its colon inside or outside the marks: `-
+# **Files:** a.py`, `*Files*: a.py`, `- [ ] Files: a`, `**✅ Files:** a`
 _LABEL = re.compile(
     r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?"
     rf"(?P<marks>\*\*|__|[*_`]?)[ \t]*{_SIGN}(?P<name>{_NAME})[ \t]*"
@@ -126,46 +124,42 @@ _BOLD_LINE = re.compile(
 )
 _REMARK = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 
-# Their words are more often read by people than run.
+# These are more often for readers than to be run.
 _LOOSE_CHECKS = frozenset(
     ("success criteria", "done when", "testing", "acceptance", "acceptance criteria")
 )
 
 
 class Label(Struct, frozen=True):
-    """A label, and the text behind it."""
-
     name: str
-    """In lower case, without a remark in brackets."""
+    """In lower case, without bracketed remarks."""
     value: str
     is_bold: bool
 
     @property
     def plan_field(self) -> Field | None:
-        """The field of the plan; None if the name is unknown above the steps."""
+        """None if the name is unknown above the steps."""
         return _PLAN_FIELDS.get(self.name)
 
     @property
     def field(self) -> Field | None:
-        """The field of a step; None if the name is unknown in steps."""
+        """None if the name is unknown in steps."""
         fields = _BOLD_STEP_FIELDS if self.is_bold else _STEP_FIELDS
         return fields.get(self.name)
 
     @property
     def is_loose_check(self) -> bool:
-        """True if the label introduces checks only where its text has commands."""
+        """True if the label introduces checks only with commands."""
         return self.name in _LOOSE_CHECKS
 
     @property
     def implied_note(self) -> str:
-        """The note of all files below the label: `new`, `deleted` or nothing."""
+        """The note of all files below: `new`, `deleted` or empty."""
         return _IMPLIED_NOTES.get(self.name, "")
 
 
 def read_heading_label(heading: str) -> Label | None:
-    """Return the label of a heading such as `#### Files to create` or
-    `#### Verify: make`; None if it is no field of a step.
-    """
+    """Reads `#### Files to create` or `#### Verify: make`; None for other headings."""
     for line in (f"**{heading.strip().rstrip(':')}:**", heading):
         label = read_label(line)
         if label and label.field:
@@ -174,7 +168,7 @@ def read_heading_label(heading: str) -> Label | None:
 
 
 def read_label(line: str) -> Label | None:
-    """Return the label of a line. Its name may be unknown."""
+    """The label may be unknown."""
     match = _LABEL.match(line)
     if match is None:
         match = _BOLD_LINE.fullmatch(line)
@@ -186,7 +180,7 @@ def read_label(line: str) -> Label | None:
 
 
 def has_label(line: str) -> bool:
-    """True if a line begins with a bold label or with a known one."""
+    """True if the line begins with a bold or known label."""
     label = read_label(line)
     if label is None:
         return False

@@ -1,7 +1,7 @@
-"""Read plan.md as people and models write it: the plan, and the lines of its parts.
+"""Reads plan.md as users and models write it, with the lines of its parts.
 
-Any text is a plan, if an empty one. Each line that is not blank has one owner: a step,
-the value of a field, prose, or a finding. Lines are counted from 0.
+Every text is a plan, perhaps empty. Each non-blank line has one owner: a step, a field,
+prose, or a finding. Lines count from 0.
 """
 
 import re
@@ -46,36 +46,30 @@ from cdd_agent.tickets.step_reader import (
 
 
 class Owner(Enum):
-    """The part of a plan that a line belongs to."""
-
     STEP = auto()
-    """The heading of a step."""
+    """A step's heading."""
     FIELD = auto()
-    """The value of a field, with its label."""
+    """A field with its label."""
     PROSE = auto()
     FINDING = auto()
 
 
 class ParsedStep(Struct):
-    """A step and its lines."""
-
     step: PlanStep
     depth: int
     written: range
-    """From its heading to the last line that is neither blank nor a thematic break."""
+    """Without trailing blank lines and thematic breaks."""
     section: range
-    """From its heading to the next section."""
+    """Up to the next section."""
 
 
 class ParsedPlan(Struct):
-    """The parts of a plan and their lines."""
-
     source: list[str]
-    """All lines of the text, with their line ends."""
+    """All lines of the text, with line ends."""
     lines: range
-    """The lines of the plan, without the code block around it."""
+    """Lines of the plan, inside a surrounding code block."""
     owners: dict[int, Owner] = field(default_factory=dict)
-    """The owner of each line that is not blank."""
+    """By line; blank lines have none."""
     title: str = ""
     fields: dict[Field, str] = field(default_factory=dict)
     field_lines: dict[Field, int] = field(default_factory=dict)
@@ -83,16 +77,16 @@ class ParsedPlan(Struct):
     """The text below the title, which begins the overview."""
     overview: list[str] = field(default_factory=list)
     overview_lines: range | None = None
-    """The text below the first overview heading."""
+    """Below the first overview heading."""
     risks: list[str] = field(default_factory=list)
     risk_lines: range | None = None
     notes: list[str] = field(default_factory=list)
-    """The text of all other sections, with their headings."""
+    """Text of all other sections, with headings."""
     steps: list[ParsedStep] = field(default_factory=list)
     steps_end: int | None = None
-    """The line where the section above the first step ends."""
+    """Where the section above the first step ends."""
     top_end: int = 0
-    """The line where the first section begins."""
+    """Where the first section begins."""
     findings: Findings = field(default_factory=Findings)
 
     def to_plan(self) -> ImplementationPlan:
@@ -119,12 +113,10 @@ def read_plan(text: str) -> ImplementationPlan:
 
 
 def parse_plan(text: str) -> ParsedPlan:
-    """Read a plan with the lines of its parts. Raises `BadInput` as `read_plan`
-    does.
-    """
+    """Raises `BadInput` as `read_plan` does."""
     source = split_lines(text)
     plan = ParsedPlan(source, plan_lines(source))
-    # Blank lines in place of the text before the plan keep the line numbers right.
+    # Blank lines replace the text above, to keep line numbers.
     above = "\n" * plan.lines.start
     document = parse_markdown(
         above + "".join(source[plan.lines.start : plan.lines.stop])
@@ -141,7 +133,7 @@ def parse_plan(text: str) -> ParsedPlan:
 
 class _Kind(Enum):
     TOP = auto()
-    """Everything above the first section: the title and the fields of the plan."""
+    """All above the first section: title and fields of the plan."""
     OVERVIEW = auto()
     RISKS = auto()
     STEP = auto()
@@ -150,7 +142,7 @@ class _Kind(Enum):
     STEPS = auto()
     """The heading above the steps."""
     GROUP = auto()
-    """The heading of a step that has only sub-steps."""
+    """A step that has only sub-steps."""
     NOTES = auto()
     OTHER = auto()
 
@@ -161,7 +153,7 @@ _KINDS = {
     Title.STEPS: _Kind.STEPS,
     Title.NOTES: _Kind.NOTES,
 }
-_TOP_DEPTH = 100  # no heading is deeper, so no heading is a part of the top
+_TOP_DEPTH = 100  # deeper than any heading, so that none is part of the top
 
 
 class _Section(Struct):
@@ -253,9 +245,7 @@ class _PlanReader(Struct):
     def _open_section(
         self, headings: Sequence[PlanHeading], index: int, sections: list[_Section]
     ) -> _Section | None:
-        """Return the section that a heading opens; None if it is a part of the open
-        section.
-        """
+        """None if the heading belongs to the open section."""
         heading = headings[index]
         current = sections[-1]
         body = range(heading.end, self.plan.lines.stop)
@@ -281,8 +271,8 @@ class _PlanReader(Struct):
         return _Section(_Kind.OTHER, heading.depth, body, heading)
 
     def _is_plan_title(self, headings: Sequence[PlanHeading]) -> bool:
-        """True for the first heading, unless it begins a step or a section of a plan
-        that has no title.
+        """True for the first heading, unless it begins a step or section of an untitled
+        plan.
         """
         heading = headings[0]
         if heading.to_step() is None:
@@ -294,10 +284,9 @@ class _PlanReader(Struct):
     def _is_prose_step(
         self, headings: Sequence[PlanHeading], index: int, parent: _Section
     ) -> bool:
-        """True if the heading of a sub-step is prose of the step around it, because the
-        sub-step has no fields.
+        """True if a sub-step without fields is prose of the step around it.
 
-        Step 2 below step 1 is no sub-step, although its heading is deeper.
+        Step 2 below step 1 is no sub-step, despite a deeper heading.
         """
         heading = headings[index]
         step = heading.to_step()
@@ -312,7 +301,7 @@ class _PlanReader(Struct):
         return not has_own_fields(self.document, range(heading.end, end))
 
     def _is_group(self, sections: Sequence[_Section], position: int) -> bool:
-        """True for the heading of a step that has nothing below it but sub-steps."""
+        """True for a step with only sub-steps below."""
         section = sections[position]
         following = sections[position + 1 : position + 2]
         if section.kind is not _Kind.STEP or not following:
@@ -382,7 +371,7 @@ class _PlanReader(Struct):
         return text.unknown_labels
 
     def _depend_on_groups(self, sections: Sequence[_Section]) -> None:
-        """Replace a dependency on a group by its sub-steps."""
+        """Replace dependencies on a group by its sub-steps."""
         groups: dict[str, list[str]] = {}
         open_group: _Section | None = None
         for section in sections:
@@ -400,9 +389,7 @@ class _PlanReader(Struct):
             parsed.step = replace(parsed.step, missing_dependencies=tuple(labels))
 
     def _read_other(self, section: _Section) -> None:
-        """Add the text of another section to the notes of the plan. The headings
-        "Steps" and "Notes" are left out.
-        """
+        """Add the section to the notes, without the headings "Steps" and "Notes"."""
         if section.kind is _Kind.STEPS and self.plan.steps_end is None:
             self.plan.steps_end = section.body.stop
         has_heading = section.kind in {_Kind.OTHER, _Kind.GROUP}
@@ -439,7 +426,7 @@ class _PlanReader(Struct):
     def _find_stray_field(
         self, number: int, section: _Section, known_labels: Collection[str]
     ) -> int | None:
-        """Return the line of the check that a `**Verify:**` outside the steps names."""
+        """Return the line of a check in a `**Verify:**` outside the steps."""
         line = self.document.lines[number]
         if line.is_code or number in self.plan.field_lines.values():
             return None
@@ -461,7 +448,7 @@ class _PlanReader(Struct):
         self._report_line("stray_check", number, text)
 
     def _find_lost_steps(self, sections: Sequence[_Section]) -> None:
-        """Report headings that resemble a step and are none."""
+        """Report headings that resemble a step but are not read as one."""
         for position, section in enumerate(sections):
             if section.kind in {_Kind.TOP, _Kind.STEP, _Kind.STRUCK, _Kind.GROUP}:
                 continue
@@ -481,8 +468,8 @@ class _PlanReader(Struct):
         *,
         is_around_steps: bool,
     ) -> bool:
-        """True if a heading resembles a step, or has the files or the check of one.
-        Headings around steps may be numbered.
+        """True if a heading resembles a step, or has a step's files or check. Headings
+        around steps may be numbered.
         """
         label = read_heading_label(heading.text)
         has_work = names_work(self.document, body)
@@ -500,8 +487,8 @@ class _PlanReader(Struct):
         return heading.is_numbered and self._is_among_steps(section, heading)
 
     def _is_among_steps(self, section: _Section, heading: PlanHeading) -> bool:
-        """True for a numbered heading that is where steps are: below the same heading,
-        or with the number that follows the last step above it.
+        """True for a numbered heading among steps: below the same heading, or with the
+        number after the last step.
         """
         steps = self.plan.steps
         if section.kind is _Kind.STEPS or not steps:
@@ -519,7 +506,7 @@ class _PlanReader(Struct):
         return False
 
     def _parent_line(self, line: int, depth: int) -> int:
-        """Return the line of the heading around a heading, or -1."""
+        """Return the line of the enclosing heading, or -1."""
         for heading in reversed(self.headings):
             if heading.line < line and heading.depth < depth:
                 return heading.line
@@ -576,7 +563,7 @@ class _PlanReader(Struct):
         )
 
     def _report_outside_lines(self) -> None:
-        """Report text around the code block that holds the plan."""
+        """Report text outside the plan's code block."""
         plan = self.plan
         source = plan.source
         outside = [

@@ -1,6 +1,4 @@
-"""Write a plan as plan.md. Every part is written so that the reader reads it back
-unchanged.
-"""
+"""Writes plan.md so that every part reads back unchanged."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +40,7 @@ def write_plan(plan: ImplementationPlan) -> str:
 _PLAIN_WORDS = re.compile(
     r"(?:\w|`[\w ./-]+`)(?:[\w ,.'()/-]|`[\w ./-]+`)*(?<=[\w)…`])"
 )
-"""Words that Markdown and the reader do not change."""
+"""Words that Markdown and the reader keep."""
 
 
 def step_labels(plan: ImplementationPlan) -> dict[int, str]:
@@ -53,9 +51,7 @@ def step_labels(plan: ImplementationPlan) -> dict[int, str]:
 
 
 def step_block(step: PlanStep, labels: Mapping[int, str], depth: int = 3) -> str:
-    """Return a step with a heading of this depth. `labels` are those of all steps, by
-    their numbers.
-    """
+    """`labels` maps the numbers of all steps to labels."""
     comment = f" <!-- id: {step.id} -->" if step.id else ""
     heading = f"{'#' * min(depth, 6)} Step {step.label}: {step.title}{comment}"
     blocks = [_heading(heading)]
@@ -106,16 +102,14 @@ def _serves_field(refs: Sequence[CriterionRef]) -> str:
 
 
 def _shown_ref(ref: CriterionRef) -> str:
-    """Return a reference as Markdown. Words that Markdown could read otherwise become
-    code.
-    """
+    """Words that Markdown could change become code."""
     if isinstance(ref, int) or _PLAIN_WORDS.fullmatch(ref):
         return str(ref)
     return code_span(ref)
 
 
 def overview_block(text: str) -> str:
-    """Return the text below the heading of the overview."""
+    """Return the text below the overview heading."""
     page = (
         "# Implementation Plan\n\n## Overview\n\n{}\n\n## Implementation Steps\n\n###"
         " Step 1\n"
@@ -128,12 +122,11 @@ def overview_block(text: str) -> str:
 
 
 def risks_block(risks: Iterable[str]) -> str:
-    """Return the list below the heading of the risks."""
     return "\n".join(_risk_item(risk) for risk in risks)
 
 
 def _heading(line: str) -> str:
-    # CommonMark drops a run of `#` at the end of a heading.
+    # CommonMark drops a final run of `#`.
     return f"{line} #" if line.endswith("#") else line
 
 
@@ -177,9 +170,7 @@ def _risk_item(text: str) -> str:
 def _first_readable(
     blocks: Iterable[str], page: str, reads_back: Callable[[ParsedPlan], bool]
 ) -> str:
-    """Return the first block that reads back correctly. The last spelling always
-    does.
-    """
+    """Return the first block that reads back correctly; the last always does."""
     for block in blocks:
         with suppress(BadInput):
             if reads_back(parse_plan(page.format(block))):

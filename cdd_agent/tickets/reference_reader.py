@@ -1,4 +1,4 @@
-"""Read what a step refers to: other steps by their labels, and tests by their names."""
+"""Reads references of a step: labels of steps and names of tests."""
 
 import re
 from collections.abc import Sequence
@@ -36,11 +36,9 @@ _UNTIL = re.compile(
 
 
 class TestNames(Struct, frozen=True):
-    """The tests that a piece of text names."""
-
     names: tuple[str, ...] = ()
     until: str = ""
-    """The label behind "until step"."""
+    """The label after "until step"."""
     is_none: bool = False
 
     __test__ = False
@@ -52,10 +50,9 @@ class TestNames(Struct, frozen=True):
 def read_dependencies(
     text: str, labels: Sequence[str], earlier: Sequence[str]
 ) -> list[str] | None:
-    """Return the labels of the steps that a text names. None if the text cannot be
-    read.
+    """Return the named steps' labels; None if unreadable.
 
-    `labels` are those of all steps, `earlier` those of the steps above.
+    `labels` are those of all steps, `earlier` of those above.
     """
     value = _TITLE.sub(r"\1", _REMARK.sub("", text)).strip("*_` \t.")
     if _NO_STEPS.match(value):
@@ -75,13 +72,13 @@ def read_dependencies(
 
 
 def refers_to_step(text: str) -> bool:
-    """True if a text begins with the label of a step."""
+    """True if the text begins with a step's label."""
     return _REFERENCE.match(text) is not None
 
 
 def read_tests(text: str) -> TestNames | None:
-    """Return the tests, files or folders that a text names. None if the text cannot be
-    read, or if an "until" is not at its end. A name with blanks needs backticks.
+    """Return named tests, files or folders. None if unreadable, or if "until" is not
+    last. Names with spaces need backticks.
     """
     text = text.strip()
     if _NO_TESTS.fullmatch(text):
@@ -100,14 +97,14 @@ def read_tests(text: str) -> TestNames | None:
     plain_names = list(filter(None, words))
     names = [span.text for span in spans]
     if any(re.search(r"\s", name) for name in plain_names):
-        # without backticks these are a sentence
+        # without backticks, a sentence
         plain_names = []
     names += plain_names
     return TestNames(tuple(names), label) if names else None
 
 
 def _order(label: str) -> list[tuple[int, str]]:
-    """Return a key by which labels are sorted: 1, 1b, 1.5, 2."""
+    """Return a sort key: 1, 1b, 1.5, 2."""
     parts = re.findall(r"[0-9]+|[A-Za-z]+", label)
     return [
         (int(part), "") if part.isdigit() else (0, part.casefold()) for part in parts

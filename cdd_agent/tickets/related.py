@@ -1,6 +1,4 @@
-"""Find tickets that may be about the same subject: they share words that few other
-tickets have.
-"""
+"""Finds tickets about similar subjects, by shared rare words."""
 
 import re
 from collections import Counter
@@ -17,7 +15,7 @@ _WORD = re.compile(r"\w{3,}")
 
 
 class Related(Struct, frozen=True):
-    """A ticket, and its title if its spec can be read."""
+    """The title is empty if the spec is unreadable."""
 
     slug: str
     title: str
@@ -26,9 +24,7 @@ class Related(Struct, frozen=True):
 def related_tickets(
     ticket: Ticket, others: Iterable[Ticket], limit: int = 5
 ) -> list[Related]:
-    """Return the most similar tickets, the best first. Only the latest tickets are
-    compared.
-    """
+    """Return the most similar of the latest tickets, best first."""
     latest = sorted(others, key=_modified_at, reverse=True)[:_MAX_TICKETS]
     words = {}
     for other in latest:
@@ -68,7 +64,7 @@ def _describe(ticket: Ticket) -> Related:
 
 
 def _words(ticket: Related) -> frozenset[str]:
-    # The first word of a slug is the type, which many tickets share.
+    # The first word of a slug is the type, which many share.
     name = ticket.slug.partition("-")[2].replace("-", " ")
     return frozenset(
         word.casefold() for word in _WORD.findall(f"{name} {ticket.title}")

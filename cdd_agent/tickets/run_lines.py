@@ -1,4 +1,4 @@
-"""Find the commands that the text of a step says to run, such as "Run: `pytest`"."""
+"""Finds commands that a step says to run, such as "Run: `pytest`"."""
 
 import re
 from collections.abc import Sequence
@@ -32,8 +32,6 @@ _RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
 
 
 class CommandsToRun(Struct, frozen=True):
-    """Commands that a text says to run."""
-
     commands: tuple[str, ...]
     lines: tuple[int, ...]
 
@@ -44,13 +42,13 @@ class CommandsToRun(Struct, frozen=True):
 
     @property
     def is_lost(self) -> bool:
-        """True if the commands may be a check, but only a shell could run them."""
+        """True if the commands may be a check that needs a shell."""
         return any(map(needs_shell, self.commands))
 
 
 def find_runs(pieces: Sequence[Piece]) -> list[CommandsToRun]:
-    """Return the commands behind or below "Run:", and those in code blocks above their
-    expected output. Commands that should fail are left out.
+    """Return commands after or below "Run:", and in code blocks above their expected
+    output, except those meant to fail.
     """
     runs = []
     is_open = False
@@ -65,7 +63,7 @@ def find_runs(pieces: Sequence[Piece]) -> list[CommandsToRun]:
 
 
 def find_mentioned_checks(pieces: Sequence[Piece]) -> list[CommandsToRun]:
-    """Return the commands of sentences such as "Make sure that `make lint` passes"."""
+    """Return commands in sentences such as "Make sure that `make lint` passes"."""
     mentions = []
     for position, piece in enumerate(pieces):
         below = pieces[position + 1].text if position + 1 < len(pieces) else ""
@@ -83,7 +81,7 @@ def find_mentioned_checks(pieces: Sequence[Piece]) -> list[CommandsToRun]:
 
 
 def _read_commands(piece: Piece, below: str, *, is_open: bool) -> list[str]:
-    """Return the commands of a piece. `is_open`: it is below a "Run:"."""
+    """`is_open`: the piece is below a "Run:"."""
     check = None
     match = _RUN_LINE.match(piece.text)
     if piece.kind is PieceKind.FENCE:

@@ -1,4 +1,4 @@
-"""Judge whether a run has done what its ticket asks for. All faces use this."""
+"""Judges whether a run did what its ticket asks for, for all user interfaces."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -17,9 +17,7 @@ from cdd_agent.tickets.status import (
 )
 
 Require = Literal["verified", "checked"]
-"""The rule of a run about its steps: the tests of each step have passed, or at least a
-check of it.
-"""
+"""What a run requires of each step: passed tests, or at least a check."""
 _ACCEPTED: Mapping[Require, frozenset[StepOutcome]] = {
     "verified": frozenset({StepOutcome.PASSED}),
     "checked": frozenset(
@@ -35,7 +33,7 @@ WITHOUT_PROOF: Mapping[Require, str] = {
     "verified": "no tests have shown that",
     "checked": "no check has shown that",
 }
-"""Why the rule does not accept a step, in front of `it is done`."""
+"""Why a step is not accepted; `it is done` follows."""
 _NOT_HELD: Mapping[Require, str] = {
     "verified": "not each step's tests have passed",
     "checked": "not each step was checked",
@@ -43,13 +41,13 @@ _NOT_HELD: Mapping[Require, str] = {
 
 
 class RunOutcome(Struct, frozen=True):
-    """The status of a run, and what speaks against it."""
+    """A run's status, and reasons against it."""
 
     status: RunStatus
     unproven: tuple[Unproven, ...]
-    """The steps that are over, or failed, without passed tests."""
+    """Finished or failed steps without passed tests."""
     edited_criteria: tuple[EditedCriterion, ...]
-    """The criteria that are new or were changed since all steps were over."""
+    """Criteria that are new or changed since all steps were over."""
 
 
 def accepts(require: Require | None, outcome: StepOutcome) -> bool:
@@ -59,7 +57,7 @@ def accepts(require: Require | None, outcome: StepOutcome) -> bool:
 def refused_steps(
     require: Require | None, unproven: Sequence[Unproven]
 ) -> tuple[Unproven, ...]:
-    """Return the steps that the rule of a run does not accept."""
+    """Return the steps that the rule rejects."""
     return tuple(step for step in unproven if not accepts(require, step.why))
 
 
@@ -68,7 +66,7 @@ def reasons_against(
     unproven: Sequence[Unproven],
     edited: Sequence[EditedCriterion],
 ) -> tuple[str, ...]:
-    """Return why a run does not hold what its rule asks for, for users."""
+    """Return why a run fails its rule, for users."""
     reasons = []
     if require is not None and refused_steps(require, unproven):
         reasons.append(_NOT_HELD[require])
@@ -78,7 +76,7 @@ def reasons_against(
 
 
 def how_to_serve(slug: str, edited: Sequence[EditedCriterion]) -> str:
-    """Return the advice for criteria whose present words no step serves."""
+    """Return advice for criteria whose current words no step serves."""
     it, it_is = ("it", "it is") if len(edited) == 1 else ("them", "they are")
     return (
         f"No step serves {it} as {it_is} now. Add a step whose `**Serves:**` names"
@@ -94,8 +92,8 @@ def judge_run(
     require: Require | None = None,
     missing: Sequence[MissingWork] = (),
 ) -> RunOutcome:
-    """Judge a run by the current criteria of the spec and by the rule `require`.
-    `missing` is the work that the project's tree does not have.
+    """Judge by the current criteria and the rule `require`. `missing` is work that the
+    project's tree lacks.
     """
     unproven = unproven_steps(plan, state)
     status = state.status

@@ -1,5 +1,5 @@
-"""The acceptance criteria that the steps of a run serve, by the digests of their words.
-When the spec is edited, evidence stays with the words that it was for.
+"""Acceptance criteria that a run's steps serve, by digests of their words. When the
+spec is edited, evidence stays with the words it was for.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -22,21 +22,21 @@ from cdd_agent.tickets.status import (
 
 
 class CriterionStanding(Struct, frozen=True):
-    """A criterion of the current spec, with the evidence of the run."""
+    """A current criterion, with the run's evidence."""
 
     place: int
     """From 1."""
     text: str
     steps: tuple[int, ...] = ()
-    """The numbers of the steps that served its words, or are to serve it, in the order
-    in which they run; in a plan with errors, in its own order.
+    """Numbers of steps that served or will serve its words, in run order; in plan order
+    if the plan has errors.
     """
     was_for_all: bool = False
-    """True if no step of the plan named a criterion, and all of them were over, one of
-    which began with its words.
+    """True if no step named a criterion, all were over, and one began with these
+    words.
     """
     edit: CriterionEdit | None = None
-    """None if the run knows its words, or a step is to serve them."""
+    """None if the run knows its words, or a step will serve them."""
 
 
 # Notes in the state
@@ -48,8 +48,8 @@ def begin_step(
     step: PlanStep,
     criteria: Sequence[str],
 ) -> ExecutionState:
-    """Return the state for a step that begins now, with the words that it serves. Where
-    no step of the plan names a criterion, it is for all of them.
+    """Begin a step with the words that it serves: all criteria, if no step names
+    any.
     """
     serves = _to_begin_with(step, state, criteria)
     is_for_all = not _names_criteria(plan)
@@ -59,9 +59,7 @@ def begin_step(
 def skip_step(
     state: ExecutionState, step: PlanStep, criteria: Sequence[str]
 ) -> ExecutionState:
-    """Return the state for a step that is skipped now, with the words that it would
-    have served. It is for no others, whatever the plan is like.
-    """
+    """Skip a step, with the words it would have served, and no others."""
     serves = _to_begin_with(step, state, criteria)
     return _begun(state, step.number, serves, criteria, is_for_all=False)
 
@@ -69,8 +67,8 @@ def skip_step(
 def note_numbers(
     state: ExecutionState, plan: ImplementationPlan, criteria: Sequence[str]
 ) -> ExecutionState:
-    """Return the state of a run with the words that the numbers in pending steps mean.
-    A number keeps its meaning when the criteria change places.
+    """Record the words that numbers in pending steps mean: a number keeps its meaning
+    when criteria move.
     """
     if not state.criteria:
         return state
@@ -88,8 +86,8 @@ def note_numbers(
 def adopt_criteria(
     state: ExecutionState, plan: ImplementationPlan, criteria: Sequence[str]
 ) -> ExecutionState:
-    """Return the state that an earlier version wrote with the present words as those
-    that it knows and that its steps served.
+    """In a state of an earlier version, assume that the current words are known and
+    were served.
     """
     if state.criteria or not state.has_begun:
         return state
@@ -99,7 +97,7 @@ def adopt_criteria(
         if not _has_begun(entry):
             return entry
         step = plan.step(entry.step_number)
-        # A former step may come back into the plan, which then says what it serves.
+        # A former step may return to the plan, which then says what it serves.
         serves = _find_digests(step, criteria) if step else None
         return replace(
             entry, serves=serves, spec_version=0, is_for_all=is_for_all and bool(step)
@@ -123,9 +121,7 @@ def adopt_criteria(
 def served_digests(
     step: PlanStep, state: ExecutionState | None, criteria: Sequence[str]
 ) -> dict[str, str]:
-    """Return the criteria that a step serves: by the reference in the plan, the digest
-    of the words. References that name none are left out.
-    """
+    """Return reference → digest of the words, for references that name a criterion."""
     entry = state.step(step.number) if state else StepExecution(step.number)
     if _has_begun(entry):
         serves = _begun_serves(step, entry, state, criteria)
@@ -137,7 +133,7 @@ def served_digests(
 def places_of_step(
     step: PlanStep, state: ExecutionState | None, criteria: Sequence[str]
 ) -> frozenset[int]:
-    """Return the places in the spec, from 1, of the criteria that a step serves."""
+    """Return the places, from 1, that a step serves."""
     if not step.serves:
         return frozenset()
     served = set(served_digests(step, state, criteria).values())
@@ -153,8 +149,8 @@ def digests_of_step(
     state: ExecutionState,
     criteria: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return the digests of the words that a step serves, or is to begin with. Where no
-    step of the plan names a criterion, these are all.
+    """Return digests of the words that a step serves or will begin with: all, if no
+    step names any.
     """
     if _names_criteria(plan):
         digests = set(served_digests(step, state, criteria).values())
@@ -166,7 +162,7 @@ def digests_of_step(
 def find_standings(
     plan: ImplementationPlan, state: ExecutionState | None, criteria: Sequence[str]
 ) -> tuple[CriterionStanding, ...]:
-    """Return every criterion of the spec with the steps that serve its words."""
+    """Return every criterion with the steps that serve its words."""
     digests = criteria_digests(tuple(criteria))
     serving: dict[str, list[int]] = {}
     for step in plan.steps if plan.errors else plan.order():
@@ -188,7 +184,7 @@ def find_standings(
 def edited_criteria(
     plan: ImplementationPlan, state: ExecutionState | None, criteria: Sequence[str]
 ) -> tuple[EditedCriterion, ...]:
-    """Return the criteria that are new or were changed, and that no step serves."""
+    """Return new or changed criteria that no step serves."""
     edited = []
     for standing in find_standings(plan, state, criteria):
         if standing.edit:
@@ -197,7 +193,7 @@ def edited_criteria(
 
 
 def _has_begun(entry: StepExecution) -> bool:
-    """True if the step is over or in progress. One that failed will begin again."""
+    """True if the step is over or in progress. A failed step will begin again."""
     return entry.status.is_over or entry.status is StepStatus.IN_PROGRESS
 
 
@@ -207,8 +203,8 @@ def _begun_serves(
     state: ExecutionState | None,
     criteria: Sequence[str],
 ) -> Mapping[str, str | None]:
-    """Return what a step serves that began: the words with which it began. If the plan
-    names others for it now, these count if the spec had them then.
+    """Return the words that a step began with. If the plan now names others, they count
+    if the spec had them then.
     """
     noted = entry.serves
     if noted is not None and noted.keys() == {str(ref) for ref in step.serves}:
@@ -226,9 +222,9 @@ def _begun_serves(
 def _pending_serves(
     step: PlanStep, entry: StepExecution, criteria: Sequence[str]
 ) -> dict[str, str | None]:
-    """Return what a step is to serve. Its numbers follow the words that they meant
-    first, while the spec has these words. When the plan gives it other numbers, all of
-    them are places in the current spec.
+    """Return the words that a step will serve. Its numbers keep their first meaning
+    while the spec has these words. If the plan changes the numbers, all of them refer
+    to the current spec.
     """
     serves = _find_digests(step, criteria)
     noted = entry.serves or {}
@@ -243,9 +239,7 @@ def _pending_serves(
 
 
 def _find_digests(step: PlanStep, criteria: Sequence[str]) -> dict[str, str | None]:
-    """Return the digest of the criterion that each reference of a step names now. None
-    for a reference that names none.
-    """
+    """Return reference → digest, or None if the reference names no criterion."""
     if not step.serves:
         return {}
     digests = criteria_digests(tuple(criteria))
@@ -297,10 +291,10 @@ def _find_edits(
     digests: Sequence[str],
     served: Container[str],
 ) -> dict[int, CriterionEdit]:
-    """Return what happened to the criteria that the run does not know, by their places.
+    """Return place → edit, for criteria unknown to the run.
 
-    One that stands where the spec had other words, which are gone, was changed. While a
-    step is to be for all criteria, none is unknown.
+    A criterion in place of vanished words was changed. While a step will serve all
+    criteria, none is unknown.
     """
     if not state.criteria or _will_serve_all(plan, state):
         return {}
@@ -324,8 +318,8 @@ def _find_edits(
 def _find_replaced(
     state: ExecutionState, digests: Sequence[str], served: Container[str]
 ) -> dict[int, str]:
-    """Return the words, which are gone, that stood where the spec has words that no
-    step has or had, and no earlier spec.
+    """Return place → vanished words, where the current words are new to all steps and
+    earlier specs.
     """
     former = list(dict.fromkeys([*state.criteria[0], *_begun_digests(state)]))
     replaced = {}

@@ -1,6 +1,4 @@
-"""Turn names that users type into names of files and folders that every system
-accepts.
-"""
+"""Turns typed names into file and folder names that every system accepts."""
 
 import re
 import unicodedata
@@ -12,11 +10,11 @@ from cdd_agent.refusals.kinds import Refusal
 
 _MAX_LENGTH = 100
 _MAX_BYTES = 180
-"""Git adds to the name of a ticket, and file systems allow 255 bytes."""
+"""Git extends ticket names, and file systems allow 255 bytes."""
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
 _CHANGE = "change-"
 _CHANGE_NAME = re.compile(rf"{_CHANGE}\d+")
-# Invisible letters and marks of Unicode.
+# Invisible Unicode letters and marks.
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
@@ -24,13 +22,13 @@ _UNSEEN = re.compile(
 
 
 def to_kebab(name: str) -> str:
-    """Return a name in kebab-case, in the script that it was typed in.
+    """Return a name in kebab-case, in its own script.
 
-    Latin letters lose their accents: "Größe ändern" is grosse-andern. Raises
-    `BadInput` if there is neither a letter nor a digit.
+    Latin letters lose accents: "Größe ändern" is grosse-andern. Raises `BadInput`
+    without a letter or digit.
     """
     words = ""
-    # Some capitals appear only when a sign is decomposed.
+    # Some capitals appear only after decomposition.
     small = unicodedata.normalize("NFKD", name).lower().replace("ß", "ss")
     for sign in unicodedata.normalize("NFKD", small):
         kind = unicodedata.category(sign)
@@ -41,7 +39,7 @@ def to_kebab(name: str) -> str:
         elif kind[0] != "M":
             words += "-"
         elif words and not words[-1].isascii():
-            # An accent of a Latin letter goes; a vowel sign of another script stays.
+            # Latin accents go; vowel signs of other scripts stay.
             words += sign
     words = re.sub("-+", "-", unicodedata.normalize("NFC", words)).strip("-")
     if not words:
@@ -60,7 +58,7 @@ def to_kebab(name: str) -> str:
 
 
 def is_folder_name(name: str) -> bool:
-    """True if a name has nothing but letters, digits, `-` and `_`."""
+    """True for letters, digits, `-` and `_` only."""
     if not name or len(name.encode(errors="replace")) > _MAX_BYTES:
         return False
     kinds = [unicodedata.category(sign)[0] for sign in name]
@@ -72,14 +70,14 @@ def is_folder_name(name: str) -> bool:
 
 
 def comparable(name: str) -> str:
-    """Return the form in which two spellings of one name are equal: file systems and
-    keyboards differ in case and in how they compose letters.
+    """Return a form in which spellings compare equal: file systems and keyboards differ
+    in case and composition.
     """
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def to_file_stem(name: str) -> str:
-    """Return a name in kebab-case that can be the name of a file. Raises `BadInput`."""
+    """Raises `BadInput`."""
     words = to_kebab(name)
     if _RESERVED.fullmatch(words):
         raise BadInput(
@@ -91,17 +89,17 @@ def to_file_stem(name: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """Return text of the user for a message."""
+    """Shorten user text for a message."""
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
 def name_change(number: int) -> str:
-    """Return the name of a change outside of tickets, as the user types it."""
+    """Return the name of a change outside of tickets."""
     return f"{_CHANGE}{number}"
 
 
 def is_change_name(typed: str) -> bool:
-    """True if this names a change outside of tickets. No ticket has such a name."""
+    """True for a change outside of tickets. No ticket has such a name."""
     return _CHANGE_NAME.fullmatch(typed) is not None
 
 
@@ -119,8 +117,6 @@ class EnoughOfSlug(Enum):
 
 
 class SeveralTickets(BadInput):
-    """Several tickets match what was typed."""
-
     refusal = Refusal.TICKET_UNUSABLE
 
     def __init__(self, reference: str, slugs: Sequence[str]) -> None:
@@ -129,4 +125,4 @@ class SeveralTickets(BadInput):
             hint="Type more of the name.",
         )
         self.short_reason = f"{len(slugs)} tickets match; type more of the name"
-        """The reason for a line of 60 columns."""
+        """For a line of 60 columns."""

@@ -1,6 +1,4 @@
-"""The spec of a ticket: spec.yaml, in its current form and in the forms that earlier
-tools wrote.
-"""
+"""A ticket's spec.yaml, in its current form and those of earlier tools."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -34,18 +32,18 @@ FIELDS = (
     "implementation_scope",
     "technical_notes",
 )
-"""The keys of a spec, in the order in which they are written."""
+"""Keys of a spec, in writing order."""
 DEFAULT_PRIORITY = "medium"
 
 
 class SpecEmpty(BadInput):
-    """A file that is empty or has only comments."""
+    """The file is empty or has only comments."""
 
     refusal = Refusal.SPEC_UNUSABLE
 
 
 class TicketType(StrEnum):
-    """The kind of work; also the first word of a slug."""
+    """The first word of a slug."""
 
     FEATURE = "feature"
     BUG = "bug"
@@ -60,9 +58,7 @@ class TicketType(StrEnum):
 
 
 class TicketSpec(Struct, frozen=True):
-    """The request of a ticket. `from_yaml(spec.to_yaml()) == spec`; comments are not
-    kept.
-    """
+    """What a ticket asks for. `from_yaml(spec.to_yaml()) == spec`, without comments."""
 
     title: str = ""
     type: TicketType = TicketType.FEATURE
@@ -72,7 +68,7 @@ class TicketSpec(Struct, frozen=True):
     technical_notes: str = ""
     priority: str = DEFAULT_PRIORITY
     extra: Mapping[str, Tree] = field(default_factory=dict)
-    """Unknown keys of the file with their values, as the user wrote them."""
+    """Unknown keys and values, as the user wrote them."""
 
     def __post_init__(self) -> None:
         normalise(
@@ -88,8 +84,8 @@ class TicketSpec(Struct, frozen=True):
 
     @classmethod
     def from_yaml(cls, text: str, source: str = "spec.yaml", *, slug: str = "") -> Self:
-        """Read a spec. Without a type, the type is the first word of `slug`. Raises
-        `BadInput` with file and line.
+        """The type defaults to the first word of `slug`. Raises `BadInput` with file
+        and line.
         """
         entries = read_mapping(text, source, "a spec")
         if not entries:
@@ -110,7 +106,7 @@ class TicketSpec(Struct, frozen=True):
         )
 
     def fields(self) -> dict[str, Any]:
-        """Return the values of `FIELDS` as plain values for YAML."""
+        """Return `FIELDS` as plain YAML values."""
         scope = {area: list(items) for area, items in self.implementation_scope.items()}
         plain = {
             "type": self.type.value,
@@ -128,16 +124,12 @@ class TicketSpec(Struct, frozen=True):
 
     @property
     def is_blank(self) -> bool:
-        """True if nothing but a title is written yet: neither a description nor
-        criteria, and no other key. A new ticket has its name as its title.
-        """
+        """True if there is only a title, which a new ticket gets from its name."""
         missing = len(self.missing()) - (not self.has_title)
         return missing == 2 and not self.extra
 
     def missing(self) -> list[str]:
-        """Return the reasons why the spec is not complete. A placeholder of a template
-        does not count as an answer.
-        """
+        """Return why the spec is incomplete. Template placeholders are no answers."""
         reasons = []
         if not self.has_title:
             reasons.append("title: one line that says what is wanted")
@@ -158,9 +150,7 @@ def _clean_items(items: Iterable[str]) -> tuple[str, ...]:
 
 
 def _clean_scope(scope: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the scope with each area in one line. Areas that are the same then are
-    one area.
-    """
+    """Put each area's name on one line, and merge equal names."""
     clean: dict[str, tuple[str, ...]] = {}
     for area, items in scope.items():
         name = one_line(area)
@@ -169,8 +159,8 @@ def _clean_scope(scope: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...
 
 
 def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
-    """Move title, type and priority out of `ticket:`, where earlier tools wrote them.
-    Keys at the top win.
+    """Move title, type and priority up from `ticket:`, where earlier tools wrote them.
+    Top keys win.
     """
     ticket = entries.get("ticket")
     if ticket is None or not isinstance(ticket.tree, dict):
@@ -193,7 +183,7 @@ def _lift_ticket(entries: dict[object, YamlEntry], source: str) -> None:
 def _read_unknown_keys(
     entries: Mapping[object, YamlEntry], source: str
 ) -> dict[str, Tree]:
-    """Return the keys that remain. `1.10` and `no` stay what the user wrote."""
+    """Return the remaining keys. `1.10` and `no` stay as written."""
     unknown: dict[str, Tree] = {}
     for key, entry in entries.items():
         name = str(entry.key.value) if entry.key else str(key)
@@ -253,8 +243,7 @@ def _pop_scope(entries: dict[object, YamlEntry]) -> dict[str, tuple[str, ...]]:
     return {"scope": items} if any(items) else {}
 
 
-# Keys of earlier tools that together are the description, and the words before their
-# text.
+# Keys of earlier tools for the description, with words to put before their texts.
 OLD_DESCRIPTION_KEYS = {
     "problem_description": "",
     "problem": "",
@@ -312,7 +301,7 @@ def _split_criteria(text: str) -> tuple[str, ...]:
 
 
 def criterion_text(tree: Tree) -> str:
-    """Return one item of `acceptance_criteria` as text."""
+    """Return an item of `acceptance_criteria` as text."""
     if not isinstance(tree, dict):
         return plain_text(format_tree(tree))
     values = {key.lower(): format_tree(value) for key, value in tree.items()}
@@ -341,19 +330,19 @@ def _gherkin_sentence(values: Mapping[str, str]) -> str:
 
 # Writing
 
-# YAML folds these as it folds a newline, unless they are escaped.
+# Unless escaped, YAML folds these like a newline.
 _YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
 
 def dump_yaml(value: object) -> str:
-    """Return a value as YAML in the style of the templates."""
+    """Return YAML in the templates' style."""
     return yaml.dump(
         value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100
     )
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text of several lines as a block, and indents lists."""
+    """Writes multi-line text as blocks, and indents lists."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, indentless=False)

@@ -1,8 +1,7 @@
-"""Change values in a spec.yaml that the user edits, too, and leave everything else
-unchanged, byte for byte.
+"""Changes values in a spec.yaml, and keeps everything else byte for byte.
 
-The lines of a changed value are replaced. Comments inside it move above it. The result
-is read again before it is used.
+A changed value's lines are replaced; comments inside it move above. The result is read
+back before use.
 """
 
 import re
@@ -24,9 +23,7 @@ _COMMENT = re.compile("(?:^|[ \t]+)#[^\n\r\x85\u2028\u2029]*", re.MULTILINE)
 
 
 class SpecNotWritable(BadInput):
-    """A spec.yaml that cannot be changed without damage to the rest of it. The file is
-    unchanged.
-    """
+    """The spec.yaml cannot be changed without damage, and is unchanged."""
 
     refusal = Refusal.SPEC_UNUSABLE
 
@@ -43,10 +40,9 @@ class SpecNotWritable(BadInput):
 def edit_spec(
     text: str, spec: TicketSpec, source: str = "spec.yaml", *, slug: str = ""
 ) -> str:
-    """Return the text of a spec.yaml with the values of `spec.fields()`. `spec.extra`
-    is ignored.
+    """Write `spec.fields()` into the text; `spec.extra` is ignored.
 
-    Raises `BadInput` for a text that is not a spec, and `SpecNotWritable`.
+    Raises `BadInput` if the text is no spec, and `SpecNotWritable`.
     """
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix(bom)
@@ -70,23 +66,23 @@ def edit_spec(
 class _Comment(Struct, frozen=True):
     line: int
     text: str
-    """With the white space before it."""
+    """With preceding white space."""
 
 
 class SpecText(Struct, frozen=True):
-    """The text of a spec.yaml, and the lines of its keys and comments."""
+    """A spec.yaml with the lines of its keys and comments."""
 
     source: str
     lines: list[str]
     entries: dict[object, YamlEntry]
     values: dict[str, yaml.Node]
     places: dict[str, range]
-    """The lines of each key with its value."""
+    """The lines of each key and its value."""
     comments: list[_Comment]
 
     @classmethod
     def parse(cls, text: str, source: str) -> "SpecText":
-        """Raises `SpecNotWritable` for a text that is not plain `key: value` lines."""
+        """Raises `SpecNotWritable` unless the text is plain `key: value` lines."""
         lines = text.splitlines(keepends=True)
         top = compose_exactly(text, source)
         if top.flow_style or top.start_mark.column:
@@ -111,7 +107,6 @@ class SpecText(Struct, frozen=True):
         )
 
     def edits(self, name: str, value: Any) -> list[LineEdit]:
-        """Return the edits that give a key another value."""
         if name not in self.places:
             line = self._line_for_new_key(name)
             return [LineEdit(range(line, line), _dump_lines({name: value}))]
@@ -122,8 +117,8 @@ class SpecText(Struct, frozen=True):
         return [self._replace(self.places[name], _dump_lines({name: value}), indent="")]
 
     def check(self, result: str, spec: TicketSpec, slug: str = "") -> None:
-        """Raise `SpecNotWritable` unless `result` has the values of `spec`, and
-        everything else of this text.
+        """Raise `SpecNotWritable` unless `result` has the values of `spec` and all else
+        of this text.
         """
         try:
             read = TicketSpec.from_yaml(result, self.source, slug=slug)
@@ -168,9 +163,7 @@ class SpecText(Struct, frozen=True):
         return line
 
     def _list_items(self, name: str) -> list[range]:
-        """Return the lines of each item; none unless the value is a list with one item
-        a line.
-        """
+        """Return each item's lines; none unless the list has one item a line."""
         node = self.values[name]
         if not isinstance(node, yaml.SequenceNode) or node.flow_style:
             return []
@@ -183,9 +176,7 @@ class SpecText(Struct, frozen=True):
     def _list_edits(
         self, name: str, places: Sequence[range], items: list[str]
     ) -> list[LineEdit]:
-        """Change a list item by item, so that unchanged items keep their lines and
-        comments.
-        """
+        """Change items one by one, so that others keep their lines and comments."""
         tree = self.entries[name].tree
         assert isinstance(tree, list)
         current = [criterion_text(item) for item in tree]
@@ -210,10 +201,10 @@ class SpecText(Struct, frozen=True):
         return edits
 
     def _expect_all_read(self, name: str, node: yaml.Node) -> None:
-        """Raise `SpecNotWritable` for a value of a field with a key twice: one of both
-        was not read, and would be lost.
+        """Raise `SpecNotWritable` for a repeated key: one value was not read, and would
+        be lost.
         """
-        # The keys of a criterion are read in any case.
+        # A criterion's keys are case-insensitive.
         repeated = _find_repeated_key(node, in_any_case=name == "acceptance_criteria")
         if repeated is not None:
             line = repeated.start_mark.line + 1
@@ -222,9 +213,7 @@ class SpecText(Struct, frozen=True):
             )
 
     def _replace(self, place: range, new: list[str], indent: str) -> LineEdit:
-        """Replace lines. The comment of a single line stays there, all others move
-        above the new lines.
-        """
+        """A single line keeps its comment; other comments move above the new lines."""
         comments = [comment for comment in self.comments if comment.line in place]
         if len(place) == len(new) == len(comments) == 1:
             return LineEdit(place, [new[0] + comments[0].text])
@@ -252,8 +241,8 @@ def _last_line(node: yaml.Node, text: str) -> int:
 
 
 def _scalar_ranges(node: yaml.Node, text: str) -> list[range]:
-    """Return where the scalars of a node are: a `#` in them is not a comment, except
-    behind the `|` of a block.
+    """Return the scalars' ranges: `#` inside is no comment, except after a
+    block's `|`.
     """
     if isinstance(node, yaml.ScalarNode):
         start = node.start_mark.index
@@ -272,7 +261,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _find_repeated_key(node: yaml.Node, *, in_any_case: bool) -> yaml.Node | None:
-    """Return the second of two equal keys in a value, or None."""
+    """Return the second of two equal keys, or None."""
     if isinstance(node, yaml.ScalarNode):
         return None
     names: set[str] = set()

@@ -1,6 +1,4 @@
-"""The spec of a ticket on the disk. It is written only if it has not changed since it
-was read.
-"""
+"""A ticket's spec on disk, written only if unchanged since it was read."""
 
 from msgspec import Struct
 
@@ -12,12 +10,10 @@ from cdd_agent.tickets.spec_editor import edit_spec
 from cdd_agent.tickets.store import Ticket
 
 MAX_BYTES = 200_000
-"""A model receives the whole spec in every turn."""
+"""Models receive the whole spec in every turn."""
 
 
 class SpecTooLarge(BadInput):
-    """A spec that is too long to be sent to a model in every turn."""
-
     refusal = Refusal.SPEC_UNUSABLE
 
     def __init__(self, shown: str, size: int) -> None:
@@ -39,17 +35,15 @@ class SpecChanged(BadInput):
 
 
 class SpecOnDisk(Struct, frozen=True):
-    """The content of a spec.yaml when it was read."""
+    """A spec.yaml when it was read."""
 
     data: bytes | None
     spec: TicketSpec
     is_written: bool = True
-    """False if the file is missing, empty or has only comments."""
+    """False if the file is missing, empty or only comments."""
 
 
 class SpecFile(Struct, frozen=True):
-    """The spec.yaml of a ticket."""
-
     ticket: Ticket
 
     @property
@@ -72,12 +66,10 @@ class SpecFile(Struct, frozen=True):
             )
 
     def write(self, previous: SpecOnDisk, spec: TicketSpec) -> bool:
-        """Write the fields of `spec` into the file. Returns False if that changes
-        nothing.
+        """Write the fields of `spec`. False if nothing changes.
 
-        Raises `SpecChanged` if the file is not the `previous` one any more,
-        `SpecTooLarge` if it could not be read again, and `BadInput` if it cannot be
-        written.
+        Raises `SpecChanged` if the file differs from `previous`, `SpecTooLarge` if it
+        could not be read back, and `BadInput` if it cannot be written.
         """
         path = self.ticket.spec_path
         self.ticket.refuse_to_write(path)

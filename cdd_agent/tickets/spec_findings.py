@@ -1,8 +1,7 @@
-"""Find what YAML reads otherwise than the user of a spec.yaml may mean it: text that is
-cut, dropped or read as structure, and keys that are almost known.
+"""Finds what YAML may read otherwise than the user meant: text that is cut, dropped or
+structure, and misspelt keys.
 
-All findings are warnings: the spec can be used. A text that is not YAML has none; the
-error that it raises names the remedy.
+All are warnings. Text that is not YAML has none, because its error names the remedy.
 """
 
 import re
@@ -21,7 +20,7 @@ from cdd_agent.values.guarded_yaml import read_node
 from cdd_agent.values.yaml_remedies import quotes_advice, separate_key, split_lines
 
 _PROSE = frozenset(FIELDS).difference({"type", "priority"}).union(OLD_DESCRIPTION_KEYS)
-"""Keys whose text people read."""
+"""Keys whose values are prose."""
 _NEEDED = ("title", "description", "acceptance_criteria")
 _ONE_TEXT = ("title", "description", "technical_notes", *OLD_DESCRIPTION_KEYS)
 _NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
@@ -29,7 +28,7 @@ _NULL_WORDS = ("~", "null", "Null", "NULL")
 _MAX_SHOWN = 60
 _COMMENT = re.compile("([ \t]+)(#[^\n\r\x85\u2028\u2029]*)")
 _COMMENT_BELOW = re.compile("[ \t]*(?:\r\n|[\n\r])([ \t]+)(#[^\n\r]*)")
-# `#42` is rather text than a comment; `# text`, `##` and `#---` are comments.
+# `#42` is rather text; `# text`, `##` and `#---` are comments.
 _TIGHT = re.compile(r"#[^\s#=*~_!-]")
 _PROPERTY = re.compile(r"[&!]\S*")
 _KNOWN_TAG = re.compile(
@@ -46,13 +45,13 @@ class _Place(Struct, frozen=True):
     takes_one_text: bool = False
     is_item: bool = False
     is_known: bool = True
-    """The value belongs to a key that specs have."""
+    """True if the key is one that specs have."""
     margin: int = 0
-    """Columns up to here do not belong to the value."""
+    """Columns up to here are outside the value."""
 
 
 def find_spec_problems(text: str) -> tuple[Problem, ...]:
-    """Return the findings of a spec.yaml, in the order of their lines."""
+    """Return findings by line."""
     text = text.removeprefix("\ufeff")
     try:
         node = read_node(text, "spec.yaml")
@@ -171,7 +170,9 @@ class _SpecReader:
             self._check_null_item(node, place)
 
     def _has_colon(self, key: yaml.Node, value: yaml.Node) -> bool:
-        """True unless a value is left out with its colon. An alias is a node above."""
+        """True unless the value and its colon are missing. An alias points to an
+        earlier node.
+        """
         between = slice(key.end_mark.index, value.start_mark.index)
         return between.start > between.stop or ":" in self._text[between]
 
@@ -223,7 +224,7 @@ class _SpecReader:
             return ""
         words = comment[2].rstrip()
         is_column = bool(node.value) and len(comment[1]) > 1
-        # Comments in a separate column are written so, text is not.
+        # Comments are aligned in a column, text is not.
         return "" if is_column and not _TIGHT.match(words) else words
 
     def _comment_below(self, node: yaml.ScalarNode, place: _Place) -> str:
@@ -348,7 +349,7 @@ def _field_names(node: yaml.Node) -> list[str]:
 
 
 def _count_uses(node: yaml.Node) -> Counter[int]:
-    """Return how often each node is in the document. Aliases share a node."""
+    """Count a node's occurrences. Aliases share a node."""
     uses: Counter[int] = Counter()
     waiting = [node]
     while waiting:
@@ -373,7 +374,7 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
 
 
-# Keys that are almost known
+# Misspelt keys
 
 _OTHER_NAMES = {
     "title": ("issuetitle", "name", "titulo"),
@@ -391,12 +392,12 @@ _OTHER_NAMES = {
         "successcriteria",
     ),
 }
-"""Other names for a field in specs of other tools, without case and signs."""
+"""Other tools' names for fields, without case and signs."""
 
 
 def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
-    """Return the field that an unknown key may mean, or nothing. A field that the spec
-    has is meant only by a key that differs in case and signs.
+    """Return the field that an unknown key may mean, or "". A field that is present
+    counts only if case and signs alone differ.
     """
     if name in FIELDS or name in OLD_DESCRIPTION_KEYS:
         return ""
@@ -409,7 +410,7 @@ def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
         if letters in _OTHER_NAMES.get(field, ()):
             return field
     for field in free:
-        # `types` is a different word, and a spec may leave out its type.
+        # `types` is another word, and a spec may lack its type.
         is_possible = field != "type" or _is_ticket_type(value)
         if is_possible and _is_misspelt(letters, _letters(field)):
             return field
@@ -428,7 +429,7 @@ def _letters(name: str) -> str:
 
 
 def _is_misspelt(word: str, field: str) -> bool:
-    """True if a word differs from a known one by a slip or two."""
+    """True if the word is one or two typos away."""
     most = 1 if len(field) < 8 else 2
     if abs(len(word) - len(field)) > most:
         return False

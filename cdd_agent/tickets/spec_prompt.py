@@ -1,4 +1,4 @@
-"""A spec as the prompts of all agents show it."""
+"""A spec in the prompts of all agents."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from cdd_agent.values.guarded_yaml import format_tree
 
 
 def render_spec(spec: TicketSpec) -> str:
-    """Return the whole spec as Markdown, its criteria with their numbers."""
+    """Return the spec as Markdown with numbered criteria."""
     kind = f"{spec.type}, priority {spec.priority}"
     parts = [f"# Ticket: {spec.title} ({kind})", spec.description]
     if spec.acceptance_criteria:
@@ -25,9 +25,7 @@ def render_spec(spec: TicketSpec) -> str:
 
 
 def render_unknown_keys(spec: TicketSpec) -> str:
-    """Return the keys that no field has, with their values as the user wrote them;
-    empty if there are none.
-    """
+    """Return unknown keys and their values as written; may be empty."""
     if not spec.extra:
         return ""
     return f"## Also in the spec\n{format_tree(dict(spec.extra))}"

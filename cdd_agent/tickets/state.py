@@ -1,6 +1,6 @@
-"""The progress of a plan: `execution-state.json` and the transitions that are allowed.
+"""Progress of a plan: `execution-state.json` and its transitions.
 
-States are values; a transition returns a new one. Only the engine writes the file.
+States are values; transitions return new ones. Only the engine writes the file.
 """
 
 import json
@@ -55,20 +55,18 @@ _OPTIONAL_KEYS = (
 
 
 class StateUnreadable(BadInput):
-    """The file is torn, not a state, or the state of another ticket."""
+    """The file is torn, not a state, or another ticket's."""
 
     refusal = Refusal.STATE_UNREADABLE
 
 
 class StateIsNewer(BadInput):
-    """The file is of a newer version of the program. It is never renamed."""
+    """A newer version wrote the file, so it is never renamed."""
 
     refusal = Refusal.WRITTEN_BY_NEWER
 
 
 class Files(Struct, frozen=True):
-    """The files that a step touched."""
-
     created: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -78,73 +76,70 @@ NO_FILES = Files()
 
 
 class StepExecution(Struct, frozen=True):
-    """The outcome of one step. Paths are relative to the project.
+    """The outcome of a step. Paths are relative to the project.
 
-    Fields with None as their default are missing in the files of older versions.
+    Files of older versions lack fields that default to None.
     """
 
     step_number: int
     title: str | None = None
-    """The title in the plan when the step was last started or skipped."""
+    """The step's title when it was last started or skipped."""
     fingerprint: str | None = None
     """The fingerprint of the rest of the step at that time."""
     step_id: str | None = field(default=None, name="id")
-    """The id of the step in the plan. The file has the key only if there is one."""
+    """The step's id in the plan. Omitted from the file if there is none."""
     status: StepStatus = StepStatus.PENDING
     started_at: datetime | None = None
     completed_at: datetime | None = None
     end_order: int = field(default=0, name="place")
-    """Position in the order in which steps ended; 0 in older files."""
+    """Position among ended steps; 0 in older files."""
     error: str | None = None
     files_created: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
     files_deleted: tuple[str, ...] = ()
     verification: Verification | None = None
     insufficient: Verification | None = None
-    """The verification of a failed step, if that was not enough for the run."""
+    """A failed step's verification, if the run requires more."""
     reason: str | None = None
     """Why it was skipped."""
     evidence: Evidence | None = None
     attempts: int = 0
-    """Number of attempts. An interrupted attempt that is resumed counts once."""
+    """A resumed attempt counts once."""
     open_attempt: int = 0
-    """The attempt after these that got no reply because of the model; the next run
-    resumes it. Only failed steps have one; the file has the key only then.
+    """A further attempt that got no reply because of the model; the next run resumes
+    it. Only in failed steps; else omitted from the file.
     """
     known_cost: Cost | None = field(default=None, name="spent")
     undone_attempts: int = field(default=0, name="taken_back")
-    """The first attempts, of which nothing remains because they were undone."""
+    """Number of first attempts that were undone."""
     hidden_attempts: int = field(default=0, name="forgotten")
-    """The first attempts, which the prompts of later attempts do not mention."""
+    """Number of first attempts that later prompts omit."""
     commit: str | None = None
     submodule_commits: dict[str, str] | None = None
-    """The commits of the step in submodules, by the submodule's path. The file has the
-    key only if there are any.
-    """
+    """Path of a submodule → the step's commit there. Omitted from the file if empty."""
     serves: dict[str, str | None] | None = None
-    """The acceptance criteria that it serves: by the reference in the plan, the digest
-    of the criterion's words; None if the spec has no such criterion. The file has the
-    key only if that is known.
+    """Reference in the plan → digest of the criterion's words; None if there is no such
+    criterion. Omitted from the file if unknown.
     """
     spec_version: int | None = None
-    """The position in the state's `criteria` of the spec with which it began last. The
-    file has the key only if that is known.
+    """Index in the state's `criteria` of the spec it last began with. Omitted from the
+    file if unknown.
     """
     is_for_all: bool = False
-    """True if no step of the plan named a criterion when it began. The file has the key
-    only then.
+    """True if no step named a criterion when it began. Omitted from the file if
+    false.
     """
     record_number: int = field(default=0, name="recorded_as")
-    """Number of the step in the run's record if it differs. It stays when steps are
-    renumbered.
+    """The step's number in the run's record, if different. Renumbering does not change
+    it.
     """
     refusal: str = ""
-    """The id of the kind of failure, as `cdd help` explains it. The file has the key
-    only if there is one.
+    """The id of the failure's kind, as `cdd help` explains it. Omitted from the file if
+    empty.
     """
 
     def __post_init__(self) -> None:
-        # Earlier tools did not record how a step was verified.
+        # Earlier tools did not record the verification.
         if self.status is StepStatus.COMPLETED and self.verification is None:
             force_setattr(self, "verification", Verification.NONE)
 
@@ -164,14 +159,14 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def lacks_costs(self) -> bool:
-        """True if `spent` is not complete: the file is older, or the process was killed
-        during an attempt.
+        """True if `spent` is incomplete: an older file, or a process killed during an
+        attempt.
         """
         return self.known_cost is None or self.status is StepStatus.IN_PROGRESS
 
     @property
     def seconds(self) -> float | None:
-        """The time from start to end."""
+        """Duration."""
         if self.started_at is None or self.completed_at is None:
             return None
         return (
@@ -180,12 +175,12 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def folder(self) -> int:
-        """The number of the step in the run's record."""
+        """The step's number in the run's record."""
         return self.record_number or self.step_number
 
     @property
     def was_begun(self) -> bool:
-        """True if anything is known of the step, if only that it was undone."""
+        """True if anything is known of the step, even if it was undone."""
         return (
             self.status is not StepStatus.PENDING
             or self.attempts > 0
@@ -202,7 +197,7 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def last_attempt(self) -> int:
-        """The number of the attempt that was begun last."""
+        """Number of the last begun attempt."""
         return max(self.attempts, self.open_attempt)
 
     @property
@@ -210,7 +205,7 @@ class StepExecution(Struct, frozen=True):
         return range(self.undone_attempts + 1, self.last_attempt + 1)
 
     def to_pending(self) -> "StepExecution":
-        """Return the step without the outcome of its last attempt."""
+        """Drop the outcome of the last attempt."""
         return StepExecution(
             self.step_number,
             title=self.title,
@@ -227,42 +222,38 @@ class StepExecution(Struct, frozen=True):
         )
 
     def with_number(self, number: int) -> "StepExecution":
-        """Return the step under another number; its record stays where it is."""
+        """Renumber the step; its record stays in place."""
         return replace(self, step_number=number, record_number=self.folder)
 
 
 class Undo(Struct, frozen=True):
-    """Steps that were undone together, in their former state, in the order in which
-    they ended.
-    """
+    """Steps undone together, in their former state, in the order of their ends."""
 
     id: str
     steps: tuple[StepExecution, ...]
 
 
 class ExecutionState(Struct, frozen=True):
-    """The progress of a run."""
-
     ticket_slug: str
     current_step: int = 1
-    """The next step. Written for readers of the file; the program never reads it."""
+    """The next step, for readers of the file. The program never reads it."""
     started_at: datetime | None = None
     completed_at: datetime | None = None
     step_executions: dict[int, StepExecution] = field(default_factory=dict)
     former_steps: dict[int, StepExecution] = field(default_factory=dict)
-    """Steps that are no longer in the plan. They are history and are not counted."""
+    """Steps removed from the plan: history, not counted."""
     undone: tuple[Undo, ...] = ()
-    """The undos that can be redone, the last one last."""
+    """Undos that can be redone, oldest first."""
     criteria: tuple[tuple[str, ...], ...] = ()
-    """The acceptance criteria of each spec with which a step began, as digests of their
-    words, the first spec first. Empty in older files.
+    """Criteria of each spec that a step began with, as digests of their words, oldest
+    first. Empty in older files.
     """
     done_plan: str | None = None
-    """The digest of plan.md when all its steps were over. While it is the same, the
-    plan need not be read.
+    """Digest of plan.md when all steps were over. While it is the same, the plan need
+    not be read.
     """
     done_spec: str | None = None
-    """The digest of spec.yaml at that time, if the run knew all its criteria."""
+    """Digest of spec.yaml at that time, if the run knew all its criteria."""
 
     @property
     def status(self) -> RunStatus:
@@ -279,19 +270,16 @@ class ExecutionState(Struct, frozen=True):
 
     @property
     def all_steps(self) -> dict[int, StepExecution]:
-        """The steps of the plan and the former ones."""
         return {**self.former_steps, **self.step_executions}
 
     @property
     def has_begun(self) -> bool:
-        """True once a step was started or skipped, even if it was undone since."""
+        """True once a step was started or skipped, even if undone since."""
         return self.started_at is not None or bool(self.begun_numbers)
 
     @property
     def begun_numbers(self) -> frozenset[int]:
-        """The steps that are over, failed or in progress, so that they may have changed
-        files.
-        """
+        """Steps that are over, failed or in progress, and may have changed files."""
         steps = self.all_steps.values()
         return frozenset(
             step.step_number for step in steps if step.status is not StepStatus.PENDING
@@ -305,8 +293,8 @@ class ExecutionState(Struct, frozen=True):
 
     @property
     def is_of_earlier_version(self) -> bool:
-        """True if the file was written by a tool that did not record the titles of
-        completed steps.
+        """True if the file is from a tool that did not record titles of completed
+        steps.
         """
         for step in self.step_executions.values():
             # Skipped steps always had a reason.
@@ -320,8 +308,8 @@ class ExecutionState(Struct, frozen=True):
         return entry or _new_step(number)
 
     def with_steps(self, numbers: Iterable[int]) -> Self:
-        """Return the state with entries for exactly these steps, in this order. All
-        others become former steps.
+        """Make exactly these steps, in order, the plan's; others become former
+        steps.
         """
         former = self.all_steps
         numbers = tuple(numbers)
@@ -332,7 +320,7 @@ class ExecutionState(Struct, frozen=True):
             step = former.pop(number, None)
             if step is None:
                 step = _new_step(number)
-                # The record may have another step under this number.
+                # The record may have another step of this number.
                 if number in folders:
                     step = replace(step, record_number=next_free)
                     next_free += 1
@@ -340,9 +328,7 @@ class ExecutionState(Struct, frozen=True):
         return replace(self, step_executions=steps, former_steps=former)
 
     def renumbered(self, numbers: Mapping[int, int]) -> Self:
-        """Return the state with new numbers for the steps that were begun. Their
-        records stay where they are.
-        """
+        """Renumber begun steps. Their records stay in place."""
         if all(old == new for old, new in numbers.items()):
             return self
         steps = {}
@@ -364,8 +350,8 @@ class ExecutionState(Struct, frozen=True):
     # Transitions
 
     def started(self, step: PlanStep, now: datetime, *, attempt: int) -> Self:
-        """Start or resume a step. Earlier undos cannot be redone any more, because the
-        files change.
+        """Start or resume a step. Because files change, earlier undos cannot be
+        redone.
         """
         previous = self.step(step.number)
         is_resumed = (
@@ -421,7 +407,7 @@ class ExecutionState(Struct, frozen=True):
         evidence: Evidence | None = None,
         refusal: str = "",
     ) -> Self:
-        """`files` are those that the failed attempt left for the user to inspect."""
+        """`files` remain from the failed attempt, for the user to inspect."""
         step = replace(
             self.step(number),
             status=StepStatus.FAILED,
@@ -435,9 +421,7 @@ class ExecutionState(Struct, frozen=True):
     def skipped(
         self, step: PlanStep, now: datetime, reason: str, files: Files = NO_FILES
     ) -> Self:
-        """`files` are those that were kept of a failed attempt. Earlier undos cannot be
-        redone any more.
-        """
+        """`files` are kept from a failed attempt. Earlier undos cannot be redone."""
         entry = replace(
             self.step(step.number),
             title=step.title,
@@ -449,14 +433,14 @@ class ExecutionState(Struct, frozen=True):
         return replace(self._ended(entry, now, files), undone=())
 
     def restore(self, number: int) -> Self:
-        """Make an interrupted step pending again. Its attempt is resumed under the same
+        """Make an interrupted step pending. Its attempt resumes under the same
         number.
         """
         return self._with(self.step(number).to_pending())
 
     def reinstate(self, failed: StepExecution) -> Self:
-        """Give a step its failure back, after an attempt without a reply. That attempt
-        is resumed under the same number.
+        """Restore a step's failure after an attempt without a reply, which resumes
+        under the same number.
         """
         last = self.step(failed.step_number)
         return self._with(
@@ -464,14 +448,12 @@ class ExecutionState(Struct, frozen=True):
         )
 
     def hide_attempts(self, number: int) -> Self:
-        """Keep the attempts so far out of the prompts of later ones."""
+        """Omit the attempts so far from later prompts."""
         step = self.step(number)
         return self._with(replace(step, hidden_attempts=step.attempts))
 
     def with_costs(self, costs: Mapping[int, Cost], *, instead: bool = False) -> Self:
-        """Add costs to steps, or set them. `costs` has the numbers of the run's
-        record.
-        """
+        """Add costs, or set them. Keys are numbers in the run's record."""
         state = self
         for step in self.all_steps.values():
             cost = costs.get(step.folder)
@@ -499,7 +481,6 @@ class ExecutionState(Struct, frozen=True):
         )
 
     def redo(self) -> Self:
-        """Revert the last undo."""
         *others, last = self.undone
         state = self
         for step in last.steps:
@@ -514,9 +495,7 @@ class ExecutionState(Struct, frozen=True):
         return replace(state, undone=tuple(others), completed_at=completed_at)
 
     def ended_steps(self) -> tuple[StepExecution, ...]:
-        """Return the steps that are over or failed, in the order in which they
-        ended.
-        """
+        """Return finished and failed steps in the order of their ends."""
         ended = [step for step in self.all_steps.values() if step.completed_at]
         return tuple(
             sorted(
@@ -578,13 +557,13 @@ class ExecutionState(Struct, frozen=True):
         text = json.dumps(
             data, indent=2, ensure_ascii=False, default=datetime.isoformat
         )
-        # Half a surrogate pair, as models write it, cannot be encoded.
+        # Models write lone surrogates, which cannot be encoded.
         return f"{text}\n".encode(errors="replace")
 
     @classmethod
     def from_json(cls, data: bytes, source: str) -> Self:
-        """Raises `StateUnreadable`, with the file name `source`, if a required key is
-        missing or has a wrong value, and `StateIsNewer`.
+        """Raises `StateUnreadable`, naming `source`, for a missing key or wrong value,
+        and `StateIsNewer`.
         """
         try:
             content = from_json(data, dict[str, Any])
@@ -618,8 +597,8 @@ def _new_step(number: int) -> StepExecution:
 
 
 def _expect_known_verifications(content: Mapping[str, Any], source: str) -> None:
-    """Raise `StateIsNewer` if steps were verified in a way that this version does not
-    know. Anything else that is wrong is found by the conversion.
+    """Raise `StateIsNewer` for an unknown verification. The conversion finds other
+    errors.
     """
     for step in _entries(content):
         value = step.get("verification")
@@ -655,21 +634,21 @@ def _require(content: Mapping[str, Any], keys: Iterable[str]) -> None:
 
 
 def _with_zone(moment: datetime | None) -> datetime:
-    """Return a time that can be compared. Times in older files have no zone."""
+    """Make times comparable: in older files they have no zone."""
     moment = moment or datetime.min
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
-    """Return the state of a plan that has not been run."""
+    """Return the state of a plan that has not run."""
     return ExecutionState(slug).with_steps(step.number for step in plan.steps)
 
 
 def match_state(state: ExecutionState, plan: ImplementationPlan) -> ExecutionState:
-    """Return the state with the steps of the plan, under their numbers there.
+    """Match the state with the plan's steps and numbers.
 
-    Raises `BadInput` if it is the state of another plan, or if it is unclear which
-    steps are completed.
+    Raises `BadInput` for another plan's state, or if it is unclear which steps are
+    completed.
     """
     begun = {
         number: step.identity
@@ -689,7 +668,7 @@ def match_state(state: ExecutionState, plan: ImplementationPlan) -> ExecutionSta
 
 
 def renumbered_steps(before: ExecutionState, after: ExecutionState) -> dict[int, int]:
-    """Return the begun steps whose number changed: the old and the new one."""
+    """Return old number → new number of begun steps."""
     new_numbers = {step.folder: number for number, step in after.all_steps.items()}
     moved = {}
     for number, step in sorted(before.all_steps.items()):
@@ -702,9 +681,8 @@ def renumbered_steps(before: ExecutionState, after: ExecutionState) -> dict[int,
 def add_missing_identities(
     state: ExecutionState, plan: ImplementationPlan
 ) -> ExecutionState:
-    """Add the titles and fingerprints of the plan to steps that are over without them,
-    in states of older tools; and the ids of steps that were begun before the plan had
-    ids.
+    """Add titles and fingerprints that older tools did not record, and ids of steps
+    begun before the plan had ids.
     """
     for step in plan.steps:
         entry = state.step(step.number)
@@ -718,7 +696,7 @@ def add_missing_identities(
 
 
 def edited_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, ...]:
-    """Return the steps that are over and whose text in the plan was edited since."""
+    """Return finished steps whose text was edited since."""
     numbers = []
     for step in plan.steps:
         entry = state.step(step.number)
@@ -730,7 +708,7 @@ def edited_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, 
 def unproven_steps(
     plan: ImplementationPlan, state: ExecutionState
 ) -> tuple[Unproven, ...]:
-    """Return the steps without tests that show that they are done, in plan order."""
+    """Return steps without passing tests, in plan order."""
     unproven = []
     for step in plan.steps:
         entry = state.step(step.number)
@@ -754,7 +732,7 @@ def completed_steps(plan: ImplementationPlan, state: ExecutionState) -> list[Pla
 
 
 def next_step(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | None:
-    """Return the first step in dependency order that is not over."""
+    """Return the first unfinished step in dependency order."""
     for step in plan.order():
         if not state.step(step.number).status.is_over:
             return step
@@ -762,8 +740,6 @@ def next_step(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | Non
 
 
 def next_step_number(plan: ImplementationPlan, state: ExecutionState) -> int:
-    """Return the number of the next step; after the last one, one more than the
-    highest.
-    """
+    """After the last step: one more than the highest number."""
     step = next_step(plan, state)
     return step.number if step else max(step.number for step in plan.steps) + 1

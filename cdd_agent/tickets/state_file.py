@@ -1,4 +1,4 @@
-"""The file of a ticket's state: `execution-state.json`."""
+"""A ticket's state file, `execution-state.json`."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from cdd_agent.tickets.store import StateOrigin, Ticket
 
 
 def read_state(ticket: Ticket) -> ExecutionState | None:
-    """Return the saved state; None if nothing has been run, also if the folder is a
-    copy of another ticket's. A state with the former name of a renamed ticket gets its
-    present one. Raises `StateUnreadable`.
+    """Return the saved state; None if nothing ran, or the folder is a copy of another
+    ticket's. The state of a renamed ticket gets the present name. Raises
+    `StateUnreadable`.
     """
     path = ticket.state_path
     state = read_state_file(path)
@@ -30,15 +30,15 @@ def read_state(ticket: Ticket) -> ExecutionState | None:
 
 
 def read_state_file(path: Path) -> ExecutionState | None:
-    """Return the state in a file, whichever ticket it is of; None if there is no file.
-    Raises `StateUnreadable`.
+    """Return the state of any ticket; None if there is no file. Raises
+    `StateUnreadable`.
     """
     data = read_bytes(path)
     return None if data is None else ExecutionState.from_json(data, str(path))
 
 
 def load_state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState | None:
-    """Return the saved state, matched with a plan; None if nothing has been run. Raises
+    """Return the saved state, matched with the plan; None if nothing ran. Raises
     `BadInput`.
     """
     state = read_state(ticket)
@@ -46,7 +46,6 @@ def load_state(ticket: Ticket, plan: ImplementationPlan) -> ExecutionState | Non
 
 
 def save_state(state: ExecutionState, *paths: Path) -> None:
-    """Write the state to each of these files, one after the other."""
     data = state.to_json()
     for path in paths:
         write_atomic(path, data)

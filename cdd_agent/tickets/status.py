@@ -1,6 +1,4 @@
-"""The words for where steps and runs are, and what they cost. Faces import these
-without the state itself.
-"""
+"""Statuses, outcomes and costs of steps and runs, importable without the state."""
 
 from enum import StrEnum
 
@@ -9,8 +7,6 @@ from msgspec.structs import force_setattr
 
 
 class StepStatus(StrEnum):
-    """The progress of one step."""
-
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -19,12 +15,12 @@ class StepStatus(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """True if nothing remains to be done, so that dependent steps may run."""
+        """True if dependent steps may run."""
         return self in (StepStatus.COMPLETED, StepStatus.SKIPPED)
 
 
 class RunStatus(StrEnum):
-    """The progress of the whole run. It is always computed from the steps."""
+    """Always computed from the steps."""
 
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
@@ -37,60 +33,59 @@ class Verification(StrEnum):
     PASSED = "passed"
     """All checks passed, and at least one test is known to have run."""
     EXIT_CODE = "exit_code"
-    """All checks ended with exit code 0. No test is known to have run."""
+    """All checks exited with 0. No test is known to have run."""
     NONE = "none"
     """Nothing shows that the step is done. Shown as "unverified"."""
     BASELINE = "baseline"
-    """Only failures remain that existed before the step, or that its plan allows."""
+    """The only failures existed before the step, or its plan allows them."""
 
 
 class Evidence(Struct, frozen=True):
-    """Why a step was completed or failed, with the number of tests of each kind."""
+    """Why a step was completed or failed, with numbers of tests."""
 
     reason: str
     passed: int | None = None
-    """None if the check does not report single tests."""
+    """None if the check does not report tests."""
     fixed: int = 0
     """Passed tests that failed before the step."""
     new: int = 0
     """Passed tests that did not exist before the step."""
     failed: int = 0
     old_failures: int = 0
-    """Failed tests that failed before the step, without those in `excused`."""
+    """Failed tests that failed before the step, without `excused`."""
     excused: int = 0
     """Failed tests that the plan's `May fail` allows."""
     excused_until: str = ""
-    """The label of the step until which all of these may fail; empty if they may fail
-    in this step only, or until different steps.
+    """The label of the step until which these may fail; empty if only in this step, or
+    until different steps.
     """
 
     @property
     def stayed(self) -> int:
-        """The number of tests that passed before and still pass."""
+        """Number of tests that passed before and still pass."""
         return (self.passed or 0) - self.fixed - self.new
 
     @property
     def new_failures(self) -> int:
-        """The number of failed tests that count against the step."""
+        """Number of failed tests that count against the step."""
         return self.failed - self.old_failures - self.excused
 
     @property
     def only_excused_failed(self) -> bool:
-        """True if tests failed, and the plan allows each of these failures."""
+        """True if tests failed and the plan allows each failure."""
         return 0 < self.failed == self.excused
 
 
 class StepOutcome(StrEnum):
-    """The progress of a step, and the evidence that it is done. The values of completed
-    steps
-    are those of `Verification`.
+    """A step's progress, and the evidence that it is done. Completed steps have values
+    of `Verification`.
     """
 
     PASSED = "passed"
     EXIT_CODE = "exit_code"
     OLD_FAILURES = "baseline"
     MAY_FAIL = "may_fail"
-    """Like `OLD_FAILURES`, but only tests fail that the plan's `May fail` allows."""
+    """Like `OLD_FAILURES`, but the plan's `May fail` allows all of them."""
     UNVERIFIED = "none"
     SKIPPED = "skipped"
     FAILED = "failed"
@@ -104,9 +99,7 @@ class StepOutcome(StrEnum):
         verification: Verification | None,
         evidence: Evidence | None = None,
     ) -> "StepOutcome":
-        """Return the outcome of a step. A completed step whose verification is not
-        known is unverified.
-        """
+        """A completed step without a known verification is unverified."""
         if status is StepStatus.SKIPPED:
             return StepOutcome.SKIPPED
         if status is StepStatus.FAILED:
@@ -128,15 +121,15 @@ class StepOutcome(StrEnum):
 
 
 def fill_label(value: Struct, number: int) -> None:
-    """Give a value that names a step its number as `label` if it has none: it is of a
-    plan with plain numbers, or of an older version.
+    """Label a step by its number if it has no label: its plan has plain numbers, or is
+    older.
     """
     if not getattr(value, "label", ""):
         force_setattr(value, "label", str(number))
 
 
 class CriterionEdit(StrEnum):
-    """The reason, in words for users, why a run is no evidence for a criterion."""
+    """Why a run is no evidence for a criterion, in words for users."""
 
     NEW = "new"
     CHANGED = "changed since the run began"
@@ -144,7 +137,7 @@ class CriterionEdit(StrEnum):
 
 
 class EditedCriterion(Struct, frozen=True):
-    """An acceptance criterion that the run does not know, and that no step serves."""
+    """A criterion that the run does not know and no step serves."""
 
     place: int
     """In the spec, from 1."""
@@ -153,21 +146,21 @@ class EditedCriterion(Struct, frozen=True):
 
 
 class Unproven(Struct, frozen=True):
-    """A step that is over, or failed, without tests that show that it is done."""
+    """A finished or failed step without passing tests."""
 
     step: int
     title: str
     why: StepOutcome
     label: str = ""
-    """What the user calls the step."""
+    """The user's name for the step."""
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)
 
 
 class MissingWork(Struct, frozen=True):
-    """The work of a step that is over, as far as the project's tree does not have it.
-    Paths are relative to the project.
+    """A finished step's work that the project's tree lacks. Paths are relative to the
+    project.
     """
 
     step: int
@@ -175,28 +168,26 @@ class MissingWork(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     """Files that the step created or changed."""
     reverted: tuple[str, ...] = ()
-    """Files without the step's change: their content is what it was before."""
+    """Files whose content is what it was before the step."""
     restored: tuple[str, ...] = ()
-    """Files that the step deleted, and that exist again."""
+    """Deleted files that exist again."""
     tests: tuple[str, ...] = ()
     """Tests that passed in the step's check."""
     label: str = ""
-    """What the user calls the step."""
+    """The user's name for the step."""
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)
 
 
 class ChangedFiles(Struct, frozen=True):
-    """Files of a step that is over which have another content since. Paths are relative
-    to the project.
-    """
+    """Files changed since their step was over. Paths are relative to the project."""
 
     step: int
     title: str
     files: tuple[str, ...]
     label: str = ""
-    """What the user calls the step."""
+    """The user's name for the step."""
 
     def __post_init__(self) -> None:
         fill_label(self, self.step)

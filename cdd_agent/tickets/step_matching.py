@@ -1,9 +1,8 @@
-"""Match the steps of an edited plan with the steps that were begun.
+"""Matches steps of an edited plan with begun ones.
 
-A step is recognised by its id, if plan and state have one. Other steps are recognised
-by title and text, otherwise by their title. So steps may be inserted, removed and
-moved. A step whose title was edited is recognised by its number. A plan that leaves a
-completed step unclear is refused.
+Ids decide if plan and state have them; else title and text, else the title. So steps
+may be inserted, removed and moved. A step with an edited title is recognised by its
+number. A plan that leaves a completed step unclear is refused.
 """
 
 from collections import Counter
@@ -25,8 +24,8 @@ _RESTORE = f"Restore the title and text of done steps, or their numbers. {_START
 
 
 class StepIdentity(Struct, frozen=True):
-    """The title, the fingerprint and the id of a step when it was carried out. The
-    title and the fingerprint are None in states of older versions.
+    """What identified a step when it ran. Title and fingerprint are None in older
+    states.
     """
 
     title: str | None = None
@@ -34,19 +33,17 @@ class StepIdentity(Struct, frozen=True):
     id: str = ""
 
     def is_other(self, step: PlanStep) -> bool:
-        """True if both have an id, and these differ."""
+        """True if both have ids that differ."""
         return bool(self.id and step.id) and self.id != step.id
 
     def is_same(self, step: PlanStep) -> bool:
-        """True if the ids are equal. Without ids, true if title or text are unchanged
-        or unknown.
-        """
+        """Compare ids; without them, true if title or text is unchanged or unknown."""
         if self.id and step.id:
             return self.id == step.id
         return self.title in (None, step.title) or self.fingerprint == fingerprint(step)
 
     def is_unchanged(self, step: PlanStep) -> bool:
-        """True if title and text are unchanged, as far as they are known."""
+        """True if title and text are unchanged, as far as known."""
         return self.title in (None, step.title) and self.fingerprint in (
             None,
             fingerprint(step),
@@ -54,7 +51,7 @@ class StepIdentity(Struct, frozen=True):
 
 
 def fingerprint(step: PlanStep) -> str:
-    """Return a digest of what a step asks for, without its number and title."""
+    """Return a digest of the step's content, without number and title."""
     content = (
         step.description,
         [file.place for file in step.files_affected],
@@ -69,12 +66,10 @@ def match_steps(
     completed: Collection[int],
     former: Mapping[int, StepIdentity],
 ) -> dict[int, int]:
-    """Return the new number of each step by its old one. A step that is not in the plan
-    gets a free number.
+    """Return old number → new number. A step missing from the plan gets a free number.
 
-    `begun` are the steps of the previous plan. `completed` are those that are over.
-    `former` are steps that were removed earlier. Raises `BadInput` if a completed step
-    cannot be recognised.
+    `begun` are the previous plan's steps, `completed` those that are over, `former`
+    those removed earlier. Raises `BadInput` if a completed step cannot be recognised.
     """
     numbers = _match(plan.steps, begun)
     edited = _find_edited(plan, begun, completed, numbers)
@@ -94,8 +89,8 @@ def match_steps(
 def match_versions(
     before: ImplementationPlan, after: ImplementationPlan
 ) -> dict[int, int]:
-    """Return the number in `after` of each step of `before` that is in both. A step
-    with another title is the same if it has the same label.
+    """Return number in `before` → number in `after`. With another title, the same label
+    decides.
     """
     identities = {}
     for step in before.steps:
@@ -117,8 +112,8 @@ def _find_edited(
     completed: Collection[int],
     numbers: Mapping[int, int],
 ) -> dict[int, PlanStep]:
-    """Return the steps that have the number of a completed step and another title.
-    Refuse titles that are ambiguous.
+    """Return steps with the number of a completed step and another title. Refuse
+    ambiguous titles.
     """
     edited = {}
     ambiguous = []
@@ -189,8 +184,8 @@ def _check_edited(
     *,
     has_matches: bool,
 ) -> None:
-    """Refuse a plan that has none of the completed steps, and edited titles if some
-    former titles are unknown.
+    """Refuse a plan without any completed step, and edited titles if former titles are
+    unknown.
     """
     changes = "; ".join(_describe_edits(edited, begun))
     is_same = any(begun[number].is_same(step) for number, step in edited.items())
@@ -220,9 +215,7 @@ def _describe_edits(
 def _match(
     steps: Iterable[PlanStep], identities: Mapping[int, StepIdentity]
 ) -> dict[int, int]:
-    """Match steps with the same id, then by title and text, then by title. No step
-    matches a step with another id.
-    """
+    """Match by id, then by title and text, then by title. Different ids never match."""
     numbers_by_id = {step.id: step.number for step in steps if step.id}
     matches: dict[int, int] = {}
     with_id: dict[int, StepIdentity] = {}
@@ -265,9 +258,7 @@ def _match_texts(
 def _match_keys(
     new: Mapping[int, Hashable], old: Mapping[int, Hashable]
 ) -> dict[int, int]:
-    """Match equal keys under the same number, or under any number if they are
-    unique.
-    """
+    """Match equal keys under the same number, or any number if unique."""
     by_key = {key: number for number, key in new.items()}
     new_counts = Counter(new.values())
     old_counts = Counter(old.values())
@@ -286,9 +277,7 @@ def _add_free_numbers(
     former: Mapping[int, StepIdentity],
     numbers: Mapping[int, int],
 ) -> dict[int, int]:
-    """Add the steps without a match. They keep their number unless another step has it
-    now.
-    """
+    """Add unmatched steps, under their number if it is free."""
     result = dict(numbers)
     steps = {step.number: step for step in plan.steps}
     next_free = max((*steps, *begun, *former, *result.values()), default=0) + 1

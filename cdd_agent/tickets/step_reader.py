@@ -1,5 +1,5 @@
-"""Read the section of one step. Each line is the value of a field or prose, which
-becomes the description. A line that looks like a value and is none is a finding.
+"""Reads a step's section. Each line is a field's value or prose, which becomes the
+description. A line that only looks like a value is a finding.
 """
 
 import re
@@ -49,8 +49,6 @@ _REMARK = re.compile(r"\([^()]*\)|\band\b")
 
 
 class StepHeading(Struct, frozen=True):
-    """The heading of a step."""
-
     line: int
     word: str
     """`step` or `task`."""
@@ -59,33 +57,31 @@ class StepHeading(Struct, frozen=True):
     id: str = ""
 
     def continues(self, previous: "StepHeading") -> bool:
-        """True for step 3 after step 2, whatever the depths of their headings."""
+        """True for step 3 after step 2, at any heading depth."""
         if self.word != previous.word or not previous.label.isdigit():
             return False
         return self.label == str(int(previous.label) + 1)
 
 
 class StepSection(Struct, frozen=True):
-    """A step with its lines."""
-
     heading: StepHeading
     body: range
     position: int
-    """Position of the step in the plan, from 0."""
+    """Index of the step in the plan."""
     labels: Sequence[str]
 
 
 class StepText(Struct):
-    """A step, with the lines of its section that have a meaning."""
+    """A step, with the meaningful lines of its section."""
 
     step: PlanStep
     field_lines: set[int]
     unknown_labels: dict[int, str]
-    """The names of labels without a field, by their lines."""
+    """Line → name of a label without a field."""
 
 
 def read_step(document: Document, section: StepSection, findings: Findings) -> StepText:
-    """Read the step; its dependencies are labels that the plan resolves."""
+    """Dependencies are labels, which the plan resolves."""
     reader = _StepReader(document, section, findings)
     for block in _split_blocks(document, section.body):
         reader.read_block(block)
@@ -94,13 +90,13 @@ def read_step(document: Document, section: StepSection, findings: Findings) -> S
 
 
 def has_own_fields(document: Document, body: range) -> bool:
-    """True if a section has labelled lines of a step, such as files or a check."""
+    """True if the section has labelled lines of a step, such as files or a check."""
     labels = _find_labels(document, body).values()
     return any(label.field is not Field.DESCRIPTION for label in labels)
 
 
 def names_work(document: Document, body: range) -> bool:
-    """True if a section has files or checks of a step."""
+    """True if the section has files or checks of a step."""
     labels = _find_labels(document, body).values()
     for label in labels:
         if label.field not in {Field.FILES, Field.VERIFY}:
@@ -111,7 +107,7 @@ def names_work(document: Document, body: range) -> bool:
 
 
 def names_files(document: Document, body: range) -> bool:
-    """True if a section has a list of the files of a step."""
+    """True if the section has a list of a step's files."""
     labels = _find_labels(document, body).values()
     return any(label.is_bold and label.field is Field.FILES for label in labels)
 
@@ -126,8 +122,8 @@ def _is_value_of_step(label: Label) -> bool:
 def find_stray_check(
     document: Document, numbers: Iterable[int], known_labels: Collection[str] = ()
 ) -> int | None:
-    """Return the first line with a command that checks something and is not one of the
-    `known_labels`: in a list item, in a code block for a shell, or alone.
+    """Return the first line with a checking command that is not in `known_labels`: in a
+    list item, a shell block, or alone.
     """
     for piece in split_pieces(document, list(numbers)):
         commands = _stray_commands(piece)
@@ -165,7 +161,7 @@ def _bare_checks(piece: Piece) -> tuple[str, ...]:
 
 
 _NO_LABEL = Label("", "", is_bold=False)
-"""The label of the text above the first label."""
+"""For text above the first label."""
 
 
 class _Block(Struct):
@@ -192,10 +188,10 @@ class _Block(Struct):
         return bool(value) and not value.endswith(":")
 
     def _is_ended_by(self, piece: Piece, pieces: Sequence[Piece]) -> bool:
-        """True if a piece below the label does not belong to it.
+        """True if the piece below the label does not belong to it.
 
-        After a blank line, a paragraph belongs only to a heading, and nothing belongs
-        to a label with a value.
+        After a blank line, a paragraph belongs only to a heading, and nothing to a
+        label with a value.
         """
         if piece.kind is PieceKind.OTHER or _has_bold_label(piece):
             return True
@@ -226,9 +222,9 @@ class _StepReader(Struct):
     may_fail: list[MayFail] = field(default_factory=list)
 
     def read_run_lines(self) -> None:
-        """Read commands that the text of a step without a check says to run, such as
-        "Run: `pytest`". They stay in the description. Report commands that may be
-        meant as a check.
+        """If there is no check, read commands that the text says to run, such as "Run:
+        `pytest`". They stay in the description. Report commands that may be meant as a
+        check.
         """
         if self.says_no_check:
             return
@@ -307,7 +303,7 @@ class _StepReader(Struct):
         self.description.append(prose([value, *lines]))
 
     def _read_single(self, block: _Block, label_field: Field) -> None:
-        """Read a value that is one line. A second one is prose."""
+        """Read a one-line value. A second one is prose."""
         pieces = block.pieces(self.document)
         first = pieces[0] if pieces else None
         if first is None or (first.is_apart and not block.is_heading):
@@ -522,9 +518,7 @@ class _StepReader(Struct):
     # Prose and findings
 
     def _take(self, block: _Block, used_lines: Collection[int]) -> None:
-        """Mark lines as the value of the block's field. Add the others to the
-        description.
-        """
+        """Mark lines as the field's value. Others join the description."""
         self.field_lines.update(used_lines)
         part: list[Line] = []
         label = block.label
@@ -542,8 +536,8 @@ class _StepReader(Struct):
         self.description.append(prose(part))
 
     def _unknown_labels(self) -> dict[int, str]:
-        """Return the bold labels without a field. A command or a path behind one is an
-        error: nothing would run it, or show it.
+        """Return bold labels without a field. A command or path after one is an error:
+        nothing would run or show it.
         """
         unknown = {}
         for number in self.section.body:
@@ -560,8 +554,8 @@ class _StepReader(Struct):
         return unknown
 
     def _report_lost_value(self, number: int, label: Label) -> bool:
-        """Report a label that is read as text although its value is a command or a
-        file. Return True if there is one.
+        """Report a label whose command or file would be read as text. True if there is
+        one.
         """
         value = leading_code(label.value)
         if value in self.checks or any(file.path == value for file in self.files):
@@ -606,8 +600,9 @@ def _is_list(value: str) -> bool:
 
 
 def _read_row_label(text: str) -> Label | None:
-    """Return the files or the check that a table row such as `| Verify | `make` |` has,
-    as a label.
+    """Return a table row such as `| Verify
+
+    `make` |` as a label.
     """
     cells = table_cells(text) if text.startswith("|") else []
     if len(cells) != 2:
@@ -619,8 +614,8 @@ def _read_row_label(text: str) -> Label | None:
 
 
 def _is_lost_item(block: _Block, pieces: Sequence[Piece], position: int) -> bool:
-    """True if a piece of words may be meant as a check. Words above checks, such as
-    "Backend:", the paragraphs of a list item, and the result of a check are none.
+    """True if a piece of words may be meant as a check, unlike words above checks
+    ("Backend:"), a list item's paragraphs, and a check's result.
     """
     piece = pieces[position]
     below = pieces[position + 1 : position + 2]
@@ -634,7 +629,7 @@ def _is_lost_item(block: _Block, pieces: Sequence[Piece], position: int) -> bool
 
 
 def _read_check_piece(piece: Piece, *, has_checks: bool) -> CheckText | None:
-    """Return the checks of a piece; None for a code block that is an example."""
+    """None for a code block that is an example."""
     if piece.kind is PieceKind.TABLE_HEAD:
         return CheckText()
     if piece.kind is PieceKind.ROW:
@@ -671,8 +666,8 @@ def _split_blocks(document: Document, body: range) -> list[_Block]:
 
 
 def _find_labels(document: Document, body: range) -> dict[int, Label]:
-    """Return the known labels by their lines. If one is bold, a plain `Files: a.py` is
-    a line of the description.
+    """Return known labels by line. If any is bold, plain ones such as `Files: a.py` are
+    description.
     """
     heading_labels: dict[int, Label] = {}
     line_labels: dict[int, Label] = {}

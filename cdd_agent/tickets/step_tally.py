@@ -1,6 +1,4 @@
-"""The number of steps of a run with each outcome. Everything that counts steps uses
-this value.
-"""
+"""Counts a run's steps by outcome, for everything that shows such numbers."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,16 +9,16 @@ from cdd_agent.tickets.status import StepOutcome
 
 
 class StepTally(Struct, frozen=True):
-    """The number of steps with each outcome. Every step of the plan counts once."""
+    """Every step of the plan counts once."""
 
     passed: int = 0
-    """Tests that are known to have run have passed."""
+    """With passed tests."""
     exit_code: int = 0
-    """All checks ended with exit code 0; no test is known to have run."""
+    """All checks exited with 0; no test is known to have run."""
     old_failures: int = 0
     """Failures remain that existed before the step."""
     may_fail: int = 0
-    """Tests fail that may fail, as the plan says."""
+    """Only tests fail that the plan allows to fail."""
     unverified: int = 0
     skipped: int = 0
     failed: int = 0
@@ -43,7 +41,7 @@ class StepTally(Struct, frozen=True):
 
     @property
     def over(self) -> int:
-        """The number of completed and skipped steps."""
+        """Completed and skipped."""
         return self.completed + self.skipped
 
     @property

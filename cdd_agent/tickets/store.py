@@ -1,4 +1,4 @@
-"""The tickets of a project: find them, create them, read their files."""
+"""Finds, creates and reads a project's tickets."""
 
 import difflib
 import os
@@ -33,7 +33,7 @@ from cdd_agent.tickets.spec import TicketSpec, TicketType
 from cdd_agent.tickets.templates import spec_template
 
 _SPECS = ("spec.yaml", "spec.yml")
-"""The first one is the name of new specs."""
+"""New specs get the first name."""
 _PLAN = "plan.md"
 _STATE = "execution-state.json"
 _COPY = "state.json"
@@ -42,18 +42,18 @@ _NAMES = {*_SPECS, _PLAN}
 """A folder with one of these files is a ticket."""
 _OLDER_LAYOUT = PurePosixPath("specs/tickets")
 _MAX_DEPTH = 3
-"""Levels of folders in which tickets are looked for."""
+"""Depth of the search for tickets."""
 _MAX_GROUPS = 2_000
-"""Folders that are looked into because they are not tickets themselves."""
+"""Most folders to search that are not tickets."""
 _TITLE = re.compile(
     r"""^title:[ \t]*(?P<quote>["']?)(?P<title>[^\n]*?)(?P=quote)[ \t\r]*$""",
     re.MULTILINE,
 )
-# The state begins so in every version.
+# The beginning in every version.
 _STATE_BEGINS = re.compile(rb'\s*\{\s*"ticket_slug"\s*:\s*("(?:[^"\\]|\\.)*")')
 _MAX_STATE_BEGINNING = 2_000
 _MAX_NAME = 255
-"""Bytes in the name of a folder."""
+"""Most bytes in a folder's name."""
 _MAX_BYTES = 50_000_000
 _MAX_REFERENCE = 4096
 _MAX_COMPARED = 100
@@ -62,15 +62,15 @@ read_plan_once = lru_cache(maxsize=4)(read_plan)
 
 
 class StateOrigin(Enum):
-    """The ticket that a state in a ticket's folder is of, by the slug in the state."""
+    """Whose state is in a ticket's folder, by the state's slug."""
 
     OWN = auto()
     RENAMED = auto()
-    """This ticket, whose folder had another name when the state was saved."""
+    """The ticket's, under its former folder name."""
     COPIED = auto()
-    """Another ticket, from whose folder it was copied."""
+    """Another ticket's: the folder is a copy."""
     FOREIGN = auto()
-    """Not a ticket that is known here, but this one has a separate run."""
+    """No known ticket's, but this one has a run."""
 
 
 class _BegunStep(Struct, frozen=True):
@@ -79,29 +79,27 @@ class _BegunStep(Struct, frozen=True):
 
 
 class _BegunSteps(Struct, frozen=True):
-    """The part of a state that says which steps were begun, and when."""
+    """Which steps were begun, and when."""
 
     step_executions: dict[str, _BegunStep]
 
 
 class Ticket(Struct, frozen=True):
-    """The folder of a ticket. Its files are read at each call."""
+    """A ticket's folder. Files are read at each call."""
 
     slug: str
-    """The name of the folder, with composed letters (NFC)."""
+    """Name of the folder in NFC."""
     folder: Path
     root: Path
-    """The project. Messages name files relative to it."""
+    """The project. Messages show paths relative to it."""
     tickets_dir: PurePosixPath = PurePosixPath("tickets")
-    """The setting: other tickets are looked for there."""
+    """From the settings: where to find other tickets."""
     namesakes: tuple[Path, ...] = ()
-    """Other folders of tickets with this name."""
+    """Other ticket folders of this name."""
 
     @property
     def spec_path(self) -> Path:
-        """The spec, whether it exists or not: spec.yml counts if there is no
-        spec.yaml.
-        """
+        """Existing or not: spec.yml only if there is no spec.yaml."""
         names = self._spec_names()
         return self.folder / (names[0] if names else _SPECS[0])
 
@@ -115,8 +113,8 @@ class Ticket(Struct, frozen=True):
 
     @property
     def record(self) -> Path:
-        """The folder of the run's record. It exists once a run has begun. Until a
-        renamed ticket is run again, it has the ticket's former name.
+        """The folder of the run's record, once a run has begun. A renamed ticket has
+        the former name until its next run.
         """
         run_folder = Path(self.root, ".cdd", "runs", self.slug)
         named = self._slug_in_state()
@@ -130,14 +128,14 @@ class Ticket(Struct, frozen=True):
 
     @property
     def former_slug(self) -> str:
-        """The slug in the state if the folder was renamed since; else empty."""
+        """The state's slug if the folder was renamed since; else empty."""
         named = self._slug_in_state()
         if named is None or self.state_origin(named) is not StateOrigin.RENAMED:
             return ""
         return named
 
     def state_origin(self, named: str) -> StateOrigin:
-        """Return what a state in this folder is that names a slug."""
+        """Return whose state it is, given its slug."""
         slug = unicodedata.normalize("NFC", named)
         if slug == self.slug:
             return StateOrigin.OWN
@@ -146,7 +144,7 @@ class Ticket(Struct, frozen=True):
         for other in TicketStore(self.root, self.tickets_dir).list():
             if other.slug == slug and other.folder != self.folder:
                 named_there = other._slug_in_state() or slug
-                # The folder of that name may be that of another renamed ticket.
+                # The folder of that name may be another renamed ticket's.
                 if unicodedata.normalize("NFC", named_there) == slug:
                     return StateOrigin.COPIED
         runs = Path(self.root, ".cdd", "runs")
@@ -158,8 +156,8 @@ class Ticket(Struct, frozen=True):
         return StateOrigin.COPIED if is_copied else StateOrigin.RENAMED
 
     def _has_run_of_another_ticket(self) -> bool:
-        """True if a ticket that has its own name in its state has begun a step of this
-        ticket's state: of two copies, that one has the run.
+        """True if a ticket of its own name began a step of this state: of two copies,
+        that one has the run.
         """
         begun = _begun_steps(self.state_path)
         for other in TicketStore(self.root, self.tickets_dir).list():
@@ -171,14 +169,12 @@ class Ticket(Struct, frozen=True):
         return False
 
     def at(self, root: Path) -> "Ticket":
-        """Return the same ticket in another tree of the project."""
+        """Return the ticket in another tree of the project."""
         folder = root / self.folder.relative_to(self.root)
         return replace(self, root=root, folder=folder, namesakes=())
 
     def expect_unique(self) -> None:
-        """Raise `BadInput` if another folder has the same name: runs are identified by
-        it.
-        """
+        """Raise `BadInput` if another folder has this name, which identifies runs."""
         if self.namesakes:
             places = [self.shown(place) for place in (self.folder, *self.namesakes)]
             raise BadInput(
@@ -189,8 +185,8 @@ class Ticket(Struct, frozen=True):
             )
 
     def find_spec(self) -> Path:
-        """Return `spec_path`. Raises `BadInput` if there are two specs, or if only the
-        case of its name is wrong.
+        """Return `spec_path`. Raises `BadInput` for two specs, or a name in wrong
+        case.
         """
         exact = self._spec_names()
         if len(exact) > 1:
@@ -212,13 +208,11 @@ class Ticket(Struct, frozen=True):
         return self.folder / _SPECS[0]
 
     def shown(self, path: Path) -> str:
-        """Return `path` as messages name it."""
+        """Return the path as messages show it."""
         return path.as_posix().removeprefix(f"{self.root.as_posix()}/")
 
     def refuse_to_write(self, path: Path) -> None:
-        """Raise `BadInput` if a file is read-only, or if it is a link out of the
-        project.
-        """
+        """Raise `BadInput` if the file is read-only or links out of the project."""
         if not path.resolve().is_relative_to(self.root.resolve()):
             raise BadInput(
                 f"{self.shown(path)} leads outside the project, so it is not written",
@@ -232,13 +226,11 @@ class Ticket(Struct, frozen=True):
             )
 
     def read_spec(self) -> TicketSpec:
-        """Raises `BadInput` if the spec is missing or cannot be read."""
+        """Raises `BadInput` if the spec is missing or unreadable."""
         return self.parse_spec(self.spec_text())
 
     def spec_text(self) -> str:
-        """Return the text of spec.yaml. Raises `BadInput` if it is missing or cannot be
-        read.
-        """
+        """Raises `BadInput` if the spec is missing or unreadable."""
         path = self.find_spec()
         hint = (
             f"Write {self.shown(path)}, or type `/socrates {self.slug}` in the shell."
@@ -252,7 +244,7 @@ class Ticket(Struct, frozen=True):
         return self._read(path, hint=hint)
 
     def spec_digest(self) -> str | None:
-        """Return the digest of spec.yaml; None if it cannot be read."""
+        """None if unreadable."""
         try:
             return digest(self.spec_text().encode())
         except BadInput:
@@ -263,8 +255,8 @@ class Ticket(Struct, frozen=True):
         return TicketSpec.from_yaml(text, self.shown(self.spec_path), slug=self.slug)
 
     def read_plan(self) -> ImplementationPlan:
-        """Return the plan, which may have errors. Raises `BadInput` if it is missing or
-        cannot be read.
+        """The plan may have errors. Raises `BadInput` if it is missing or
+        unreadable.
         """
         return self.parse_plan(self._plan_text())
 
@@ -273,9 +265,7 @@ class Ticket(Struct, frozen=True):
         return plan if plan.ticket_slug else replace(plan, ticket_slug=self.slug)
 
     def plan_digest(self, plan: ImplementationPlan | None = None) -> str | None:
-        """Return the digest of plan.md; None if it is missing, or if it is not the file
-        of `plan`.
-        """
+        """None if plan.md is missing, or is not the file of `plan`."""
         try:
             text = self._plan_text()
             if plan is not None and self.parse_plan(text) != plan:
@@ -285,8 +275,8 @@ class Ticket(Struct, frozen=True):
         return digest(text.encode())
 
     def summary(self) -> str:
-        """Return the title and the progress, fast enough to show many tickets while the
-        user types.
+        """Return title and progress, fast enough to list tickets while the user
+        types.
         """
         progress = "no plan yet"
         if self.state_path.exists():
@@ -298,8 +288,8 @@ class Ticket(Struct, frozen=True):
         return f"{title} · {progress}" if title else progress
 
     def _spec_names(self) -> list[str]:
-        # `os.path` returns False for every path that it cannot read. Texts are joined
-        # faster than paths, which counts in lists of many tickets.
+        # `os.path` returns False for unreadable paths. Strings join faster than paths,
+        # which counts in long lists.
         folder = str(self.folder)
         return [name for name in _SPECS if os.path.lexists(f"{folder}/{name}")]
 
@@ -345,9 +335,7 @@ class Ticket(Struct, frozen=True):
 
 
 class TicketStore:
-    """The tickets in `tickets_dir`, and those of the older layout in
-    `specs/tickets`.
-    """
+    """Tickets in `tickets_dir`, and those of the older layout in `specs/tickets`."""
 
     def __init__(
         self, root: Path, tickets_dir: PurePosixPath | str = "tickets"
@@ -357,13 +345,11 @@ class TicketStore:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders of tickets, relative to the project."""
+        """Ticket folders, relative to the project."""
         return (self.tickets_dir.as_posix(), _OLDER_LAYOUT.as_posix())
 
     def list(self) -> list[Ticket]:
-        """Return every ticket, by slug. If both layouts have a slug, the ticket in
-        `tickets_dir` counts.
-        """
+        """Sorted by slug. Tickets in `tickets_dir` win over the older layout."""
         tickets: dict[str, Ticket] = {}
         for place in self.folders:
             folders_by_slug: dict[str, list[Path]] = {}
@@ -382,11 +368,11 @@ class TicketStore:
         return Ticket(slug, first, self.root, self.tickets_dir, tuple(real))
 
     def find(self, reference: str, enough: EnoughOfSlug = EnoughOfSlug.WHOLE) -> Ticket:
-        """Return the ticket that a typed reference means: its slug, its path in the
-        project, or `enough` of its slug if only one ticket has that. Raises `BadInput`.
+        """Return the ticket that a typed reference means: by slug, path in the project,
+        or `enough` of a slug, if only one ticket has that.
 
-        A slug goes before a path, a path before the beginning of a slug, and that
-        before another part. Case and the composition of letters do not matter.
+        The whole slug wins over a path, a path over a beginning, and that over another
+        part. Case and letter composition are ignored. Raises `BadInput`.
         """
         reference = _check_reference(reference.strip())
         tickets = {ticket.slug: ticket for ticket in self.list()}
@@ -397,8 +383,8 @@ class TicketStore:
         return self._expect_usable(ticket)
 
     def find_slug(self, slug: str) -> Ticket:
-        """Return the ticket of a slug that was noted earlier. If the ticket is gone, no
-        other one takes its place. Raises `BadInput`.
+        """Return the ticket of a recorded slug, never a similar one. Raises
+        `BadInput`.
         """
         for ticket in self.list():
             if ticket.slug == slug:
@@ -412,14 +398,14 @@ class TicketStore:
         return ticket
 
     def _groups_above(self, ticket: Ticket) -> Iterator[Path]:
-        """Yield the folders between the project's root and a ticket."""
+        """Yield the folders between the root and the ticket."""
         for folder in ticket.folder.parents:
             if folder == self.root:
                 return
             yield folder
 
     def find_once_called(self, slug: str) -> Ticket | None:
-        """Return the ticket that has a slug, or had it before it was renamed."""
+        """Return the ticket that has or had this slug."""
         tickets = self.list()
         for ticket in tickets:
             if ticket.slug == slug:
@@ -432,8 +418,8 @@ class TicketStore:
     def _like(
         self, reference: str, tickets: dict[str, Ticket], enough: EnoughOfSlug
     ) -> Ticket:
-        """Return the only ticket whose slug is a reference in another spelling, or has
-        `enough` of it. Raises `BadInput`.
+        """Return the only ticket whose slug is spelled alike or has `enough` of the
+        reference. Raises `BadInput`.
         """
         typed = comparable(reference)
         spelled = [slug for slug in tickets if comparable(slug) == typed]
@@ -457,19 +443,17 @@ class TicketStore:
         )
 
     def new_ticket(self, slug: str) -> Ticket:
-        """Return the ticket of a slug whose folder does not exist yet."""
+        """The folder need not exist."""
         return self._ticket(self.root / self.tickets_dir / slug)
 
     def _ticket(self, folder: Path) -> Ticket:
         return self._first_of(unicodedata.normalize("NFC", folder.name), [folder])
 
     def _ticket_folders(self, place: str) -> Iterator[Path]:
-        """Return the folders of tickets in one layout, also those in groups, but none
-        below a ticket.
-        """
+        """Yield a layout's ticket folders, also in groups, but not inside tickets."""
         top = self.root / place
         depth = _MAX_DEPTH
-        # A project whose root has the tickets is not searched for more.
+        # If the root itself has the tickets, only its top level is searched.
         if PurePosixPath(place) == PurePosixPath():
             depth = 1
         try:
@@ -500,9 +484,9 @@ class TicketStore:
                     groups.append((below, folders, level + 1))
 
     def create(self, ticket_type: str, name: str, slug: str = "") -> Ticket:
-        """Create a ticket with the template of its type and the name as its title. Its
-        folder is made from `slug`, or else from the name. Raises `BadInput` if it
-        exists or has no usable name.
+        """Create a ticket from its type's template, titled by the name. The folder is
+        named by `slug`, else by the name. Raises `BadInput` if it exists or the name is
+        unusable.
         """
         kind = ticket_type.strip().lower()
         if kind not in set(TicketType):
@@ -533,8 +517,8 @@ class TicketStore:
         return ticket
 
     def owns(self, path: Path) -> bool:
-        """True if a resolved path is a spec, plan or state. Only the user and the
-        engine may write these.
+        """True for a spec, plan or state. Only the user and the engine may write
+        these.
         """
         name = path.name.casefold()
         if name == _STATE:
@@ -544,11 +528,11 @@ class TicketStore:
         )
 
     def _at_path(self, reference: str) -> Ticket | None:
-        """Return the ticket whose folder or file is at a path. Raises `BadInput` for a
-        path out of the project.
+        """Return the ticket whose folder or file is at the path. Raises `BadInput` for
+        a path outside the project.
         """
         path = Path(os.path.normpath(self.root / reference))
-        # `os.path` also resolves paths that are too long for `Path.resolve`.
+        # `os.path` also handles paths too long for `Path.resolve`.
         real_root = Path(os.path.realpath(self.root))
         is_inside = path.is_relative_to(
             os.path.normpath(self.root)
@@ -571,7 +555,7 @@ class TicketStore:
         if not _is_ticket(folder):
             return None
         for ticket in tickets:
-            # Runs are identified by their slug.
+            # Slugs identify runs.
             if ticket.slug == unicodedata.normalize("NFC", folder.name):
                 shown = ticket.shown(ticket.folder)
                 raise BadInput(
@@ -625,18 +609,18 @@ def _suggestion(reference: str, slugs: list[str]) -> str:
 
 
 def _is_ticket(folder: Path) -> bool:
-    # `os.path` returns False for every path that it cannot read, however odd or long.
+    # `os.path` returns False for unreadable paths, however long.
     return any(os.path.isfile(folder / name) for name in (*_SPECS, _PLAN))  # noqa: PTH113
 
 
 def slug_in(state: Path | str) -> str | None:
-    """Return the slug in a state; None if there is none that can be read."""
+    """None if unreadable or missing."""
     try:
         text = read_beginning(str(state), _MAX_STATE_BEGINNING)
         match = _STATE_BEGINS.match(text)
         if match is not None:
             return from_json(match[1], str)
-        # Another tool may write the keys in another order.
+        # Another tool may order keys differently.
         content = from_json(Path(state).read_bytes(), dict[str, object])
     except (OSError, ValueError):
         return None
@@ -653,16 +637,14 @@ def _begun_steps(state: Path) -> set[tuple[str | None, str]]:
 
 
 def _can_be_folder(name: str) -> bool:
-    """True if a name can be that of a ticket's folder."""
+    """True for a possible name of a ticket's folder."""
     if not name or name.startswith(".") or re.search(r"[/\\\0\ud800-\udfff]", name):
         return False
     return len(name.encode()) <= _MAX_NAME
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the names of the files and of the folders in a folder, without links.
-    Nothing if it cannot be listed.
-    """
+    """Return names of files and folders, without links; none if unreadable."""
     files = []
     folders = []
     try:
@@ -678,9 +660,7 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _title_of(name: str, slug: str) -> str:
-    """Return the title of a new ticket. A name that was typed as a slug becomes
-    words.
-    """
+    """Words are made of a name typed as a slug."""
     title = sanitize_for_display(" ".join(name.split()))
     if re.fullmatch(r"[\w-]+", title) and to_kebab(title).endswith(slug):
         return slug.replace("-", " ").capitalize()

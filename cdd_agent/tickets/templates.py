@@ -1,5 +1,5 @@
-"""The templates of new tickets and documentation pages. A template in the project
-replaces the bundled one.
+"""Templates of tickets and documentation pages. The project's replace the bundled
+ones.
 """
 
 import os
@@ -25,12 +25,10 @@ _TITLE = "{{title}}"
 
 
 class PageKind(StrEnum):
-    """The purpose of a documentation page."""
-
     GUIDE = "guide"
-    """Instructions, step by step."""
+    """Step-by-step instructions."""
     FEATURE = "feature"
-    """A feature of the project, and its limits."""
+    """A feature and its limits."""
 
     @property
     def folder(self) -> str:
@@ -38,7 +36,7 @@ class PageKind(StrEnum):
 
 
 def spec_template(root: Path, kind: TicketType, title: str = "") -> str:
-    """Raises `BadInput` for a project template that is not such a spec."""
+    """Raises `BadInput` if the project's template is no such spec."""
     name = f"{kind}.yaml"
     text = _read_template(root, name)
     source = str(PROJECT_FOLDER / name)
@@ -56,14 +54,12 @@ def spec_template(root: Path, kind: TicketType, title: str = "") -> str:
     try:
         return edit_spec(text, replace(spec, title=title), source, slug=kind)
     except SpecNotWritable:
-        # An older form of a spec, which only its user can change.
+        # An older form, which only the user can change.
         return text
 
 
 def create_page(root: Path, kind: str, name: str) -> Path:
-    """Create a documentation page from the template of its kind. Raises `BadInput` if
-    it exists.
-    """
+    """Raises `BadInput` if the page exists."""
     if kind.lower() not in set(PageKind):
         raise BadInput(
             f"Unknown kind of documentation: {shorten(kind)}.",
@@ -92,9 +88,7 @@ def create_page(root: Path, kind: str, name: str) -> Path:
 
 
 def copy_bundled(root: Path) -> list[Path]:
-    """Copy the bundled templates into the project, except those that exist there.
-    Return the new files.
-    """
+    """Copy missing templates into the project. Return the new files."""
     copies = []
     for template in sorted(_BUNDLED.iterdir(), key=lambda template: template.name):
         copy = root / PROJECT_FOLDER / template.name

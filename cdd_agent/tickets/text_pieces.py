@@ -1,4 +1,4 @@
-"""Pieces of Markdown: lines of text, list items, table rows and code blocks."""
+"""Pieces of Markdown: lines, list items, table rows and code blocks."""
 
 import re
 from collections.abc import Sequence
@@ -14,14 +14,12 @@ _TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 
 
 class PieceKind(Enum):
-    """The form of a piece of text."""
-
     LINE = auto()
     ITEM = auto()
-    """A list item with its continuation lines, without its mark."""
+    """Without its mark, with continuation lines."""
     ROW = auto()
     TABLE_HEAD = auto()
-    """The head of a table, or the rule below it."""
+    """A table's head, or the rule below it."""
     FENCE = auto()
     """A fenced code block. Its text is the language."""
     OTHER = auto()
@@ -29,21 +27,18 @@ class PieceKind(Enum):
 
 
 class Piece(Struct, frozen=True):
-    """Some lines of a Markdown text that belong together."""
-
     kind: PieceKind
     text: str
     lines: tuple[int, ...]
-    """Line numbers, from 0."""
+    """From 0."""
     indent: int = 0
     is_apart: bool = False
-    """True if a blank line precedes it."""
+    """True after a blank line."""
     code: tuple[str, ...] = ()
     """The lines inside a fence."""
 
 
 def split_pieces(document: Document, numbers: Sequence[int]) -> list[Piece]:
-    """Return the pieces of these lines, in their order."""
     pieces: list[Piece] = []
     start = 0
     is_apart = False
@@ -66,9 +61,7 @@ def split_pieces(document: Document, numbers: Sequence[int]) -> list[Piece]:
 
 
 def table_cells(row: str) -> list[str]:
-    """Return the cells of a table row. A bar in a code span, or after a backslash, is a
-    part of its cell.
-    """
+    """A bar in a code span or after a backslash belongs to its cell."""
     cells = re.findall(r"((?:\\\||`[^`]*`|[^|])+)", row.strip().strip("|"))
     return [cell.replace("\\|", "|").strip() for cell in cells]
 

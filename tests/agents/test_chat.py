@@ -182,6 +182,40 @@ async def test_a_change_of_files_is_made_and_reported(project: Sandbox) -> None:
     assert project.frontend.asked == []  # type: ignore[attr-defined]
 
 
+_WHOLE_FILE = "src/new.py\n```python\nx = 1\n```\n"
+_REPLACEMENT = (
+    "greet.py\n```python\n<<<<<<< SEARCH\nGREETING\n=======\nHELLO\n"
+    ">>>>>>> REPLACE\n```\n"
+)
+_DIFF = "```diff\n--- a/greet.py\n+++ b/greet.py\n@@ -1 +1 @@\n-a\n+b\n```\n"
+
+
+@each_row(
+    ("tool_calls", "reply", "unwritten"),
+    [
+        ((), _WHOLE_FILE, "src/new.py"),
+        ((), _REPLACEMENT, "greet.py"),
+        ((), _DIFF, "greet.py"),
+        ((), _REPLACEMENT + _WHOLE_FILE + _DIFF, "greet.py, src/new.py"),
+        ((), "Write `x = 1` in src/new.py.", ""),
+        ((), "For example:\n\n```python\nx = 1\n```\n", ""),
+        (
+            (calls("create_file", file_path="src/new.py", content="x = 1\n"),),
+            _WHOLE_FILE,
+            "",
+        ),
+    ],
+)
+async def test_changes_that_a_reply_only_shows_are_reported_as_not_written(
+    project: Sandbox, tool_calls: tuple[ScriptedReply, ...], reply: str, unwritten: str
+) -> None:
+    events = await say(project.replies(*tool_calls, reply).session(), "say hello")
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    expected = f"Nothing was written to {unwritten}: "
+    assert any(text.startswith(expected) for text in notices) is bool(unwritten)
+    assert project.text("greet.py") == 'GREETING = "hi"\n'
+
+
 async def test_with_approval_ask_the_user_reviews_the_change_first(
     project: Sandbox,
 ) -> None:

@@ -45,14 +45,31 @@ def test_each_row_of_a_generated_table_has_its_cells() -> None:
 
 
 def test_the_commands_have_each_argument_flag_and_exit_code() -> None:
+    shared = reference.shared_parameters()
     sections = f"\n{reference.commands()}".split("\n#### ")
     assert [part.partition("\n")[0] for part in sections[1:]] == list(CATALOGUE)
     for section, command in zip(sections[1:], CATALOGUE.values(), strict=True):
         for parameter in command.parameters:
-            is_common = parameter.name in reference.COMMON_FLAGS
-            assert (parameter.name if is_common else parameter.note) in section
+            name = parameter.name if parameter.is_flag else parameter.value_name
+            assert name in section
+            place = shared if reference.is_shared(parameter) else section
+            assert re.sub(r" See docs/.*", "", parameter.note) in place
         codes = command.terminal.exit_codes if command.terminal else ()
         assert all(f"{int(code)}: {meaning}" in section for code, meaning in codes)
+
+
+def test_a_flag_with_another_meaning_is_not_shared() -> None:
+    flags = {each.name: each for each in CATALOGUE["plan"].parameters}
+    assert reference.is_shared(flags["--model"])
+    # `cdd plan --yes` writes a plan with errors
+    assert not reference.is_shared(flags["--yes"])
+
+
+def test_a_pointer_to_a_page_is_a_link() -> None:
+    assert "See docs/" not in reference.commands()
+    assert (
+        "See [several-tickets](../how-to/several-tickets.md)." in reference.commands()
+    )
 
 
 def test_the_settings_are_all_there() -> None:

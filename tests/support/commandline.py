@@ -1,4 +1,4 @@
-"""`cdd` as tests call it: in this process, or as a program of its own."""
+"""`cdd` as tests call it: in this process, or as a separate program."""
 
 import json
 import os
@@ -19,7 +19,7 @@ STEPS = (Step("a.txt", check("a.txt")), Step("b.txt", check("b.txt"), "Step 1"))
 
 
 def script(sandbox: Sandbox, *replies: str, pace: int = 0) -> str:
-    """The replies as a script in the project; what to give to --model."""
+    """Write the replies as a script into the project. Return the value for --model."""
     lines = [json.dumps({"reply": reply}) for reply in replies]
     text = f"pace: {pace}\nreplies: [{', '.join(lines)}]\n"
     (sandbox.root / ".cdd" / "script.yaml").write_text(text)
@@ -41,7 +41,7 @@ def process(sandbox: Sandbox, *arguments: str) -> Forked:
 def started(
     sandbox: Sandbox, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """The same from the start of Python on, to its end."""
+    """Run `cdd` as a new Python process, to its end."""
     return subprocess.run(
         [sys.executable, "-m", "cdd_agent", *arguments],
         cwd=sandbox.root,
@@ -61,9 +61,7 @@ def wait_for(condition: Any, seconds: float = 180) -> None:
 
 
 def without_override(*arguments: str) -> list[str]:
-    """The command as somebody who may not write where they have no right to; root may
-    everywhere.
-    """
+    """Return the command without root's right to write everywhere."""
     if os.geteuid() != 0:
         return list(arguments)
     if shutil.which("setpriv") is None:

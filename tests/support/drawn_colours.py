@@ -19,7 +19,7 @@ _TEXT = re.compile(
     r' clip-path="url\(#[\w-]+-line-(\d+)\)">([^<]*)</text>'
 )
 _WIDTH, _HEIGHT = 12.2, 24.4
-"""Of a cell in the picture."""
+"""Size of a cell in the picture."""
 _LINES = " \n\xa0│─┼╭╮╰╯━╸╺╌╍▏▌▊▎▁▂▃▄▅▆▇█▔▕┃├└↳"
 """Characters that are no text: frames, rules, bars."""
 

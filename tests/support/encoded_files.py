@@ -1,4 +1,4 @@
-"""Small source files in the encodings that projects have."""
+"""Small source files in the encodings of real projects."""
 
 from pathlib import Path
 from typing import Self
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 
 class Encoded(Struct, frozen=True):
-    """A file of a project, and how readers must see it."""
+    """A file of a project, and its expected appearance for readers."""
 
     path: str
     text: str
@@ -16,7 +16,7 @@ class Encoded(Struct, frozen=True):
     shown_name: str
     """Empty for UTF-8."""
     word: str
-    """A word of the text with characters beyond ASCII."""
+    """A word of the text with non-ASCII characters."""
     declared: str = ""
     """The charset that `.editorconfig` declares for it."""
     mark: bytes = b""
@@ -39,7 +39,7 @@ class Encoded(Struct, frozen=True):
         return place
 
     def of_length(self, size: int) -> Self:
-        """The same text again and again, with more bytes than this."""
+        """Repeat the text until it has more bytes than this."""
         times = size // len(self.text.encode(self.codec)) + 2
         return replace(self, text=self.text * times)
 
@@ -100,4 +100,4 @@ ENCODED = (
         "shop.py", WESTERN.replace("\n", "\r\n"), "cp1252", "cp1252, guessed", "Grüße"
     ),
 )
-"""Each of these holds two functions, `greeting` or `total` first."""
+"""Each has two functions, `greeting` or `total` first."""

@@ -1,4 +1,4 @@
-"""An example of each type of event, with words where it has any."""
+"""An example of each type of event, with words if it has any."""
 
 from cdd_agent.changes.file_diff import FileDiff, LeftOut
 from cdd_agent.events.action_events import (

@@ -1,7 +1,7 @@
 """Checkpoints of a test's project in plain files, without git.
 
 `FakeCheckpoints` has the methods of `Checkpoints` that a run uses in one tree. Tests of
-side trees, commits and travelling keep git, and so do stories.
+side trees, commits and travelling use git, and so do stories.
 """
 
 import difflib
@@ -218,7 +218,7 @@ class FakeCheckpoints:
             if not line.endswith("\n"):
                 yield "\n\\ No newline at end of file\n"
 
-    # What the project holds
+    # The project's files
 
     def _look(self) -> Iterator[tuple[str, TreeEntry]]:
         yield from self._below(self.root, "", [])
@@ -278,7 +278,7 @@ def _permissions(entry: TreeEntry | None) -> int | None:
 def _verdict(
     rules: Sequence[IgnoreRules], path: str, name: str, *, is_folder: bool
 ) -> bool:
-    """Whether the innermost rule about a path ignores it."""
+    """True if the innermost rule about a path ignores it."""
     for one in reversed(rules):
         verdict = one.decide(path, name, is_folder=is_folder)
         if verdict is not None:
@@ -287,7 +287,7 @@ def _verdict(
 
 
 def _is_ignored(path: str, rules: dict[str, bytes]) -> bool:
-    """Whether a path, or a folder above it, is ignored by these files of rules."""
+    """True if these ignore files ignore a path or a folder above it."""
     parts, above = path.split("/"), list[IgnoreRules]()
     for depth, name in enumerate(parts):
         prefix = "".join(f"{part}/" for part in parts[:depth])

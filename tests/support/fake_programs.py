@@ -1,8 +1,8 @@
-"""Programs for tests, answered in this process instead of being started.
+"""Programs for tests, simulated in this process.
 
-`FakePrograms` takes the place of `run_command`. It executes the Python code of a
-command here, answers `pytest` by the small runner of `fake_pytest.py`, and knows a few
-simple programs. Tests whose rule is about processes keep the real ones.
+`FakePrograms` replaces `run_command`. It executes the Python code of a command here,
+answers `pytest` with the small runner of `fake_pytest.py`, and knows a few simple
+programs. Tests of rules about processes use real ones.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from cdd_agent.process.run import (
 from tests.support.fake_pytest import NeedsProcess, run_suite
 
 HANGS = 1.0
-"""Seconds of a `time.sleep` from which on a program counts as one that hangs."""
+"""Seconds of a `time.sleep` from which a program counts as hanging."""
 ENDED_BY_TERM = -15
 
 
@@ -49,7 +49,7 @@ class _Exits(BaseException):
 
 
 class Ended:
-    """The end of a program, as far as it was executed here."""
+    """The end of a simulated program."""
 
     def __init__(self) -> None:
         self.code = 0
@@ -57,7 +57,7 @@ class Ended:
         self.stderr = ""
         self.hangs = False
         self.seconds = 0.0
-        """Waited in short sleeps."""
+        """Total of short sleeps."""
 
 
 class FakePrograms:
@@ -101,7 +101,7 @@ class FakePrograms:
                 (copies / name).write_text(text)
             if text:
                 on_output(OutputChunk(text, name))
-        # whoever stops the run because of this output comes first
+        # give callers the chance to stop the run because of this output
         await asyncio.sleep(limit if ended.hangs else min(ended.seconds, limit))
         stdout, stderr = HeadTailBuffer(), HeadTailBuffer()
         stdout.add(ended.stdout)
@@ -196,7 +196,7 @@ def as_program(
     imports_from: str,
     env: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Do something as if it were a program in `cwd`: its exit code and output."""
+    """Run work as if it were a program in `cwd`. Return its exit code and output."""
     ended = Ended()
     out, err = _Stream(), _Stream()
     with (
@@ -235,7 +235,7 @@ def _exit_code(code: object) -> int:
 
 
 def _shown(error: BaseException) -> str:
-    """The traceback from the first frame of the code on."""
+    """Return the traceback, beginning with the code's first frame."""
     shown = traceback.TracebackException.from_exception(error)
     while shown.stack and shown.stack[0].filename == __file__:
         shown.stack.pop(0)
@@ -243,7 +243,7 @@ def _shown(error: BaseException) -> str:
 
 
 def _forget_frames(trace: TracebackType | None) -> None:
-    """Close what the frames have opened, while warnings about that are off."""
+    """Close files that the frames have opened, while warnings about them are off."""
     if trace is not None:
         traceback.clear_frames(trace)
 
@@ -267,8 +267,8 @@ def _in_place_of_a_program(
     env: Mapping[str, str] | None,
     ended: Ended,
 ) -> Iterator[None]:
-    """Until the end, this process has the folder, words, modules and variables of the
-    program; waiting and leaving are noted instead of done.
+    """Give this process the folder, words, modules and variables of the program while
+    the block runs. Sleeping and exiting are only recorded.
     """
     thread, real_sleep, real_exit = threading.get_ident(), time.sleep, os._exit
     folder, here = Path.cwd(), dict(os.environ)
@@ -318,7 +318,7 @@ def _in_place_of_a_program(
 
 
 def _modules_of_the_same_names(cwd: Path) -> dict[str, object]:
-    """Modules of this process that the program would find in its own folder."""
+    """Return this process's modules that the program would find in its own folder."""
     names = {entry.name.removesuffix(".py") for entry in cwd.iterdir()}
     if names.isdisjoint(sys.modules):
         return {}

@@ -1,8 +1,8 @@
 """A small pytest for the projects of tests, executed by `FakePrograms`.
 
 It runs plain test functions, with `skip`, `skipif`, `xfail` and `parametrize`, and
-writes the report that `--junitxml` asks for. It knows no fixtures, no conftest and
-no settings but `pythonpath`: a test that needs more is a story with the real pytest.
+writes the report for `--junitxml`. It supports no fixtures, no conftest and no settings
+but `pythonpath`: a test that needs more is a story with the real pytest.
 """
 
 import inspect
@@ -43,7 +43,7 @@ class _Case:
 
 
 def run_suite(words: Sequence[str], root: Path) -> int:
-    """Run the tests that the words of a command ask for: the exit code."""
+    """Run the requested tests. Return the exit code."""
     report, places = None, list[str]()
     rest = iter(words)
     for word in rest:
@@ -87,7 +87,7 @@ def _import_folders(root: Path) -> list[str]:
 
 
 def _files(places: Sequence[str], root: Path) -> Iterator[tuple[Path, str]]:
-    """The files with tests, each with the name of the test that is asked for."""
+    """Yield the files with tests, with the name of the requested test."""
     for place in places:
         name, _, wanted = place.partition("::")
         if (root / name).is_file():
@@ -144,7 +144,7 @@ def _cases(module: ModuleType, file: str) -> Iterator[_Case]:
 
 
 def _rows(marks: Mapping[str, pytest.Mark]) -> dict[str, dict[str, object]]:
-    """The arguments of each case, by the text between its brackets."""
+    """Return the arguments of each case, by the text between its brackets."""
     if "parametrize" not in marks:
         return {"": {}}
     words, values = marks["parametrize"].args
@@ -177,7 +177,7 @@ def _run(
 
 
 def _shown(cases: Sequence[_Case]) -> str:
-    """The output, in pytest's form."""
+    """Return the output in pytest's format."""
     failed = [case for case in cases if case.result == "failed"]
     lines = [f"collected {len(cases)} items", ""]
     if failed:

@@ -1,6 +1,6 @@
-"""`cdd` as a process with streams, a folder and an environment of its own, as
-`python -m cdd_agent` is: but a fork of one that has imported it, which spares the half
-second of processor time that each start of Python takes.
+"""`cdd` as a process with its own streams, folder and environment, like `python -m
+cdd_agent`. It is a fork of a process that has imported cdd, which saves half a second
+of processor time per start.
 """
 
 import os
@@ -20,7 +20,7 @@ PATIENCE = 180.0
 
 
 class _Passed(int):
-    """A file's number, which is another one in the process that it is passed to."""
+    """A file descriptor, which gets another number in the receiving process."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _taken, (reduction.DupFd(int(self)),)
@@ -32,9 +32,9 @@ def _taken(file: Any) -> int:
 
 
 class Forked:
-    """As far as tests need it, what `subprocess.Popen` is for a program: with pipes for
-    its output, in text; what it reads is `typed`, and then there is no more. Or its
-    streams are the `terminal` (the number of an open file).
+    """A forked `cdd` with the needed part of `subprocess.Popen`: text pipes for its
+    output, and `typed` as its whole input. Alternatively, `terminal` (an open file's
+    number) is all its streams.
     """
 
     stdout: IO[str]
@@ -90,7 +90,7 @@ class Forked:
         return self._process.exitcode
 
     def communicate(self, timeout: float = PATIENCE) -> tuple[str, str]:
-        """All that it writes from now on, to its end."""
+        """Return all output from now on, to the end."""
         said = ["", ""]
 
         def read(place: int, stream: IO[str]) -> None:
@@ -131,7 +131,7 @@ def ran(
     typed: str = "",
     timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `cdd` to its end, as `subprocess.run` would."""
+    """Run `cdd` to its end, like `subprocess.run`."""
     process = Forked(*words, cwd=cwd, env=env, typed=typed)
     out, err = process.communicate(timeout)
     return subprocess.CompletedProcess(["cdd", *words], process.wait(), out, err)
@@ -144,7 +144,7 @@ def _be_cdd(
     files: list[int],
     has_terminal: bool,
 ) -> None:
-    """The target of the fork: from here on it is a program that was started so."""
+    """The target of the fork: turns it into the started program."""
     if has_terminal:
         import fcntl
         import termios
@@ -176,6 +176,6 @@ def _be_cdd(
     code = main()
     try:
         sys.stdout.flush()
-    except OSError:  # whoever listened has left
+    except OSError:  # the reader has closed the pipe
         sys.stdout = None  # type: ignore[assignment]
     sys.exit(code)

@@ -1,10 +1,9 @@
 """The `pytest` of the projects in tests: the real one, but each run is a fork of a
-process that has imported it, which spares most of the fifth of a second of processor
-time that its start takes. Run as a program, this is that process.
+process that has imported it. That saves most of its start, a fifth of a second of
+processor time. Run as a program, this module is that process.
 
-What a project calls is a small program on the PATH. It hands over its words, folder,
-environment and streams, and ends as the fork does; when it is ended before, so is the
-fork.
+The project calls a small program on the PATH. It passes its words, folder, environment
+and streams to the fork, and ends with it. If it is killed, the fork is killed, too.
 """
 
 import contextlib
@@ -46,7 +45,7 @@ posix._exit(code)
 
 @contextmanager
 def quick_pytest() -> Iterator[str]:
-    """A folder for the PATH, with a `pytest` in it that works as long as the context is
+    """Yield a folder for the PATH with a `pytest` that works while the context is
     open.
     """
     with tempfile.TemporaryDirectory(prefix="cdd-") as folder:
@@ -70,12 +69,12 @@ def quick_pytest() -> Iterator[str]:
                 pass_fds=[listening.fileno()],
                 start_new_session=True,
             )
-        with server:  # it ends when there is nothing more to read for it
+        with server:  # the server ends when its input ends
             yield str(program.parent)
 
 
 def _serve(listening: socket.socket) -> None:
-    """Until whoever started this program has ended."""
+    """Serve until the starting process has ended."""
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
@@ -87,7 +86,7 @@ def _serve(listening: socket.socket) -> None:
         readable, _, _ = select.select([sys.stdin, listening, woken, *waiting], [], [])
         if sys.stdin in readable:
             return
-        # it says nothing more: it was ended
+        # a readable connection means that the caller was killed
         for caller in waiting.keys() & set(readable):
             gone.add(waiting[caller])
             _end_group(waiting[caller])
@@ -96,7 +95,7 @@ def _serve(listening: socket.socket) -> None:
         for pid in list(callers):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                _end_group(pid)  # as whatever else a command has started is ended
+                _end_group(pid)  # as with everything else that a command started
                 with callers.pop(pid) as caller, contextlib.suppress(OSError):
                     caller.send(b"%d" % os.waitstatus_to_exitcode(status))
         if listening in readable:
@@ -106,14 +105,14 @@ def _serve(listening: socket.socket) -> None:
                 wish = said.read(int.from_bytes(size, "big"))
             if (pid := os.fork()) == 0:
                 _be_pytest(streams, *marshal.loads(wish))
-            os.setpgid(pid, pid)  # it does so, too: whoever is first
+            os.setpgid(pid, pid)  # the fork does so, too: either may be first
             callers[pid] = caller
             for stream in streams:
                 os.close(stream)
 
 
 def _end_group(pid: int) -> None:
-    # nobody is left in it
+    # the group may be empty
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -121,7 +120,7 @@ def _end_group(pid: int) -> None:
 def _be_pytest(
     streams: list[int], words: list[str], folder: str, environment: dict[bytes, bytes]
 ) -> None:
-    """In the fork: from here on it is a program that was started so."""
+    """In the fork: become the started program."""
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

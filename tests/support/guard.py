@@ -1,4 +1,4 @@
-"""A `pytest` for projects in unit tests: it runs nothing, and its caller fails.
+"""A `pytest` for projects in unit tests: it runs nothing, and makes its caller fail.
 
 Only tests of another kind may start the real one. A unit test uses
 `Sandbox.in_process`, or gets the marker `story`.
@@ -21,7 +21,7 @@ sys.exit(4)
 
 
 class PytestGuard:
-    """Puts the refusing `pytest` into a folder, and knows which tests started it."""
+    """Puts the refusing `pytest` into a folder, and records which tests started it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Written replies of a forked `cdd` that wait in the middle until the test says so."""
+"""Scripted replies of a forked `cdd` that pause until the test lets them continue."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from cdd_agent.llm.port import ModelEvent, TextDelta
 from cdd_agent.llm.scripted_reply import ScriptedReply
 
 VARIABLE = "HOLD_REPLIES_AT"
-"""Names a file. While it exists, a reply waits once it contains the words in it."""
+"""Names a file. While it exists, a reply pauses once it contains the file's words."""
 _POLL = 0.02  # seconds
 
 Timeline = Iterator[tuple[float, ModelEvent | None]]
 
 
 def hold_replies() -> None:
-    """Make the replies of this process wait, if the environment names a file."""
+    """Make the replies of this process pause, if the environment names a file."""
     path = os.environ.get(VARIABLE)
     if path is None:
         return

@@ -1,4 +1,4 @@
-"""A home folder for what several tests share."""
+"""A shared home folder for several tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

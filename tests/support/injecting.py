@@ -1,4 +1,4 @@
-"""Faults of the program itself, put where a test wants them."""
+"""Inject bugs into the program at chosen places."""
 
 from functools import wraps
 from typing import Any
@@ -9,11 +9,11 @@ SECRET = "s3cr3t-t0k3n-1234567890"
 
 
 class Injected(RuntimeError):
-    """Not one that anybody expects."""
+    """An unexpected error."""
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
-    """The next call raises; those after it do what they always did."""
+    """Make the next call raise; later calls behave normally."""
     usual = getattr(where, name)
     left = [Injected(f"injected into {name}, which knew {SECRET}")]
 
@@ -23,6 +23,6 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
             raise left.pop()
         return usual(*args, **kwargs)
 
-    # each is another fault, not the same one again
+    # make each an individual fault
     failing.__code__ = failing.__code__.replace(co_name=name)
     monkeypatch.setattr(where, name, failing)

@@ -1,5 +1,5 @@
-"""A fake of a disk that finds a file whatever the case and normal form of its name, as
-the disks of macOS and Windows do.
+"""A fake of a disk that ignores case and normal form of names, like those of macOS and
+Windows.
 """
 
 import os
@@ -9,23 +9,23 @@ from typing import Self
 
 
 class InsensitivePath(type(Path())):  # type: ignore[misc]
-    """A path on such a disk. Only the look-up of names is fake: the files below are
-    real ones, on a disk that tells names apart. Paths made from this one are on the
-    fake disk too, so a test gives its root to the code under test.
+    """A path on such a disk. Only name look-up is fake: the files are real, on a disk
+    that distinguishes names. Paths made from this one are on the fake disk too, so a
+    test passes its root to the code under test.
 
-    The names of entries are kept as they were created. Renaming an entry to another
-    spelling of its name does that, as on macOS and Windows.
+    Entries keep the names they were created with. Renaming an entry to another spelling
+    changes its name, as on macOS and Windows.
     """
 
     def __fspath__(self) -> str:
-        """Return the real path, with the names that the entries have."""
+        """Return the real path, with the entries' real names."""
         place = "/"
         for name in self.parts[1:]:
             place = os.path.join(place, _find(place, name))
         return place
 
     def resolve(self, strict: bool = False) -> Self:
-        # real disks keep the spelling that the caller gave
+        # real disks keep the caller's spelling
         return type(self)(os.path.realpath(str(self)))
 
     def rename(self, target: str | os.PathLike[str]) -> Self:
@@ -44,7 +44,7 @@ class InsensitivePath(type(Path())):  # type: ignore[misc]
 
 class LinuxInsensitivePath(InsensitivePath):
     """A path on such a disk under Linux: renaming an entry to another spelling of its
-    name succeeds and does nothing, and a replaced entry keeps its name.
+    name succeeds without effect, and a replaced entry keeps its name.
     """
 
     def replace(self, target: str | os.PathLike[str]) -> Self:

@@ -12,7 +12,7 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 
 
 def faults(line: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with a line. A key that the schema lacks is a fault, too."""
+    """Return the faults of a line, including keys that the schema lacks."""
     found = [error.message for error in VALIDATOR.iter_errors(line)]
     definition = next(
         (

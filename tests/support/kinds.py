@@ -1,4 +1,4 @@
-"""The kinds of tests, as pytest markers, and the sample of slow tests that CI runs."""
+"""The kinds of tests, as pytest markers, and the sample of slow tests for CI."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ QUICK = {
     "unit": "in this process; git where git is the subject",
     "story": "a whole run through real git and a real pytest",
 }
-"""What `make test` runs: the name of each kind, and what its tests use."""
+"""The kinds that `make test` runs, with the resources that they use."""
 SLOW = {
     "pty": "a pseudo-terminal",
     "fork": "processes: signals, exit codes, pipes",
@@ -22,13 +22,13 @@ SLOW = {
 LONG = {
     "long": "seconds of work; `make test` leaves it out, a quicker test has the rule"
 }
-"""The mark of a unit test or story that belongs to the slow ones all the same."""
+"""The mark of a unit test or story that counts as slow."""
 
 
 def mark_unit_tests(items: list[pytest.Item]) -> None:
     """Mark every test without a kind as a unit test.
 
-    Raises `pytest.UsageError` for a test that is marked as quick and as slow, since
+    Raises `pytest.UsageError` for a test that is marked as quick and as slow, because
     `make test` would then run it.
     """
     for item in items:

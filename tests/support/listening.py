@@ -1,4 +1,4 @@
-"""Events as tests hear them: each is told to whoever listens just now."""
+"""Events in tests: each goes to the current listeners."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -25,7 +25,7 @@ def told_to(listener: Emit) -> Iterator[None]:
 
 
 async def collect(work: Awaitable[object]) -> list[Event]:
-    """All that is told until it is done."""
+    """Return the events until the work is done."""
     events: list[Event] = []
     with told_to(events.append):
         await work
@@ -35,7 +35,7 @@ async def collect(work: Awaitable[object]) -> list[Event]:
 async def stop_at(
     work: Coroutine[object, object, object], is_last: Callable[[Event], bool]
 ) -> list[Event]:
-    """Stop it as Escape does, when an event is told; returns all that was told, also
+    """Stop the work like Escape at a matching event. Return all events, including those
     while it stopped.
     """
     task, events = asyncio.ensure_future(work), list[Event]()

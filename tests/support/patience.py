@@ -12,7 +12,7 @@ LONG = 120.0
 
 def be_patient() -> None:
     """Lengthen the limits of a few seconds or less, after which the program continues
-    without an answer. A machine may stall for as long. A test of a limit sets it again.
+    without an answer: a machine may stall that long. A test of a limit sets it again.
     """
     mention_completion.COMPLETION_TIMEOUT = LONG
     examining.SERVER_TIMEOUT = LONG

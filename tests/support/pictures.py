@@ -1,11 +1,11 @@
-"""Small pictures for tests, each as its format has it."""
+"""Small pictures for tests, in their file formats."""
 
 import struct
 import zlib
 
 
 def png(width: int = 6, height: int = 4) -> bytes:
-    """A red one."""
+    """Return a red picture."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -26,7 +26,7 @@ def png(width: int = 6, height: int = 4) -> bytes:
 
 
 def gif(width: int = 6, height: int = 4) -> bytes:
-    """Two colours, an extension, one image."""
+    """Return two colours, an extension, one image."""
     size = struct.pack("<HH", width, height)
     extension = b"\x21\xf9\x04\0\0\0\0\0"
     image = b"\x2c\0\0\0\0" + size + b"\0" + b"\x02\x03\x84\x8f\x59\0"
@@ -34,7 +34,7 @@ def gif(width: int = 6, height: int = 4) -> bytes:
 
 
 def jpeg(width: int = 6, height: int = 4) -> bytes:
-    """With a preview in it, which has an end of its own."""
+    """Return a picture with a preview inside, which has its own end mark."""
     preview = b"\xff\xd8\xff\xd9"
     exif = b"\xff\xe1" + struct.pack(">H", 2 + len(preview)) + preview
     frame = b"\xff\xc0" + struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\x01\x11\0"
@@ -48,7 +48,7 @@ def jpeg(width: int = 6, height: int = 4) -> bytes:
 
 
 def webp(kind: bytes, width: int = 6, height: int = 4) -> bytes:
-    """Of one of its three kinds."""
+    """Return a picture of one of the three kinds."""
     match kind:
         case b"VP8X":
             head = (

@@ -1,5 +1,5 @@
-"""Processes of the tests' own, which may be killed: forks of one that has imported what
-they need.
+"""Processes that tests may kill: forks of one that has imported everything they
+need.
 """
 
 import multiprocessing
@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from multiprocessing.util import get_temp_dir
 
 PROCESSES = multiprocessing.get_context("forkserver")
-# now: that of a test which sets another TMPDIR may have too long a name, and goes with
-# the test
+# early: a test that sets another TMPDIR may have too long a name, and its folder is
+# deleted with the test
 get_temp_dir()
-# There is one such server for all tests of a process, and the last list that it is
-# given before it starts is the one.
+# all tests of a process share one such server; the last list before its start counts
 PROCESSES.set_forkserver_preload(
     [
         *(
@@ -50,9 +49,8 @@ PROCESSES.set_forkserver_preload(
 
 
 def take_environment(variables: Mapping[str, str]) -> None:
-    """To be called first in a fork. What it has is that of the test which came first in
-    its process, and with that a folder for temporary files which may be gone: something
-    that was imported has asked for it.
+    """Call this first in a fork. Its environment is that of the first test in the
+    process, with a cached folder for temporary files that may be deleted.
     """
     os.environ.clear()
     os.environ.update(variables)

@@ -40,24 +40,24 @@ priority: high
 
 
 def says(path: str, text: str, words: str = "Here it is.") -> str:
-    """A reply that gives one file."""
+    """Return a reply with one file."""
     return f"{words}\n\n```text:{path}\n{text}\n```\n"
 
 
 def check(path: str, text: str = "good") -> str:
-    """A check that passes when a file holds a text, and says what it holds
-    otherwise.
+    """Return a check that passes if a file contains a text, and otherwise prints the
+    content.
     """
     code = (
         f"t = open('{path}').read(); print('it says', t); raise SystemExit('{text}' not"
         " in t)"
     )
-    return f'python -S -c "{code}"'  # the site is half of its start
+    return f'python -S -c "{code}"'  # importing site takes half of the start
 
 
 def endless_check() -> str:
-    """A check that writes `running` and waits. It passes at once if `running` is
-    there.
+    """Return a check that writes `running` and waits. It passes at once if `running`
+    exists.
     """
     code = (
         "import pathlib, time; running = pathlib.Path('running');"
@@ -85,14 +85,14 @@ class Step:
     depends: str = "None"
     description: str = "Make it."
     also: tuple[str, ...] = ()
-    """More files, each perhaps with a note: `x.py (deleted)`."""
+    """More files, optionally with a note: `x.py (deleted)`."""
     checks: tuple[str, ...] = ()
     """Checks after `verify`."""
     label: str = ""
-    """The number in its heading; empty: its place in the plan."""
+    """The number in its heading; empty: its index in the plan."""
     tested: str = ""
-    """A text that the file has to hold, by a test. `Sandbox.write` writes the test, and
-    it is the step's first check.
+    """A text that the file must contain. `Sandbox.write` writes a test for it, which is
+    the step's first check.
     """
 
     def markdown(self, number: int) -> str:
@@ -112,9 +112,7 @@ class Step:
 
     @property
     def test_file(self) -> str:
-        """Is not named as one of the project's tests, so only the step's check runs
-        it.
-        """
+        """Not named like the project's tests, so only the step's check runs it."""
         return re.sub(r"\W", "_", f"holds_{self.path}") + ".py"
 
     @property
@@ -142,7 +140,7 @@ def plan(steps: Iterable[Step]) -> str:
 
 @dataclass
 class FakeTime:
-    """A clock on which waiting takes no time, and which knows how long was waited."""
+    """A clock on which waiting takes no time, and which records the waited seconds."""
 
     waited: float = 0.0
 
@@ -167,18 +165,18 @@ async def no_servers() -> Sequence[LocalServer]:
 
 @dataclass
 class Sandbox:
-    """A project on the disk, and the model that will be asked."""
+    """A project on disk, with its model."""
 
     root: Path
     model: ScriptedModel = field(default_factory=lambda: ScriptedModel([]))
     real_model: Model | None = None
-    """Asked instead, where a test needs one behind a real connection."""
+    """Replaces `model` where a test needs a real connection."""
     frontend: Frontend = field(default_factory=Nobody)
     flags: dict[str, Any] = field(default_factory=dict)
     time: FakeTime | None = field(default_factory=FakeTime)
-    """How long was waited to ask a model again; None: waits take their time."""
+    """Records the waits before retries; None: waits take real time."""
     find_servers: FindServers = no_servers
-    """Whatever runs on the computer of whoever runs the tests is not offered."""
+    """Hides servers on this computer."""
     run_program: RunProgram | None = None
     """Answers commands and checks; None: real processes do."""
     slug: str = SLUG
@@ -204,12 +202,12 @@ class Sandbox:
         return self
 
     def at(self, root: Path) -> "Sandbox":
-        """Another project with the same flags, commands and checkpoints."""
+        """Return another project with the same flags, commands and checkpoints."""
         flags = dict(self.flags)
         return replace(self, root=root, flags=flags, model=ScriptedModel([]))
 
     def replies(self, *script: str | ModelError | ScriptedReply) -> "Sandbox":
-        """From now on the model says this; what it was asked before is forgotten."""
+        """Replace the model by one with this script. Earlier requests are forgotten."""
         self.model = ScriptedModel(script)
         return self
 
@@ -261,21 +259,21 @@ class Sandbox:
         return (self.root / path).read_text()
 
     def prompt(self, number: int = -1) -> str:
-        """The requests to the model, all messages in one."""
+        """Return a request to the model, all messages joined."""
         return "\n\n".join(
             message.content for message in self.model.requests[number].messages
         )
 
 
 Begin = Callable[[Sandbox], Awaitable[object]]
-"""Makes a project what tests begin with."""
+"""Prepares a project for tests."""
 Copied = Callable[[Begin], Awaitable[Sandbox]]
 """The fixture `copied`."""
 
 
 def notice(events: Iterable[Event], kind: NoticeKind) -> str:
-    """The words of the one notice about this: that it was told is the point, and
-    perhaps a name or a number in it.
+    """Return the words of the only notice of this kind. Tests assert that it exists,
+    and perhaps a name or a number in it.
     """
     (text,) = [
         event.text
@@ -286,14 +284,14 @@ def notice(events: Iterable[Event], kind: NoticeKind) -> str:
 
 
 def noticed(events: Iterable[Event]) -> list[NoticeKind]:
-    """The subjects of the notices, in their order."""
+    """Return the kinds of the notices, in order."""
     return [event.kind for event in events if isinstance(event, Notice) and event.kind]
 
 
 async def run_all(
     sandbox: Sandbox, attempts: int = 1, *, start_over: bool = False
 ) -> list[Event]:
-    """The events when a plan is carried out, as far as it goes."""
+    """Carry a plan out as far as possible, and return the events."""
     engine = sandbox.engine(start_over=start_over)
     try:
         return [

@@ -1,5 +1,5 @@
-"""Words that other programs were promised in the answers of tools: they are a format,
-and do not change.
+"""Words that tool answers promise to other programs: they are a format, and do not
+change.
 """
 
 NOT_ALLOWED = "Command '{}' is not allowed"

@@ -11,20 +11,20 @@ Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class LoopbackProxy(Struct):
-    """A proxy that connects to `port`, whatever host it is asked for."""
+    """A proxy that connects to `port`, whatever host is requested."""
 
     port: int
-    """Of the server behind the proxy."""
+    """The port of the server behind the proxy."""
     user: str = ""
     """`user:password` that a client must send; empty: none."""
     refusal: str = ""
-    """An HTTP status line; or, of SOCKS, anything: the answer instead of a
-    connection.
+    """The answer instead of a connection: an HTTP status line, or any text for
+    SOCKS.
     """
     page: str = ""
     """The body of the refusal."""
     asked: list[str] = []
-    """The hosts and ports that clients wanted."""
+    """The hosts and ports that clients requested."""
 
     @asynccontextmanager
     async def serve_http(self) -> AsyncIterator[int]:

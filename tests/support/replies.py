@@ -1,4 +1,4 @@
-"""A model's reply as tests on_event it."""
+"""A model's reply, as tests receive it."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from cdd_agent.llm.port import Done, Model, ModelEvent, Request
 
 
 async def all_of(model: Model, request: Request) -> list[ModelEvent | Done]:
-    """The events of a reply, and last how it ended."""
+    """Return the events of a reply, then its end."""
     events: list[ModelEvent | Done] = []
     events.append(await model.reply(request, events.append))
     return events
@@ -15,7 +15,7 @@ async def all_of(model: Model, request: Request) -> list[ModelEvent | Done]:
 async def stopped(
     model: Model, request: Request, *, after: int = 1
 ) -> list[ModelEvent]:
-    """The events until it was cancelled, as Escape does, when so many had come."""
+    """Return the events of a reply that is cancelled, as by Escape, after this many."""
     events: list[ModelEvent] = []
 
     def on_event(event: ModelEvent) -> None:

@@ -1,4 +1,4 @@
-"""Changes as a person is asked about them."""
+"""Reviews of changes for tests."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -10,7 +10,7 @@ from cdd_agent.changes.review import Review
 def review_of(
     step: int | None, files: Mapping[str, tuple[str | None, str | None]]
 ) -> Review:
-    """Of files by their paths: the text before, and after."""
+    """`files` has the text before and after, by path."""
 
     def data(text: str | None) -> bytes | None:
         return None if text is None else text.encode()

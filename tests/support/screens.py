@@ -1,4 +1,4 @@
-"""A program's output on a terminal's screen, as a terminal emulator reads it."""
+"""A program's output on a terminal's screen, read by a terminal emulator."""
 
 import re
 from functools import cache
@@ -14,7 +14,7 @@ _NOT_FOR_PYTE = re.compile(
     rb"|\x1b\[[0-9;:]*m"  # colours, half of all bytes, which no test reads here
 )
 _BEGUN = re.compile(rb"\x1b(\[[<>=?]?[0-9;:]*\$?)?\Z")
-"""A sequence whose end has not come yet."""
+"""A sequence whose end has not arrived yet."""
 _OTHER_SCREEN = re.compile(rb"\x1b\[\?1049[hl]")
 
 
@@ -39,9 +39,7 @@ def _as_cell(character: str) -> Char:
 
 
 class Screen:
-    """The screen of a terminal, as it is after all that it was sent so far; what comes
-    is read once.
-    """
+    """The screen of a terminal after all its output so far. Output is read once."""
 
     def __init__(self, terminal: Terminal, columns: int = 80, rows: int = 24) -> None:
         self._terminal = terminal

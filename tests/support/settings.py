@@ -11,8 +11,8 @@ from cdd_agent.settings.reading import SettingsFile, SettingsLayers
 def load_config(
     root: Path, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
 ) -> Config:
-    """Return the settings that hold in a project whose file is trusted in all. `flags`
-    whose value is None were not given.
+    """Return the settings of a project whose file is fully trusted. `flags` with the
+    value None were not given.
     """
     project = SettingsFile.read(root / PROJECT_FILE)
     return SettingsLayers.read(project, flags, environment).config

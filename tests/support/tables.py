@@ -1,4 +1,4 @@
-"""Tables of cases that are one test: all rows run, and each row that fails is named."""
+"""Tables of cases that are one test: all rows run, and each failed row is named."""
 
 import functools
 import inspect
@@ -34,8 +34,8 @@ def each_row(
 
     It takes the arguments of `pytest.mark.parametrize`. Each row gets copies of the
     fixtures that are folders or sandboxes, and a `monkeypatch` that is undone after the
-    row. Other fixtures are shared by all rows. Raises an `ExceptionGroup` with the
-    failure of each failed row.
+    row. All rows share other fixtures. Raises an `ExceptionGroup` with the failure of
+    each failed row.
     """
     names = [name.strip() for name in names.split(",")] if type(names) is str else names
     table = dict(_label_rows(names, list(rows), ids))
@@ -127,7 +127,7 @@ def _run_row(
             error = _as_exception(caught)
             error.add_note(label)
             failures.append(error)
-            return  # the folders of rows that failed stay, as pytest's do
+            return  # the folders of failed rows stay, like pytest's
     for copy in copies.values():
         shutil.rmtree(copy, ignore_errors=True)
 
@@ -152,7 +152,7 @@ def _copy_fixtures(
 
 
 def _copy_folder(folder: Path, number: int, copies: dict[Path, Path]) -> Path:
-    """Return the row's copy of a folder, inside the copy of a folder that holds it."""
+    """Return the row's copy of a folder, inside the copy of a folder around it."""
     for source, copy in copies.items():
         if folder.is_relative_to(source):
             return copy / folder.relative_to(source)
@@ -163,8 +163,8 @@ def _copy_folder(folder: Path, number: int, copies: dict[Path, Path]) -> Path:
 
 
 def _as_exception(error: BaseException) -> Exception:
-    """Return what an `ExceptionGroup` can hold. A skipped row is a failure, since
-    otherwise it would hide the other rows.
+    """Return an error that an `ExceptionGroup` can contain. A skipped row is a failure,
+    because it would hide the other rows.
     """
     if isinstance(error, Exception):
         return error

@@ -1,4 +1,4 @@
-"""Programs on pseudo-terminals, for tests of what a person types and sees."""
+"""Programs on pseudo-terminals, for tests of the user's input and output."""
 
 import os
 import re
@@ -25,8 +25,8 @@ CDD = "cdd"
 
 
 class Terminal:
-    """A program in a folder, on a terminal of its own. `argv` names it by its path, or
-    is `CDD` and its arguments.
+    """A program in a folder, on its own terminal. `argv` is its path, or `CDD`, and its
+    arguments.
     """
 
     def __init__(
@@ -36,9 +36,8 @@ class Terminal:
         size: tuple[int, int] | None = None,
         env: Mapping[str, str | None] | None = None,
     ) -> None:
-        """`size` is in columns and rows; without one the terminal does not say how
-        large it is. `env` is added to the environment of `CDD`; None takes a variable
-        away.
+        """`size` is in columns and rows; without it the terminal reports none. `env` is
+        added to the environment of `CDD`; None removes a variable.
         """
         self.seen = b""
         self.code: int | None = None
@@ -59,7 +58,7 @@ class Terminal:
                 fcntl.ioctl(
                     0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
                 )
-                # what stands there otherwise counts more
+                # existing variables would override the size
                 os.environ |= {"COLUMNS": str(columns), "LINES": str(rows)}
             os.execv(argv[0], argv)
 
@@ -91,11 +90,11 @@ class Terminal:
             self.read()
 
     def until_ended(self) -> None:
-        """Wait for its end, and read the last that it wrote: the system gives that in
-        pieces, and perhaps later.
+        """Wait for its end, and read its last output, which arrives in pieces and
+        perhaps late.
         """
         self.until(self.has_ended)
-        with suppress(OSError):  # the other end is closed, and there is no more
+        with suppress(OSError):  # the other end is closed
             while select.select([self.master], [], [], PATIENCE)[0] and (
                 last := os.read(self.master, 65536)
             ):
@@ -105,7 +104,7 @@ class Terminal:
         if self.master < 0:
             time.sleep(0.05)
         elif select.select([self.master], [], [], 0.05)[0]:
-            with suppress(OSError):  # the other end is closed: it has ended
+            with suppress(OSError):  # the program has ended
                 self.seen += os.read(self.master, 65536)
 
     def type(self, line: str) -> None:
@@ -127,7 +126,7 @@ class Terminal:
         return self.code is not None
 
     def end(self) -> None:
-        """Nothing of it is left, however far it is."""
+        """Kill the program if it still runs."""
         if not self.has_ended():
             if self._forked is not None:
                 self._forked.kill()
@@ -146,8 +145,8 @@ class Terminal:
 
 
 def resize(terminal: Terminal, columns: int, rows: int) -> None:
-    """The window has another size from now on. The program goes by it where no
-    variables tell it otherwise.
+    """Change the size of the window. The program follows it unless variables override
+    it.
     """
     fcntl.ioctl(
         terminal.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)

@@ -1,4 +1,4 @@
-"""The fakes of the engine's tests give what the real programs give."""
+"""The fakes of the engine's tests behave like the real programs."""
 
 import shlex
 import sys
@@ -146,7 +146,7 @@ async def test_fake_checkpoints_know_and_restore_what_those_in_git_do(
 
 
 def left(root: Path) -> dict[str, str]:
-    """The files of the project, but for those of the checkpoints."""
+    """Return the files of the project, except those of the checkpoints."""
     files = (path for path in root.rglob("*") if path.is_file())
     return {
         path.relative_to(root).as_posix(): path.read_text()

@@ -1,4 +1,4 @@
-"""What tests ask about lines that a user types."""
+"""Questions of tests about lines that a user types."""
 
 from cdd_agent.commands.registry import read_command
 
@@ -10,6 +10,6 @@ def command_hint(line: str) -> str:
 
 
 def can_run_now(line: str) -> bool:
-    """True if the line may be carried out while something else runs."""
+    """True if the line may run while something else runs."""
     command = read_command(line)
     return command is not None and command.runs_beside

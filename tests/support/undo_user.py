@@ -5,7 +5,7 @@ from cdd_agent.frontend import Nobody
 
 
 class UndoUser(Nobody):
-    """Answers each question about an undo, and notes it."""
+    """Answers each question about an undo, and records it."""
 
     def __init__(self, choice: Choice = Choice.YES) -> None:
         self.choice = choice

@@ -24,7 +24,7 @@ def run_of(
     unread: str = "",
     timed_out: bool = False,
 ) -> CheckRun:
-    """Return the result of a check that ended with an exit code, as running it does."""
+    """Return the result of a check that ended with an exit code, like running it."""
     result = CommandResult(output, "", code, timed_out=timed_out, limit=60)
     run = CheckRun(
         check.shown,

@@ -101,7 +101,7 @@ def test_from_an_empty_folder_to_a_ticket(
             ],
         ),
         (
-            "exec bug-l",
+            "exec bug-login",
             2,
             [
                 "✗ cdd: The ticket bug-login has no plan.md.",
@@ -125,7 +125,7 @@ def test_from_an_empty_folder_to_a_ticket(
             ],
         ),
         (
-            "plan bug-l",
+            "plan bug-login",
             2,
             [
                 "✗ cdd: tickets/bug-login/spec.yaml is not complete, so it cannot be planned yet. Missing:",

@@ -207,7 +207,7 @@ async def test_a_reply(project: Sandbox, reply: str, user: str, model: str) -> N
 
 def test_each_fault_of_a_reply_has_a_row() -> None:
     told = " ".join(user for _, user, _ in REPLIES)
-    missing = {fault for fault in ReplyFault if fault.value not in told}
+    missing = {fault for fault in ReplyFault if fault.words not in told}
     # an empty reply is an error of the model's, and the others need a second process
     assert missing == {
         ReplyFault.EMPTY,
@@ -220,7 +220,7 @@ def test_what_the_user_sees_has_no_advice_for_the_model() -> None:
     for fault in ReplyFault:
         problems = (EditProblem("a.py", "Send `a.py` again.", fault),) * 2
         text = ReplyRefused("Send it again.", problems=problems).for_user
-        assert text == f"The model's reply {fault.value} (a.py)."
+        assert text == f"The model's reply {fault.words} (a.py)."
 
 
 async def test_a_refused_reply_is_asked_for_again_with_the_number_of_the_attempt(

@@ -2,6 +2,7 @@
 
 from cdd_agent.commands.declaration import (
     OPTIONAL_TICKET,
+    SAVE,
     Command,
     Front,
     Group,
@@ -12,7 +13,6 @@ from cdd_agent.commands.declaration import (
     argument,
     described_json,
     option,
-    switch,
 )
 
 _OPTIONAL = Times.OPTIONAL
@@ -64,11 +64,7 @@ CONTEXT = (
             cdd context "retry with backoff" src/http.py --tokens 4000
             """,
             run="cdd_agent.cli.context:context",
-            notes=(
-                "Arguments that are not paths are words: cdd prints the code that they"
-                " are about, and why it was chosen. Paths given with words are always"
-                " shown."
-            ),
+            notes="Paths given with words are always shown.",
         ),
     ),
     Command(
@@ -79,7 +75,7 @@ CONTEXT = (
             argument(
                 "role",
                 "ROLE",
-                "the role that gets the model (default: all roles)",
+                "planner, executor, chat or socrates (default: all of them)",
                 times=_OPTIONAL,
             ),
             argument(
@@ -95,11 +91,11 @@ CONTEXT = (
                 "the address of your own model server",
                 times=_OPTIONAL,
             ),
-            switch("--save", "keep the model for this project, in .cdd/config.yaml"),
+            SAVE,
         ),
         SlashFront(
             "Show the model and the models on this computer, or switch to another"
-            " model for this session. ROLE is planner, executor, chat or socrates.",
+            " model for this session.",
             "/model anthropic/claude-sonnet-5-5 --save",
             run="cdd_agent.commands.model_choice:choose_model",
             any_time=True,
@@ -129,12 +125,11 @@ CONTEXT = (
                 times=_OPTIONAL,
                 offers="cdd_agent.engine.approval_mode:MODES",
             ),
-            switch("--save", "keep the mode for this project, in .cdd/config.yaml"),
+            SAVE,
         ),
         SlashFront(
             "Show or choose what happens without asking you: `ask` before edits,"
-            " `edits` without asking, `auto` for edits and commands; `--save` keeps it"
-            " for the project.",
+            " `edits` without asking, `auto` for edits and commands.",
             "/approval edits",
             run="cdd_agent.commands.approval_command:choose_approval",
             any_time=True,

@@ -21,14 +21,14 @@ SHELL = (
             argument(
                 "topic",
                 "TOPIC",
-                "a command, an agent, or keys",
+                "a command, an agent (chat, socrates, planner, executor), keys, or the"
+                " id of a refusal",
                 times=Times.OPTIONAL,
                 offers="cdd_agent.commands.help:help_topics",
             ),
         ),
         SlashFront(
-            "Show all commands. With a TOPIC, explain a command, an agent (chat,"
-            " socrates, planner, executor) or the keys.",
+            "Show all commands. With a TOPIC, explain it.",
             "/help exec",
             run="cdd_agent.commands.shell_commands:show_help",
             any_time=True,

@@ -123,7 +123,7 @@ WORK = (
             argument(
                 "slugs",
                 "SLUG",
-                f"{TICKET_NOTE}; several tickets run at once",
+                TICKET_NOTE,
                 ValueKind.TICKET,
                 Times.ANY,
                 only=Front.TERMINAL,
@@ -138,15 +138,14 @@ WORK = (
             option(
                 "--jobs",
                 "N",
-                "several tickets: how many run at once (default: 3); one ticket: how"
-                " many steps run at once, each in its own worktree (default: setting"
-                " `jobs`)",
+                "how many tickets run at once (default: 3); of one ticket, how many"
+                " steps (default: the setting `jobs`)",
                 ValueKind.COUNT,
             ),
             option(
                 "--on",
                 "WHERE",
-                "run the tickets on the workers of a Dask cluster: tcp://HOST:PORT,"
+                "run on the workers of a Dask cluster: tcp://HOST:PORT,"
                 " tls://HOST:PORT, or local",
                 key="cluster",
             ),
@@ -156,7 +155,7 @@ WORK = (
                 only=Front.TERMINAL,
             ),
             YES,
-            described_json("print one JSON event a line, and nothing else"),
+            JSON,
             *MODEL_FLAGS,
             MAX_ATTEMPTS,
             option(
@@ -206,7 +205,7 @@ WORK = (
             # run independent steps side by side
             cdd exec feature-user-auth --jobs 4
             cdd exec feature-user-auth --worktree && cdd land feature-user-auth
-            # several tickets at once, each in its own worktree
+            # several tickets at once
             cdd exec feature-user-auth bug-login --jobs 2
             cdd exec --all planned --stop-on-failure
             # on several machines: see docs/how-to/other-machines.md
@@ -215,6 +214,10 @@ WORK = (
                 cdd exec feature-user --model openai/qwen3-coder
             """,
             run="cdd_agent.cli.runs:execute",
+            notes=(
+                "In a terminal, all remaining steps run. Several tickets run at once,"
+                " each in its own worktree."
+            ),
         ),
     ),
     Command(
@@ -288,10 +291,7 @@ WORK = (
             cdd verify feature-user-auth --strength --faults 10 --seconds 60
             """,
             run="cdd_agent.cli.verify:verify",
-            notes=(
-                "The checks run on a copy of your files and change nothing. See"
-                " docs/reference/verification.md."
-            ),
+            notes="Nothing is changed. See docs/reference/verification.md.",
             exit_codes=(
                 (0, "all completed steps hold, or the strength was measured"),
                 (1, "a check fails"),
@@ -325,10 +325,7 @@ WORK = (
             cdd land feature-user-auth --rebase
             """,
             run="cdd_agent.cli.land:land",
-            notes=(
-                "The result is built and checked in a separate tree. See"
-                " docs/how-to/several-tickets.md."
-            ),
+            notes="See docs/how-to/several-tickets.md.",
             exit_codes=((1, "a conflict, or a check fails; nothing was changed"),),
             interrupted=REPEAT_TO_CONTINUE,
         ),
