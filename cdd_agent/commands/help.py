@@ -73,7 +73,9 @@ def command_help(command: Command) -> str:
     parameters = [*command.arguments, *command.flags.values()]
     if parameters:
         lines += ["| argument | meaning |", "|---|---|"]
-        lines += [f"| `{_shown(each)}` | {each.note} |" for each in parameters]
+        lines += [
+            f"| `{_parameter_usage(each)}` | {each.note} |" for each in parameters
+        ]
         lines.append("")
     lines.append(f"Example: `{front.example}`")
     if command.terminal is not None:
@@ -82,7 +84,7 @@ def command_help(command: Command) -> str:
     return "\n".join(lines)
 
 
-def _shown(parameter: Parameter) -> str:
+def _parameter_usage(parameter: Parameter) -> str:
     if not parameter.is_flag:
         # A bar would end the cell of the table.
         return parameter.value_name.replace("|", "` or `")
