@@ -46,8 +46,6 @@ _NONE = ChangeSet(())
 
 
 class Outcome(Struct, frozen=True):
-    """The changes of a reply, or why there are none."""
-
     changes: ChangeSet = _NONE
     failed: tuple[EditProblem, ...] = ()
     explanation: str = ""
@@ -149,8 +147,6 @@ def _failed_outcome(
 def _recording(
     project: Project, source: str, changes: ChangeSet, notices: list[str]
 ) -> Iterator[None]:
-    """Record the changes. Raises `BadInput` if that fails."""
-
     def keep(event: Event) -> None:
         assert isinstance(event, Notice)
         notices.append(event.text)

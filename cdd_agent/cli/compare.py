@@ -104,7 +104,6 @@ def name_of(model: str) -> str:
 
 
 def _write_diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
-    """Write the commits of each run to a diff file, and return the files."""
     trees, files = own_tree(project).trees, dict[str, Path]()
 
     async def write(name: str, job: TicketJob) -> None:

@@ -93,7 +93,6 @@ class _Report:
         )
 
     def add(self, good: bool | None, name: str, text: str) -> None:
-        """Print a `Finding`."""
         glyph, style = _SIGNS[good]
         line = Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text)
         self.console.print(line)

@@ -108,7 +108,6 @@ class Fleet(Struct):
 
     project: Project
     tree: OwnTree
-    """Common to all trees."""
     folder: Path
     jobs: Mapping[TicketJob, Ticket]
     many: ManyOrders
