@@ -40,7 +40,6 @@ def commands_help() -> str:
 
 
 def agents_help() -> Mapping[str, str]:
-    """Return the help of each agent, by its name."""
     agents = (SocratesAgent, PlannerAgent, ExecutorAgent)
     return {"chat": _IN_CHAT} | {agent.name: agent.HELP for agent in agents}
 
@@ -66,7 +65,6 @@ def help_on(topic: str) -> str:
 
 
 def command_help(command: Command) -> str:
-    """Return the usage, arguments, flags and example of a slash command."""
     front = command.slash
     assert front is not None
     lines = [f"Usage: `{command.synopsis}`", "", front.help, ""]

@@ -101,7 +101,6 @@ def _find_last_ticket(
 
 
 def find_unfinished_run(project: Project) -> Ticket | None:
-    """Return the ticket of the newest unfinished run."""
     runs: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
         # Most tickets have no run, so their plans need not be read. A damaged run
