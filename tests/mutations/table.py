@@ -3859,7 +3859,7 @@ MUTATIONS = [
             ),
             (
                 "an unusable summary keeps the former one",
-                "return replace(summary, text=former)",
+                "return replace(summary, text=former_summary)",
                 "return summary",
                 "tests/agents/test_compaction.py",
             ),
@@ -4074,7 +4074,7 @@ MUTATIONS = [
             (
                 "only the approval of a diff that was shown loses words",
                 "socrates.py",
-                "if needs_to_see and self._shown_loss != (seen.data, spec):",
+                "if needs_to_see and self._shown_loss != (on_disk.data, spec):",
                 "if needs_to_see and self._shown_loss is None:",
                 "test_spec_changes.py",
             ),
@@ -4095,7 +4095,7 @@ MUTATIONS = [
             (
                 "a turn shows what it removes",
                 "socrates.py",
-                "if lost_words(before.spec, spec):",
+                "if lost_words(former_draft.spec, spec):",
                 "if False:",
                 "test_spec_dialogues.py",
             ),
@@ -4116,7 +4116,7 @@ MUTATIONS = [
             (
                 "an id is not used again",
                 "spec_items.py",
-                "or self._was_given(change.id)",
+                "or self._was_issued(change.id)",
                 "",
                 "test_spec_draft.py",
             ),
