@@ -77,9 +77,15 @@ def test_the_names_are_many() -> None:
     assert len(set(NAMES)) > 325
 
 
-@pytest.mark.parametrize("form", [*SAYING, *NAMING, *OTHERS])
-def test_what_the_project_has_is_a_file_in_every_form(project: Path, form: str) -> None:
-    known = ProjectNames.collect(project)
+@pytest.fixture(scope="module")
+def known(project: Path) -> ProjectNames:
+    return ProjectNames.collect(project)
+
+
+@each_row("form", [*SAYING, *NAMING, *OTHERS])
+def test_what_the_project_has_is_a_file_in_every_form(
+    known: ProjectNames, form: str
+) -> None:
     text = (SAYING | NAMING | OTHERS)[form]
     # `make test` tries each name in a sixth of the forms
     step = 1 if IS_THOROUGH else 6
