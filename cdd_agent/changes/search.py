@@ -22,6 +22,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from cdd_agent.changes.look_alikes import compare, fold
+from cdd_agent.pattern import Pattern
 
 _CLOSE = 0.9
 """Share of the text that a close match needs, and of each changed line. Quoted lines
@@ -31,7 +32,7 @@ the file. In a changed line, numbers, operators and brackets must match.
 _QUOTED = 0.75
 _RIVAL = 0.8
 """A second place this similar prevents a close match."""
-_NUMBERED = re.compile(
+_NUMBERED = Pattern(
     r"\s*(?P<number>\d{1,7})(?:(?: ?[|│→:]| |\t)(?P<text>.*)|(?P<none>)\s*)"
 )
 _TAB_WIDTHS = (4, 2, 8, 3)

@@ -76,7 +76,6 @@ class Desk(Struct, dict=True):
     settings: dict[str, Any]
     author: tuple[str, str]
     purse: Purse
-    """The budget of all runs."""
     waits: Path
     """The file with the waits of providers."""
     on_event: OnRunEvent
@@ -229,7 +228,6 @@ class Desk(Struct, dict=True):
         self.on_event(to_json(notice))
 
     async def _pack(self, run: RunHere) -> str:
-        """Return a commit of the run in its own tree."""
         head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
         assert head is not None, "the tree was made on it"
         tip, project = await run.pack(head, None)

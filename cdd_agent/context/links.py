@@ -4,9 +4,11 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 
+from cdd_agent.pattern import Pattern
+
 _INDEX = ("__init__", "index", "mod", "lib")
 """Names of files that stand for their folder."""
-_SUFFIX = re.compile(r"\.(?:[cm]?[jt]sx?|h|hh|hpp|rb|php|vue|svelte)$")
+_SUFFIX = Pattern(r"\.(?:[cm]?[jt]sx?|h|hh|hpp|rb|php|vue|svelte)$")
 _AROUND = ("crate", "self", "super")
 _MOST = 3
 """Maximum number of files for an import. With more, it is unclear."""

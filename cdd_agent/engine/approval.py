@@ -6,7 +6,6 @@ after an interruption the same changes are made without asking.
 """
 
 import asyncio
-import re
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Self
@@ -28,9 +27,10 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.json_file import JsonFile, set_aside
 from cdd_agent.frontend import Decision, Frontend
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
-_OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
+_OF_CALL = Pattern(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
 
 class Approval(Struct, frozen=True):

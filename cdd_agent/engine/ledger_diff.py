@@ -16,11 +16,12 @@ from cdd_agent.files.text import decode_versions
 from cdd_agent.git.command import Git
 from cdd_agent.git.diff import TreeEntry
 from cdd_agent.git.restore import Contents
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _LONGEST = 2_000_000
 """In characters."""
-_ONE_SIDED = re.compile(r'^diff --git ("?)([ab])/(.*?)\1 \1\2/\3\1$', re.MULTILINE)
+_ONE_SIDED = Pattern(r'^diff --git ("?)([ab])/(.*?)\1 \1\2/\3\1$', re.MULTILINE)
 """git's header for a file that only one folder has."""
 _LINK, _EXECUTABLE = "120000", "100755"
 

@@ -8,7 +8,6 @@ docs/reference/records.md describes it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from io import FileIO
@@ -22,12 +21,13 @@ from cdd_agent.files.json_file import Damaged, as_short_json, stamp
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.checkpoint import Checkpoint, name_in_json, path_of_name
 from cdd_agent.git.diff import Change
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 VERSION = 1
 _CHUNK = 1 << 16
 _HEADER = b'{"ledger":%d}\n' % VERSION
-_TIME = re.compile(rb'"at":"([0-9]{8}T[0-9]{12})"')
+_TIME = Pattern(rb'"at":"([0-9]{8}T[0-9]{12})"')
 _DATE = len("20261126T")
 
 

@@ -16,7 +16,6 @@ stay.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -39,16 +38,17 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, entry_now, held
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tools.acting import ExecuteCommandTool
 
-OLD_FILES = re.compile(
+OLD_FILES = Pattern(
     r"(span|changes|beside)\.json|before-[0-9]+|beside-[0-9]+"
     r"|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
 )
 """Version 0.1's files in an attempt's folder."""
-_CALL = re.compile(r"call-([0-9]+)\.json")
+_CALL = Pattern(r"call-([0-9]+)\.json")
 
 
 class OldRecordUnreadable(BadInput):

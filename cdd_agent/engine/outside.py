@@ -16,7 +16,6 @@ parent's name begins with a dot, so no ticket can have it.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +35,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import NotWritten, remove, remove_folder
 from cdd_agent.files.json_file import STAMP
 from cdd_agent.git.restore import entry_now
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.slugs import name_change
 
@@ -44,7 +44,7 @@ MOST = 100
 """Changes to keep; older ones are removed."""
 CHAT = "chat: "
 """Begins `what` for a chat turn; the user's line follows."""
-_NUMBER = re.compile(r"\d{4,}")
+_NUMBER = Pattern(r"\d{4,}")
 INSPECTION, INSPECTION_LOCK = "looking.git", "looking"
 """Shared checkpoints of inspections, and their lock."""
 

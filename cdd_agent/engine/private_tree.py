@@ -10,7 +10,6 @@ links.
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -30,6 +29,7 @@ from cdd_agent.files.spelling import find_misspelled, ignores_spelling
 from cdd_agent.git.private_repository import make_private_repository
 from cdd_agent.git.project_files import ProjectFiles, list_project_files
 from cdd_agent.git.repository import repository_of
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.ending import end_noted
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.project.installed_folders import (
@@ -54,7 +54,7 @@ _PATIENCE = 10.0
 """Seconds to wait for the copying thread after Ctrl+C."""
 _LARGEST_IGNORED = 1 << 20
 """Largest ignored file to copy, in bytes."""
-_OURS = re.compile(r"(?:^|/)\.cdd/(?:runs|cache|conversations)/")
+_OURS = Pattern(r"(?:^|/)\.cdd/(?:runs|cache|conversations)/")
 """This program's files, which are not copied."""
 
 

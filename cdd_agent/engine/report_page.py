@@ -13,6 +13,7 @@ from pathlib import Path
 from cdd_agent.engine.effort import RunEffort
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import (
     proof_in_words,
@@ -25,7 +26,7 @@ from cdd_agent.tickets.outcome_words import (
 from cdd_agent.tickets.run_outcome import reasons_against
 from cdd_agent.tickets.status import RunStatus, StepStatus
 
-_SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
+_SPECIAL = Pattern(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
 """Markdown's special characters. Underscores within words are not special."""
 _HEAD: tuple[str, ...] = (
     "Step",

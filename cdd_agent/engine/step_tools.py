@@ -35,6 +35,7 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.read import read_source
 from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.llm.port import Message, ToolCall
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
@@ -61,13 +62,13 @@ _INTERRUPTED = (
     " have done a part of its work, and what it made of this step's files is undone."
     " Run it again if you need it."
 )
-_HISTORY = re.compile(
+_HISTORY = Pattern(
     r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE
 )
 """Such a step may need the project's history. So may one with non-English letters,
 whose words are unknown here.
 """
-_GREP_LINE = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
+_GREP_LINE = Pattern(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line of `grep_files` output."""
 
 

@@ -40,6 +40,7 @@ from cdd_agent.git.restore import (
     restore,
 )
 from cdd_agent.git.snapshot import Snapshot, Snapshots
+from cdd_agent.pattern import Pattern
 from cdd_agent.threads import in_thread, to_its_end
 
 CONTENTS = "contents"
@@ -49,7 +50,7 @@ _NOTES = "notes"
 _OLD = 1
 FORM = 2
 """The current format of checkpoints. Version 0.1 wrote format 1."""
-_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ID = Pattern("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LONGEST_DIFF = 2_000_000
 """Bytes of a diff to read."""
 _LONGEST_READ = 500_000
@@ -108,7 +109,6 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders of the repositories below."""
         return tuple(map(path_of_name, self.inner))
 
     def is_same(self, other: Checkpoint) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,8 +9,9 @@ from msgspec import Struct
 
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.git.command import Git
+from cdd_agent.pattern import Pattern
 
-_ANSWER = re.compile(r"([0-9a-f]{40,64}) (blob|tree|commit|tag) ([0-9]+)")
+_ANSWER = Pattern(r"([0-9a-f]{40,64}) (blob|tree|commit|tag) ([0-9]+)")
 
 
 class GitObject(Struct, frozen=True):

@@ -129,7 +129,6 @@ class Limit(Struct, frozen=True):
     usd: float | None = None
 
     def without(self, spent: Cost) -> "Limit":
-        """Return the remaining limit."""
         tokens, usd = self.tokens, self.usd
         if tokens is not None:
             tokens = max(tokens - spent.tokens, 0)

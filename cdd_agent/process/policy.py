@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.environments import (
     OWN_PROGRAMS,
@@ -48,10 +49,10 @@ _LONGEST = 100_000  # characters
 _LISTING_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
-_IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
-_EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
-_UNSEEN = re.compile(f"[{CONTROL_CHARACTERS}]")
+_IN_DOUBLE_QUOTES = Pattern(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
+_EXPANDED = Pattern(r"[$*?\[{}~#!()=^]")
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
+_UNSEEN = Pattern(f"[{CONTROL_CHARACTERS}]")
 _OFF_LIST_HINT = (
     "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`,"
     " or put it into a script or a Makefile target that an allowed program runs."
@@ -295,7 +296,6 @@ class CommandRunner(Struct, frozen=True):
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The programs that run without a question."""
         return tuple(sorted({*ALWAYS_ALLOWED, *self.settings.allow}))
 
     async def execute(

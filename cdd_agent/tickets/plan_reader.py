@@ -11,6 +11,7 @@ from enum import Enum, auto
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.findings import Findings, line_runs, quote
 from cdd_agent.tickets.line_edits import split_lines
 from cdd_agent.tickets.markdown import (
@@ -181,7 +182,7 @@ class _Section(Struct):
         return parts
 
 
-_PLAN_TITLE = re.compile(
+_PLAN_TITLE = Pattern(
     r"(?:implementation\s+plan|plan(?=\s*:|$))\s*[:\-–—]?\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )

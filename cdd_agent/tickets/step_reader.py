@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.check_reader import (
     CheckText,
     is_check_command,
@@ -43,9 +44,9 @@ from cdd_agent.tickets.reference_reader import (
 from cdd_agent.tickets.run_lines import CommandsToRun, find_mentioned_checks, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
-_BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
-_SPAN = re.compile(r"`[^`]*`")
-_REMARK = re.compile(r"\([^()]*\)|\band\b")
+_BOLD_TAG = Pattern(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
+_SPAN = Pattern(r"`[^`]*`")
+_REMARK = Pattern(r"\([^()]*\)|\band\b")
 
 
 class StepHeading(Struct, frozen=True):

@@ -30,8 +30,6 @@ _TRIES = 3
 
 
 class Lease(JsonFile, frozen=True):
-    """Who holds a run, and until when."""
-
     holder: Annotated[str, Meta(max_length=64)]
     """A copy of the project, see `copy_id`."""
     host: Annotated[str, Meta(max_length=255)]
@@ -54,9 +52,7 @@ class Shared(Protocol):
         """Return the current commit; None if there is no reference."""
         ...
 
-    async def lease(self, tip: str) -> Lease | None:
-        """Return the lease in a commit."""
-        ...
+    async def lease(self, tip: str) -> Lease | None: ...
 
     async def leased(self, tip: str, lease: Lease) -> str:
         """Return a new commit on top of `tip`, with this lease."""

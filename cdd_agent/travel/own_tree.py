@@ -34,8 +34,6 @@ from cdd_agent.tickets.store import Ticket
 
 
 class OwnTree(Struct, frozen=True):
-    """The worktree of one ticket's run."""
-
     record: RunRecord
     """In the user's tree."""
     ticket: Ticket

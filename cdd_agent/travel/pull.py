@@ -93,7 +93,6 @@ async def _has_content(connection: Connection, tip: str) -> bool:
 
 
 async def _take_back(connection: Connection, tip: str, *, force: bool) -> Whereabouts:
-    """Take the lease of a run whose files are here."""
     known = connection.known
     assert known is not None, "it has the content"
     new, lease = await connection.claim.take(tip, force=force)
@@ -139,7 +138,6 @@ async def _expect_replaceable(connection: Connection, tip: str) -> None:
 async def _receive(
     connection: Connection, tip: str, *, force: bool, replace_run: bool
 ) -> Whereabouts:
-    """Install the run of a commit, and take its lease."""
     run, reference, known = connection.run, connection.reference, connection.known
     folder = run.record.folder
     arrival = await Arrival.read(reference, tip, folder / "arriving")
@@ -187,7 +185,6 @@ async def _receive(
 
 
 def _set_run_aside(run: Travel) -> None:
-    """Rename the record and the state of the current run."""
     earlier = run.record.start_over()
     state = run.ticket.state_path
     if state.exists():

@@ -150,7 +150,6 @@ class RunReference(Struct):
         self.accept()
 
     def accept(self) -> None:
-        """Keep the fetched objects."""
         if self.fetched is not None:
             self.remote.accept()
             self.fetched = None

@@ -45,7 +45,6 @@ def judge_name(path: str) -> Reason | None:
 
 
 def has_secret(content: bytes, redactor: Redactor) -> bool:
-    """True if redaction would change the text."""
     text = content.decode(errors="replace")
     return redactor.redact(text) != text
 

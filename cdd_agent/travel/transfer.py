@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import digest, read_bytes, remove_leftovers
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.repository import Repository, repository_of
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.travel.bundles import RunHere
@@ -40,7 +40,7 @@ from cdd_agent.travel.reference import RunReference
 
 TIP = "travel/tip"
 """Git's reference to the last commit that was pushed or pulled."""
-_PLAIN_PATH = re.compile(r"[\w./@+-]+")
+_PLAIN_PATH = Pattern(r"[\w./@+-]+")
 
 
 def utc_now() -> datetime:
@@ -139,8 +139,6 @@ class Travel(Struct, frozen=True):
 
 
 class Connection(Struct, frozen=True):
-    """A locked run during one push or pull."""
-
     run: Travel
     here: RunHere
     known: Whereabouts | None

@@ -2,20 +2,19 @@
 that, but runs no test.
 """
 
-import re
-
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.runners.pytest import Pytest
 
 _SECONDS = 30.0
-_SUMMARY = re.compile(
+_SUMMARY = Pattern(
     r"=*\s*(?:(\d+)(?:/\d+)? tests? collected|no tests (?:collected|ran))\b.*"
 )
-_ERRORS = re.compile(r"(\d+) errors?\b")
+_ERRORS = Pattern(r"(\d+) errors?\b")
 
 
 class Collection(Struct, frozen=True):

@@ -8,11 +8,12 @@ from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.test_id import TestId
 
-_CODE = re.compile(r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)\"([^\"\n]+)\"(?!\w)")
-_WORD = re.compile(r"\w+")
+_CODE = Pattern(r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)\"([^\"\n]+)\"(?!\w)")
+_WORD = Pattern(r"\w+")
 _CACHED_IDS = 20_000
 
 

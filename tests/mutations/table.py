@@ -3441,8 +3441,8 @@ MUTATIONS = [
             ),
             (
                 "absolute is absolute in any spelling",
-                're.compile(r"[A-Za-z]:|[/\\\\~]|',
-                're.compile(r"[/~]|',
+                'Pattern(r"[A-Za-z]:|[/\\\\~]|',
+                'Pattern(r"[/~]|',
             ),
             (
                 "links in a circle are refused",

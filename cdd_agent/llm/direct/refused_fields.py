@@ -29,7 +29,6 @@ class RefusedFields:
         return len(self._names) > before
 
     def remove_from(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields that the server accepts."""
         return {
             name: value for name, value in fields.items() if name not in self._names
         }

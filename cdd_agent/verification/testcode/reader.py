@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.testcode.captures import (
     CallSite,
     Captures,
@@ -44,21 +45,19 @@ _IDLE = frozenset(
 )
 """Words that do nothing."""
 _IDLE_LINES = frozenset(("#!/bin/sh", "set -e", "exit 0", "true", ":"))
-_CONSTANTS = re.compile(
+_CONSTANTS = Pattern(
     r"(?:(?:true|True|TRUE|false|False|None|nil|null|and|or|not|is|in)\b|\W|\d[\w.]*+)++"
 )
-_COMPARES_CONSTANTS = re.compile(
+_COMPARES_CONSTANTS = Pattern(
     r"expect|\w*[aA]ssert(?:_true|_equals?|_eq|_ne|\w*True|\w*Equals?)?|ASSERT_\w+"
     r"|EXPECT_\w+|REQUIRE|CHECK"
 )
 """Assertions that cannot fail with constants only."""
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_TOKEN = re.compile(r"\w+|[^\w\s,;]")
-_MESSAGE = re.compile(r"(?i)%[a-z+#]|\b(?:expected|got|want)\b")
+_WORD = Pattern(r"[A-Za-z_]\w*")
+_TOKEN = Pattern(r"\w+|[^\w\s,;]")
+_MESSAGE = Pattern(r"(?i)%[a-z+#]|\b(?:expected|got|want)\b")
 """A value that only a failing assertion prints."""
-_CHECK_LINE = re.compile(
-    r"\[\[?\s|\b(?:test|diff|cmp|grep|ok|is|like|is_deeply|Then)\b"
-)
+_CHECK_LINE = Pattern(r"\[\[?\s|\b(?:test|diff|cmp|grep|ok|is|like|is_deeply|Then)\b")
 
 
 def read_tests(suffix: str, text: str) -> tuple[Declared, ...] | None:
