@@ -318,16 +318,16 @@ async def _find_commits(
     """Return those of a worker's commits that exist here."""
     if not have:
         return ()
-    asked, told = reference.folder / "asked", reference.folder / "told"
+    asked, answers = reference.folder / "asked", reference.folder / "answers"
     asked.write_text("".join(f"{commit}\n" for commit in have))
     await reference.git(
         "cat-file",
         "--batch-check=%(objectname) %(objecttype)",
         stdin=asked,
-        stdout=told,
+        stdout=answers,
     )
     commits = list[str]()
-    for line in told.read_text().splitlines():
+    for line in answers.read_text().splitlines():
         name, _, kind = line.partition(" ")
         if kind == "commit":
             commits.append(name)

@@ -410,8 +410,8 @@ def _guess(data: bytes, *, is_cut: bool) -> FileText:
     codecs_that_fit = fitting_encodings(data, is_cut=is_cut)
     if not codecs_that_fit:
         return FileText(damaged, _UNKNOWN)
-    likeliest, *others = codecs_that_fit
-    encoding = Encoding(likeliest, Origin.GUESS, others=tuple(others))
+    likeliest, *alternatives = codecs_that_fit
+    encoding = Encoding(likeliest, Origin.GUESS, others=tuple(alternatives))
     text = _decode(data, encoding, is_cut=is_cut)
     return FileText(damaged, _UNKNOWN) if text is None else FileText(text, encoding)
 
